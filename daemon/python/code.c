@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A code object's names, its line at an offset, and all of it as the sampler sends it: of threads that sleep no tick sends anything. */
+/* Reads code objects: name, file, line at an offset; and the whole object as a RECORD_CODE. The sampler sends such
+ * records from ticks; for threads that sleep there is no tick, so the engine makes the same record here. */
 #include "python/code.h"
 
 #include <errno.h>
@@ -99,7 +100,7 @@ static int put_lines(struct buf *out, struct host_reader *memory, const struct p
 	return buf__append(out, &part, sizeof(part)) ?: buf__append(out, bytes, size) ?: pad(out);
 }
 
-/* --- names of variables: as bpf/capture.h has them --- */
+/* --- names of variables, in the format of bpf/capture.h --- */
 
 struct variables {
 	struct buf *out;
@@ -109,6 +110,7 @@ struct variables {
 	uint8_t kinds[RECORD_VARIABLES_MAX]; /* 3.11+: co_localspluskinds */
 };
 
+/* Appends the names in a tuple. `cells`: all are cell variables (up to 3.10, where these have tuples of their own). */
 static int put_names(struct variables *v, uint64_t tuple, uint8_t cells)
 {
 	uint64_t n = tuple ? word(v->memory, tuple + v->layout->var_size) : 0, i;
@@ -142,7 +144,7 @@ static int put_variables(struct buf *out, struct host_reader *memory, const stru
 		n = n < sizeof(v.kinds) ? n : sizeof(v.kinds);
 		err = memory->read(memory, v.kinds, n, beside + l->bytes_data) ?: put_names(&v, names, 0);
 	}
-	if (err) { /* without them */
+	if (err) { /* leave the part out */
 		out->len = at;
 		return err;
 	}
@@ -151,6 +153,8 @@ static int put_variables(struct buf *out, struct host_reader *memory, const stru
 	return 0;
 }
 
+/* Bytes of bytecode: up to 3.10 a bytes object beside the code object; since 3.11 inline, counted in units of 2 bytes.
+ * */
 static uint32_t code_size(struct host_reader *memory, const struct py_layout *l, uint64_t code)
 {
 	if (l->frames == PY_FRAMES_OBJECTS)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Code objects, from the memory of the target: their names, a line, the bytecode of a call site, and all of one as the record that
- * the sampler sends of it.
+/* Code objects, read from the target's memory: names, a line, the bytecode of a call site, and a whole one as the
+ * record that the sampler sends.
  *
- * All bytes are the target's, and may be anything. Pure over a reader; one thread at a time. Errors: -errno, as python/values.h.
+ * All bytes are the target's and may be anything. Pure over a reader; one thread at a time. Errors: -errno, as in
+ * python/values.h.
  */
 #ifndef CPROFD_PYTHON_CODE_H
 #define CPROFD_PYTHON_CODE_H
@@ -14,28 +15,29 @@
 #include "python/values.h"
 #include "weave/symbolizer.h"
 
-/* Its qualified name, where this version has that; its file. Appended, as UTF-8. */
+/* Append the qualified name (up to 3.10 the plain name), or the file, as UTF-8. */
 int python_code__name(struct values *values, uint64_t code, struct buf *ret);
 int python_code__file(struct values *values, uint64_t code, struct buf *ret);
-/* Of the instruction at a byte offset; 0: not known. */
+/* The line of the instruction at a byte offset; 0: unknown. */
 uint32_t python_code__line(struct values *values, uint64_t code, int32_t offset);
 
-/* A RECORD_CODE as bpf/capture.h makes it, appended to `ret`, which is empty. For who was read while no tick could: `of` says whose it is.
- * What cannot be read is left out. -ENOMEM. */
+/* Appends to the empty `ret` a RECORD_CODE as bpf/capture.h makes it, for a thread that was read without a tick; `of`
+ * has the task's header. Parts that cannot be read are left out. -ENOMEM. */
 int python_code__record(struct host_reader *memory, const struct py_layout *layout, const struct record_header *of, uint64_t key, uint64_t code,
 			struct buf *ret);
 
-/* Its key, by which the sampler names it in the records of this task (`struct py_frame`); 0: these bytes are no code object. */
+/* The key by which the sampler's records of this task name the code object (struct py_frame); 0: it is none. */
 uint64_t python_code__key(struct host_reader *memory, const struct image *image, const struct record_task *task, uint64_t code);
 
-/* Makes the pages resident that its record needs: they are mapped, but this process never used them, so that an interrupt could not read
- * them (names and tables of frozen modules above all). */
+/* Makes the pages resident that the object's record needs. They are mapped, but if the target never touched them, BPF
+ * in an interrupt cannot read them (mostly names and tables of frozen modules). */
 void python_code__prefault(struct host_reader *memory, const struct py_layout *layout, uint64_t code);
 
-/* What the instruction at `offset` calls, as far as the bytecode says. -ENOENT: that could not be read. */
+/* The call site at `offset`: what the bytecode says about the callee. -ENOENT: the bytecode could not be read. */
 int python_site__read(struct values *values, uint64_t code, uint32_t offset, struct call_site *ret);
 
-/* Locals of a frame at `address` as bpf/values.h gives them, `at` of them outwards in its stack. */
+/* Reads captured locals of the frame at `address`, as bpf/values.h does at a tick. `at`: number of the frame in its
+ * stack, from the innermost. */
 void python_locals__read(struct host_reader *memory, const struct py_layout *layout, const struct locals_capture *capture, uint16_t at,
 			 uint64_t address, struct frame_values *ret);
 

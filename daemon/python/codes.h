@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Code objects by their capture keys: where each lies. Private to this folder. */
+/* A hash table: key of a code object -> its address in the target. Private to this folder. */
 #ifndef CPROFD_PYTHON_CODES_H
 #define CPROFD_PYTHON_CODES_H
 

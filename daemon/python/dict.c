@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Dictionaries and attributes, as CPython lays them out. Free-threaded builds differ and are refused. */
+/* Looks up keys in dicts and attributes in instances, in all layouts that CPython 3.8 to 3.15 have:
+ *   combined dict  keys object with entries (hash, key, value)
+ *   split dict     keys shared by a class's instances; values in an array of their own
+ *   managed dict   3.11+: values or a dict in words in front of the object; 3.13+: values inside the object
+ * Free-threaded builds differ and are refused. The search is linear over the entries: the hash of a str is randomised
+ * by the target, and dicts of attributes are small. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,14 +13,15 @@
 #define ENTRIES_MAX 4096u
 
 struct keys {
-	uint64_t entries;   /* address of the first */
-	uint32_t n, size;   /* bytes of an entry */
-	bool hashed;        /* the key is the second word */
+	uint64_t entries;   /* address of the first entry */
+	uint32_t n, size;   /* number of entries; bytes of one */
+	bool hashed;        /* entries begin with a hash; the key is the second word */
 };
 
 #define KEYS_HEAD_MAX 64u
 
-/* Up to 3.10 the index has as many slots as the head says, each as wide as that number needs; the key follows its hash. */
+/* Up to 3.10: the head has the number of index slots, whose width (1, 2, 4, 8 bytes) follows from it; entries have
+ * hashes. */
 static int keys_old(const struct py_layout *l, const uint8_t *head, uint64_t n, struct keys *ret)
 {
 	uint64_t size, width;
@@ -28,7 +34,8 @@ static int keys_old(const struct py_layout *l, const uint8_t *head, uint64_t n, 
 	return 0;
 }
 
-/* Since 3.11 it says the index's bytes. Kind 0: a hash is before each key. */
+/* Since 3.11 the head has log2 of the index's bytes. Kind 0: entries have hashes; else keys are all str, without
+ * hashes. */
 static int keys_new(const struct py_layout *l, const uint8_t *head, uint64_t n, struct keys *ret)
 {
 	uint8_t log2_index = head[l->keys_log2_index], kind = head[l->keys_kind];
@@ -57,7 +64,7 @@ static int read_keys(struct values *values, uint64_t address, struct keys *ret)
 	return err;
 }
 
-/* The number of the entry whose key is `name`, and its value's word. */
+/* The entry with key `name`: its number and its value (which split dicts do not use). */
 static int find_key(struct values *values, const struct keys *keys, const char *name, uint32_t *ret_number, uint64_t *ret_value)
 {
 	uint32_t i, n = keys->n < ENTRIES_MAX ? keys->n : ENTRIES_MAX;
@@ -77,6 +84,7 @@ static int find_key(struct values *values, const struct keys *keys, const char *
 	return -ENODATA;
 }
 
+/* A split dict: the key's number in the shared keys is the value's index in the array at `first_value`. */
 static int find_split(struct values *values, uint64_t keys_address, uint64_t first_value, const char *name, uint64_t *ret)
 {
 	struct keys keys;
@@ -123,12 +131,12 @@ int dict__next(struct values *values, uint64_t dict, uint32_t *at, uint64_t *ret
 
 	if (!err)
 		err = read_keys(values, keys_at, &keys);
-	if (!err && values_at) /* an instance's: what it holds is beside the keys */
+	if (!err && values_at) /* a split dict, of an instance: order and values differ; not needed */
 		return -ENOTSUP;
 	for (; !err && *at < keys.n && *at < ENTRIES_MAX; ++*at) {
 		err = object__read(values, entry, keys.size, keys.entries + (uint64_t)*at * keys.size);
 		if (err || !entry[keys.hashed + 1])
-			continue; /* nothing, or deleted */
+			continue; /* an empty or deleted entry */
 		*ret = entry[keys.hashed + 1];
 		++*at;
 		return 0;
@@ -136,7 +144,7 @@ int dict__next(struct values *values, uint64_t dict, uint32_t *at, uint64_t *ret
 	return err ? err : -ENODATA;
 }
 
-/* A dictionary or values that the class manages: words in front of the object (its collector's head is between). */
+/* A managed dict: words 3 and 4 in front of the object; the GC head (2 words) lies between. */
 static int find_managed(struct values *values, uint64_t object, const struct object_type *type, const char *name,
 			uint64_t *ret)
 {

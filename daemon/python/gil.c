@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds the GIL's state in _PyRuntime by its form (gil.h): each aligned offset is tried as a struct gil_state. */
 #include "python/gil.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #define THREADS_MAX 4096u
 #define RUNTIME_MAX (4u << 20)
 #define INTERVAL_MAX 10000000u /* us, sys.setswitchinterval() */
-#define INTERVAL_USUAL 5000u
+#define INTERVAL_USUAL 5000u /* us, the default */
 
 static int order(const void *a, const void *b)
 {
@@ -18,7 +19,7 @@ static int order(const void *a, const void *b)
 
 size_t gil__find(const void *bytes, size_t len, const uint64_t *threads, size_t n)
 {
-	size_t at, found[2] = {SIZE_MAX, SIZE_MAX}; /* with any interval, with the usual one */
+	size_t at, found[2] = {SIZE_MAX, SIZE_MAX}; /* with any interval; with the default one */
 	uint32_t several[2] = {};
 	struct gil_state state;
 	bool usual;
@@ -34,12 +35,14 @@ size_t gil__find(const void *bytes, size_t len, const uint64_t *threads, size_t 
 		found[0] = at;
 		found[1] = usual ? at : found[1];
 	}
-	/* The list of thread states may look so, too: a number, its head, a count. */
+	/* The list of thread states can have the same form (a number, its head, a count): prefer the default interval.
+	 * */
 	if (found[1] != SIZE_MAX)
 		return several[1] ? SIZE_MAX : found[1];
 	return several[0] ? SIZE_MAX : found[0];
 }
 
+/* Addresses of all thread states of the first interpreter, sorted. */
 static size_t list_threads(struct host_reader *reader, const struct image *image, uint64_t *threads)
 {
 	const struct py_layout *l = &image->layout;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The GIL's own state, in the interpreter's (struct _gil_runtime_state, Include/internal/pycore_gil.h): the same in 3.8
- * to 3.15. Where it lies differs with each version and build, so that it is found by its form: a switch interval, a
- * thread state that exists, a lock that is taken or not, a mutex. If two places look so, neither is taken, but for one
- * with the usual interval.
+/* The state of the GIL: struct _gil_runtime_state (Include/internal/pycore_gil.h), which is the same in 3.8 to 3.15.
+ * Its offset in _PyRuntime differs with each version and build, so it is found by its form: a switch interval, a thread
+ * state that exists, a lock that is taken or not, a mutex. If two offsets match, neither is used, unless one alone has
+ * the default interval.
  *
- * All bytes are the target's. Threads: any. Errors: 0 or SIZE_MAX, not found: then nobody is told to hold it.
+ * All bytes are the target's. Threads: any. Errors: 0 or SIZE_MAX, not found: then no holder is shown.
  */
 #ifndef CPROFD_PYTHON_GIL_H
 #define CPROFD_PYTHON_GIL_H
@@ -27,11 +27,11 @@ struct gil_state {
 };
 _Static_assert(sizeof(struct gil_state) == 120, "up to switch_cond");
 
-/* Offset in a copy of _PyRuntime; `threads`: addresses of thread states, sorted. */
+/* The offset of the GIL's state in a copy of _PyRuntime; `threads`: addresses of all thread states, sorted. */
 size_t gil__find(const void *bytes, size_t len, const uint64_t *threads, size_t n);
-/* Address in the target; 0: not found. Without the usual interval it may be the list of thread states: in an
- * interpreter that begins, the first of them is there before the GIL is (Python/pylifecycle.c,
- * pycore_create_interpreter). Then it is worth another look. */
+/* The address of the GIL's state in the target; 0: not found. *ret_usual false: it has not the default interval and may
+ * be the list of thread states instead, because a starting interpreter has its first thread state before the GIL
+ * (Python/pylifecycle.c, pycore_create_interpreter). Search again later then. */
 uint64_t gil__address(struct host_reader *reader, const struct image *image, bool *ret_usual);
 
 #endif

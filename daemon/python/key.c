@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The key of a code object, as the sampler has it. */
+/* Computes a code object's key exactly as the sampler does, by compiling the sampler's code for the host. Here
+ * py_seen() says that every code object is known, so the walker never asks for a capture. */
 #include <stdint.h>
 
 #include "cprofd/host.h"
@@ -13,7 +14,7 @@ static inline int py_seen(uint64_t key)
 
 uint64_t python_code__key(struct host_reader *memory, const struct image *image, const struct record_task *task, uint64_t code)
 {
-	static struct py_walk walk; /* of the loop's thread: it is large */
+	static struct py_walk walk; /* static as it is large; only the main thread calls this */
 	struct host_reader *before = host_reader_current;
 	uint64_t key;
 

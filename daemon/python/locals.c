@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Locals of a frame, as the sampler reads them at a tick. */
+/* Reads locals of a frame in the same way as the sampler at a tick (bpf/values.h), for threads that sleep. */
 #include <string.h>
 
 #include "python/code.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads Python objects (object.h) and turns what a rule's source leads to into text (values.h). Example: the source
+ * `self.func_id.func_qualname` begins at the captured local `self`; attribute() goes to func_id and to func_qualname;
+ * the result, a str, becomes UTF-8. */
 #include "python/object.h"
 
 #include <errno.h>
@@ -9,12 +12,13 @@
 #include "base/cleanup.h"
 #include "name/text.h"
 
-#define VALID_VERSION_TAG (1u << 19) /* tp_flags, up to 3.12; since 3.10 a version that is not valid is 0 */
+#define VALID_VERSION_TAG (1u << 19) /* tp_flags, up to 3.12; since 3.10 an invalid version is 0 anyway */
 #define LONG_DIGIT_BITS 30u
-#define TYPE_BYTES 512u /* up to tp_version_tag, of any version */
-#define ITEMS_DEEP 3u
-#define TEXT_HEAD_MAX 64u /* bytes; free-threaded builds have 56 */
+#define TYPE_BYTES 512u /* begin of a type object, tp_version_tag included, in any version */
+#define ITEMS_DEEP 3u /* nested containers that `*` follows */
+#define TEXT_HEAD_MAX 64u /* bytes of a str's head; free-threaded builds have 56 */
 
+/* All reads of target memory go through here: bounded in number, user addresses only. */
 int object__read(struct values *values, void *ret, size_t size, uint64_t address)
 {
 	if (values->reads++ >= VALUES_READS)
@@ -33,7 +37,7 @@ static int read_name(struct values *values, struct object_type *type)
 {
 	int err = object__read(values, type->name, sizeof(type->name) - 1, type->name_at);
 
-	if (err == -EFAULT) /* a name at the end of a page */
+	if (err == -EFAULT) /* a short name at the end of the last mapped page */
 		err = object__read(values, type->name, 16, type->name_at);
 	type->name[sizeof(type->name) - 1] = '\0';
 	return err;
@@ -58,7 +62,8 @@ int object__type(struct values *values, uint64_t object, struct object_type *ret
 	if (l->type_version > TYPE_BYTES - 8)
 		return -ENOTSUP;
 	if (!err)
-		err = object__read(values, raw, l->type_version + 8u, address); /* the last of those below */
+		/* tp_version_tag is the last member that is used below */
+		err = object__read(values, raw, l->type_version + 8u, address);
 	if (err)
 		return err;
 	*ret = (struct object_type){.address = address,
@@ -72,7 +77,7 @@ int object__type(struct values *values, uint64_t object, struct object_type *ret
 		ret->version = (uint32_t)word_at(raw, l->type_version);
 	if (ret->basic_size > 1u << 24)
 		return -EBADMSG;
-	/* Classes of Python are told apart by their flags; their names lie elsewhere. */
+	/* Heap types (classes defined in Python) are recognised by their flags: their names are not needed here. */
 	return ret->flags & TYPE_HEAP ? object__word(values, address + l->type_cached_keys, &ret->cached_keys) : read_name(values, ret);
 }
 
@@ -103,7 +108,7 @@ int object__text(struct values *values, uint64_t object, struct object_text *ret
 	if (ret->kind != 1 && ret->kind != 2 && ret->kind != 4)
 		return -EBADMSG;
 	ret->data = object + (ret->ascii ? l->unicode_ascii_data : l->unicode_compact_data);
-	/* One of a class below str (Cython's EncodedString) is not compact: its letters are elsewhere. */
+	/* A str of a subclass (Cython's EncodedString) is not compact: its characters are in a separate block. */
 	return state >> l->state_compact_shift & 1 ? 0 : object__word(values, object + l->unicode_compact_data, &ret->data);
 }
 
@@ -176,6 +181,7 @@ static bool is(const struct object_type *type, const char *name)
 	return !(type->flags & TYPE_HEAP) && !strcmp(type->name, name);
 }
 
+/* Looks `name` up in the dicts of the class and its bases, in method resolution order. */
 static int class_find(struct values *values, const struct object_type *type, const char *name, uint64_t *ret)
 {
 	uint64_t size = 0, base, dict, i;
@@ -190,17 +196,18 @@ static int class_find(struct values *values, const struct object_type *type, con
 		err = dict__find(values, dict, name, ret);
 		if (!err)
 			return 0;
-		found = err == -ENODATA ? found : err; /* one that cannot be read is passed over */
+		found = err == -ENODATA ? found : err; /* skip a dict that cannot be read */
 		err = 0;
 	}
 	return err ? err : found;
 }
 
-/* What a class has: nothing that is not computed, an object, or a place in the instance. */
+/* What an attribute of a class means for an instance: nothing that can be read, an object, or an offset in the
+ * instance. */
 enum class_kind { CLASS_NOTHING, CLASS_OBJECT, CLASS_MEMBER };
 
-/* What stands in the class for all instances: a slot's descriptor tells where in the instance its value is
- * (PyMemberDef); what a property or another descriptor gives, it computes. */
+/* Resolves descriptors: a slot's member_descriptor has the offset of the value in the instance (PyMemberDef); a
+ * property computes its value, so there is nothing to read. */
 #define MEMBER_OBJECT 6u     /* Py_T_OBJECT */
 #define MEMBER_OBJECT_EX 16u
 static int through_descriptor(struct values *values, struct class_memo_row *ret)
@@ -268,7 +275,7 @@ static int class_attribute(struct values *values, uint64_t object, const struct 
 					    : 0;
 }
 
-/* Before 3.11 code objects know only the last part of their name. */
+/* Attributes of code objects. Before 3.11 they have no qualified name, only its last part. */
 static int code_attribute(struct values *values, uint64_t object, const char *name, uint64_t *ret)
 {
 	const struct py_layout *l = values->layout;
@@ -315,7 +322,8 @@ static int attribute(struct values *values, uint64_t object, const char *name, u
 
 /* --- as text --- */
 
-/* Whole numbers of up to two digits of 30 bits: their count, signed, is in front (3.12+: shifted by three bits, 2: negative). */
+/* An int of at most two digits of 30 bits. The head is the signed number of digits; since 3.12 that number << 3, with
+ * the sign in the lowest two bits (2: negative). */
 static int put_number(struct values *values, uint64_t object, const struct object_type *type, struct buf *ret)
 {
 	uint32_t digits[2] = {};
@@ -348,8 +356,8 @@ static int put_number(struct values *values, uint64_t object, const struct objec
 	return buf__puts(ret, text);
 }
 
-/* What an object is told as: a str as it is, a whole number, a function by its name, a class by its own, others by their
- * class's. */
+/* The text of an object: a str itself, an int as number, a function's or a class's name; any other object: the name of
+ * its class. */
 static int tell(struct values *values, uint64_t object, struct buf *ret)
 {
 	struct object_type type;
@@ -367,7 +375,7 @@ static int tell(struct values *values, uint64_t object, struct buf *ret)
 		return put_number(values, object, &type, ret);
 	if (!attribute(values, object, "__qualname__", &text) && is(&type, "function"))
 		return object__put_text(values, text, ret);
-	if (type.flags & TYPE_TYPE) /* its own */
+	if (type.flags & TYPE_TYPE) /* a class: its own name */
 		err = object__word(values, object + values->layout->type_name, &type.name_at);
 	if (!err && (type.flags & (TYPE_TYPE | TYPE_HEAP)))
 		err = read_name(values, &type);
@@ -380,6 +388,7 @@ static int tell(struct values *values, uint64_t object, struct buf *ret)
 static int follow(struct values *values, uint64_t object, const struct source *source, uint32_t step, uint32_t deep,
 		  struct buf *ret);
 
+/* The step `*`: the texts of all items of a tuple, list or dict, joined by ", ". */
 static int follow_items(struct values *values, uint64_t object, const struct source *source, uint32_t step,
 			uint32_t deep, struct buf *ret)
 {
@@ -423,13 +432,14 @@ static bool is_class_name(struct values *values, uint64_t object, const char *na
 	       type.flags & TYPE_TYPE;
 }
 
+/* Follows attribute steps until the end of the source, or a `*`. */
 static int walk(struct values *values, uint64_t *object, const struct source *source, uint32_t *step)
 {
 	int err = *object ? 0 : -ENODATA;
 
 	for (; !err && *step < source->n && source->steps[*step].kind == STEP_NAME; ++*step) {
 		if (is_class_name(values, *object, source->steps[*step].name))
-			continue; /* a class is told by its name anyway */
+			continue; /* the text of a class is its name anyway */
 		err = attribute(values, *object, source->steps[*step].name, object);
 		if (!err && !*object)
 			err = -ENODATA;

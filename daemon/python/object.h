@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of CPython: object.c, and dict.c for attributes. Private to daemon/python/, but for object__text_in(). Errors as values.h;
- * -EBADMSG: these bytes are no such object. */
+/* Objects of CPython: types, str, tuple (object.c), dict and attributes (dict.c). Private to daemon/python/, except
+ * object__text_in(). Errors as in values.h; -EBADMSG: the bytes are not such an object. */
 #ifndef CPROFD_PYTHON_OBJECT_H
 #define CPROFD_PYTHON_OBJECT_H
 
@@ -19,10 +19,10 @@
 
 struct object_type {
 	uint64_t address, flags, dict, mro, cached_keys, basic_size;
-	uint32_t version;     /* tp_version_tag; 0: it has none that is valid */
+	uint32_t version;     /* tp_version_tag; 0: not valid */
 	int64_t dict_offset;
 	uint64_t name_at;     /* tp_name */
-	char name[128];       /* cut; of a class that Python made it is not read */
+	char name[128];       /* truncated; not read for heap types */
 };
 
 int object__read(struct values *values, void *ret, size_t size, uint64_t address);
@@ -31,26 +31,26 @@ int object__type(struct values *values, uint64_t object, struct object_type *ret
 
 /* A str. */
 struct object_text {
-	uint64_t length, data;   /* in characters; the address of the first */
+	uint64_t length, data;   /* length in characters; address of the first */
 	uint8_t kind;            /* bytes of a character: 1, 2, 4 */
 	bool ascii;
 };
 int object__text(struct values *values, uint64_t object, struct object_text *ret);
-/* ... as UTF-8, appended; VALUES_TEXT_MAX bytes of it at most. */
+/* Appends a str as UTF-8, at most VALUES_TEXT_MAX bytes of it. */
 int object__put_text(struct values *values, uint64_t object, struct buf *ret);
-/* ... that is ASCII, shorter than `size`, and has no NUL; -ENODATA: it is not. */
+/* Copies a str that is ASCII, shorter than `size`, and without NUL; -ENODATA: it is not. */
 int object__ascii(struct values *values, uint64_t object, char *ret, size_t size);
-/* Is it a str that says this (ASCII)? */
+/* Is it a str equal to this ASCII text? */
 bool object__is_text(struct values *values, uint64_t object, const char *text);
-/* The characters of a short ASCII str whose first `len` bytes are `bytes`. */
+/* The characters of a short ASCII str; `bytes`: a copy of the first `len` bytes of the object. */
 const uint8_t *object__text_in(const struct py_layout *layout, const uint8_t *bytes, size_t len, size_t *ret_size);
 
-/* An item of a tuple, and how many there are. */
+/* The number of items of a tuple; one item. */
 int object__items(struct values *values, uint64_t tuple, uint64_t *ret_n);
 int object__item(struct values *values, uint64_t tuple, uint64_t i, uint64_t *ret);
 
 int dict__find(struct values *values, uint64_t dict, const char *name, uint64_t *ret);
-/* Its values in the order in which they were put there, from *at on, which is 0 at first; -ENODATA: that was the last. */
+/* Iterates over a dict's values in insertion order; *at is 0 at first. -ENODATA: there are no more. */
 int dict__next(struct values *values, uint64_t dict, uint32_t *at, uint64_t *ret);
 int instance__find(struct values *values, uint64_t object, const struct object_type *type, const char *name,
 		   uint64_t *ret);

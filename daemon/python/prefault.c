@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages of a code object: reading them here makes them resident, and the next sample is whole. Nothing that is read is believed: addresses
- * only lead to further reads of the same target. */
+/* Prefaults the pages of a code object: reading them through /proc/PID/mem makes them resident, so that the sampler can
+ * read them at the next tick. The values read are not trusted: addresses only lead to further reads of the same target.
+ * */
 #include <string.h>
 
 #include "python/code.h"
 
 #define PAGE 4096u
-#define CODE_BYTES 256u
+#define CODE_BYTES 256u /* a code object's members that are used, in any version */
 #define VARIABLES_MAX RECORD_VARIABLES_MAX
 
 static void touch(struct host_reader *memory, uint64_t address, uint64_t len)
@@ -59,7 +60,7 @@ void python_code__prefault(struct host_reader *memory, const struct py_layout *l
 	touch_string(memory, layout, word_at(raw, layout->code_qualname));
 	touch_string(memory, layout, word_at(raw, layout->code_filename));
 	touch_variables(memory, layout, word_at(raw, layout->code_varnames));
-	if (layout->frames == PY_FRAMES_OBJECTS) { /* bpf/capture.h: what lies beside */
+	if (layout->frames == PY_FRAMES_OBJECTS) { /* cellvars and freevars, as in bpf/capture.h */
 		touch_variables(memory, layout, word_at(raw, layout->code_varnames + 8));
 		touch_variables(memory, layout, word_at(raw, layout->code_varnames + 16));
 	} else if (word_at(raw, layout->code_varnames + 8)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytecode around a Python frame's position, and the names that it loads. */
+/* Reads a call site: the bytecode up to a frame's position, decoded by classes/bytecode.c, and the names that it loads.
+ * */
 #include <errno.h>
 #include <string.h>
 
@@ -7,12 +8,12 @@
 #include "python/code.h"
 #include "python/object.h"
 
-#define CODE_MAX 65536u
+#define CODE_MAX 65536u /* bytes of bytecode; longer functions get no call sites */
 
 struct instructions {
 	uint64_t address;
 	uint32_t size;         /* bytes */
-	uint64_t names, n;     /* the tuple of its names */
+	uint64_t names, n;     /* co_names and its length */
 };
 
 static int find_instructions(struct values *values, uint64_t code, struct instructions *ret)
@@ -46,8 +47,8 @@ static bool add_name(struct values *values, const struct instructions *in, uint3
 	return true;
 }
 
-/* A method's descriptor points to its PyMethodDef (ml_name, ml_meth). Whatever else the pointer leads to, only the begin of a function
- * that a table has is believed. */
+/* The C function of a method descriptor, through its PyMethodDef (ml_name, ml_meth). The object may be anything else;
+ * the caller only uses an address at which a known callable begins. */
 static uint64_t function_of(struct values *values, uint64_t object)
 {
 	uint64_t method = 0, function = 0;
@@ -68,7 +69,7 @@ int python_site__read(struct values *values, uint64_t code, uint32_t offset, str
 
 	if (find_instructions(values, code, &in))
 		return -ENOENT;
-	if (offset + 2 < in.size) /* no instruction behind it says anything of it */
+	if (offset + 2 < in.size) /* later instructions say nothing about this one */
 		in.size = offset + 2;
 	if (object__read(values, bytes, in.size, in.address))
 		return -ENOENT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread states of a process, found once for many threads. */
+/* Reads all thread states of a process at once, sorted by thread, for callers that walk many threads. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "cprofd/py/state.h"
 #include "python/walk.h"
 
-#define TRIES 3u /* a thread that ends while its list is followed leads astray */
+#define TRIES 3u /* if a thread ends while the list is followed, its `next` may lead nowhere: start again */
 
 static uint64_t word(const uint8_t *raw, uint32_t at)
 {
@@ -33,7 +33,8 @@ static int add(struct python_tstates *self, uint64_t thread_id, uint64_t address
 	return 0;
 }
 
-/* Those of one interpreter. A list that comes back to where it was before, at the latest after twice its length, is none (Brent). */
+/* The thread states of one interpreter. Brent's algorithm detects a cycle, which a damaged or hostile list may have,
+ * after at most twice its length. */
 static int read_list(struct host_reader *memory, const struct py_layout *l, uint64_t at, struct python_tstates *self)
 {
 	uint64_t before = 0;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What a ufunc is called: PyUFuncObject.name, of the one that the module numpy has by an attribute's name, or the program by a global's. */
+/* Names of NumPy's ufuncs. A call of a ufunc shows as "numpy.ufunc.__call__"; its own name (PyUFuncObject.name) says
+ * which one it is. Example: for `np.add(a, b)` the call site gives owner "np" and attribute "add"; sys.modules leads to
+ * the module numpy and its `add`. */
 #include <errno.h>
 #include <string.h>
 
 #include "python/object.h"
 
-#define UFUNC_NAME 56u   /* numpy/core/include/numpy/ufuncobject.h: after nin, nout, nargs, identity, functions, data, ntypes, reserved1 */
+/* numpy/core/include/numpy/ufuncobject.h: `name` follows nin, nout, nargs, identity, functions, data, ntypes, reserved1
+ * */
+#define UFUNC_NAME 56u
 #define UFUNC_TYPE "numpy.ufunc"
 
 static bool has_type(struct values *values, uint64_t object, const char *name)
@@ -46,7 +50,8 @@ static int of_numpy(struct values *values, uint64_t modules, const char *attribu
 	return member(values, modules, "numpy", attribute, ret);
 }
 
-/* Which module a name is a global of is not known: it is NumPy if it is in the program's own module, or is not there and is what all import it as. */
+/* Does the global `owner` name NumPy? Whose global it is, is not known: look in __main__; if it is not there, believe
+ * the usual import names. */
 static bool is_numpy(struct values *values, uint64_t modules, const char *owner)
 {
 	uint64_t object, numpy;
@@ -68,12 +73,13 @@ static int name_of(struct values *values, uint64_t object, char *ret, size_t siz
 	values->reads = 0;
 	memset(ret, 0, size);
 	err = object__word(values, object + UFUNC_NAME, &at) ?: object__read(values, ret, size, at);
-	if (err == -EFAULT) /* at the end of a page */
+	if (err == -EFAULT) /* a short name at the end of the last mapped page */
 		err = object__read(values, ret, 16, at);
 	return err ? err : *ret && memchr(ret, '\0', size) ? 0 : -ENODATA;
 }
 
-/* A global may be bound to one after the other (a loop over ufuncs): it is believed if it says itself which one it is. */
+/* A global may be bound to several ufuncs in turn (a loop over ufuncs). It is believed only if the ufunc has the
+ * global's own name, or is NumPy's attribute of that name. */
 static int of_global(struct values *values, uint64_t modules, const char *global, char *ret, size_t size)
 {
 	uint64_t object, numpy;

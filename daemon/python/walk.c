@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Python frames: the walker in user space. */
+/* Walks Python frames in user space with the sampler's walker (cprofd/pywalk.h), compiled for the host. The walker
+ * stops at code objects that it has not seen; this file records their addresses and walks again, until all are known.
+ * */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,7 @@
 
 #include "python/codes.h"
 
-/* Which code objects the walker may take as known: those of the walk that goes on, in the loop. Before pywalk.h. */
+/* The code objects that the current walk may take as known; main thread only. Must come before pywalk.h. */
 static const struct python_codes *known;
 
 static inline int py_seen(__u64 key)
@@ -23,7 +25,7 @@ static inline int py_seen(__u64 key)
 #include "python/walk.h"
 
 #define ROUNDS 256u            /* 64 new code objects each */
-#define CODES_KEPT 8192u
+#define CODES_KEPT 8192u       /* known code objects of earlier processes are dropped above this */
 
 struct python_walker {
 	struct host_reader *memory;
@@ -78,7 +80,8 @@ int python_walker__list(const struct python_walker *self, struct python_tstates 
 	return python_tstates__read(self->memory, &self->image, ret);
 }
 
-/* As py_walk(), of a thread whose thread states are known. */
+/* As py_walk(), but with the thread states that python_tstates__read() found. The one that runs (tstate_current) comes
+ * first: its frames are the innermost. */
 static void walk_known(struct python_walker *self, const struct python_tstates *tstates)
 {
 	struct py_walk *walk = &self->walk;
@@ -118,7 +121,7 @@ int python_walker__walk(struct python_walker *self, const struct dump_thread *th
 	host_reader_current = self->memory;
 	known = &self->codes;
 	walk->fsbase = thread->fsbase;
-	/* As the kernel side does: equal keys for equal code objects. */
+	/* The same salt as in the kernel, so that keys are equal. */
 	walk->salt = py_mix(thread->process_start, thread->tgid | (uint64_t)thread->exec << 32);
 	for (round = 0; round < ROUNDS; round++) {
 		walk->now = clock__now();

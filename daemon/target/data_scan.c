@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/* Searches the data of a module for _PyRuntime and for type objects (data_scan.h). */
 #include "target/data_scan.h"
 
 #include <string.h>
 
-#define NAMES_MAX 16384u /* names read; CPython has some 300 static types */
+#define NAMES_MAX 16384u /* bound of names that are read; CPython has some 300 static types */
 
 static uint64_t word(const struct data_area *area, size_t at)
 {
@@ -37,7 +38,7 @@ static int is_named(struct host_reader *reader, uint64_t address, const char *na
 	       !memcmp(text, name, len);
 }
 
-/* Calls for each object that says it is of type `type`: the first named `name`. */
+/* The first object of type `type` with this name. */
 static uint64_t named_of_type(const struct data_area *area, struct host_reader *reader,
 			      uint64_t type, uint32_t type_offset, uint32_t name_offset,
 			      const char *name)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A Python without symbols: what its data shows. A program that embeds Python as
- * a static library exports none of its names; since 3.13 the runtime carries a
- * mark for this very case, and type objects can be told by their form.
+/* Finds a Python without symbols by its data. A program that embeds Python as a static library exports none of its
+ * names; but since 3.13 the runtime begins with a cookie for this very case, and type objects can be recognised by
+ * their form.
  *
- * Pure over a copy of the module's writable memory; all in it may be forged. */
+ * Pure over a copy of the module's writable memory, which may be forged. */
 #ifndef CPROFD_TARGET_DATA_SCAN_H
 #define CPROFD_TARGET_DATA_SCAN_H
 
@@ -15,11 +15,11 @@ struct data_area {
 	uint64_t address;      /* of bytes[0], a multiple of 8 */
 };
 
-/* The address of _PyRuntime: _Py_DebugOffsets' cookie with a version that can be. 0: none. */
+/* The address of _PyRuntime, by the cookie of _Py_DebugOffsets followed by a possible version. 0: none. */
 uint64_t data_scan__runtime(const struct data_area *area);
 
-/* The address of a static type object: `type` points to itself by its ob_type,
- * all others point to it, and tp_name follows the object's head.
+/* The address of a static type object: the ob_type of `type` points to itself, that of all other types points to
+ * `type`, and tp_name follows the object's head.
  *  type_offset: of ob_type in PyObject (pylayout's object_type)
  *  name_offset: of tp_name in PyTypeObject, size of PyVarObject
  * 0: not found. Names are read through `reader`. */

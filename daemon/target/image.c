@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Which CPython a process runs, from its memory alone.
+/* Which CPython does a process run? Found from its memory alone.
  *
- * The modules are the ELF files whose first byte is mapped. The executable is
- * asked first, as the loader does: a copy relocation may have moved a library's
- * variable into it; then what is named like a Python, then the rest. The module
- * that defines _PyRuntime is the Python. When none does, a Python may have been
- * linked into the executable without being exported: its data tells (data_scan.h).
+ * Modules are the ELF files whose first byte is mapped. The one that defines _PyRuntime is the Python. The executable
+ * is searched first, as the loader does, because a copy relocation may have moved a library's variable into it; then
+ * files named like a Python, then the rest. If none defines it, Python may be linked into the executable without
+ * exports: its data is searched (data_scan.h).
  */
 #include "target/process.h"
 
@@ -22,7 +21,7 @@
 #include "target/py_layout.h"
 #include "target/version.h"
 
-#define DATA_MAX (32u << 20)
+#define DATA_MAX (32u << 20) /* bytes of one writable mapping; larger ones are skipped */
 
 static int problem(struct target_problem *ret, enum target_problem_kind kind, int err,
 		   const char *detail, size_t len)
@@ -55,7 +54,7 @@ static bool contains(const char *text, size_t len, const char *word)
 	return memmem(text, len, word, strlen(word)) != NULL;
 }
 
-/* 0: the executable, 1: named like a Python, 2: the rest. */
+/* In which order modules are searched: 0: the executable, 1: named like a Python, 2: the rest. */
 static unsigned rank(const struct mapping *m, const struct mapping *executable)
 {
 	size_t len;
@@ -68,7 +67,7 @@ static unsigned rank(const struct mapping *m, const struct mapping *executable)
 
 struct found {
 	const struct mapping *module;
-	uint64_t runtime;      /* 0: it has Py_GetVersion only, as before 3.7 */
+	uint64_t runtime;      /* 0: the module has only Py_GetVersion, as before 3.7 */
 	uint64_t runtime_size; /* 0: not known */
 	bool exports;          /* symbols can be looked up in `elf` */
 	struct elf_dynamic elf;
@@ -102,7 +101,7 @@ static bool has_symbols(struct target_process *p, const struct mapping *m, struc
 	return ret->runtime || exported(ret, "Py_GetVersion");
 }
 
-/* Calls `fn` for the writable parts of a module, .bss included, until one returns true. */
+/* Calls `fn` with a copy of each writable mapping of a module, .bss included, until it returns true. */
 static bool each_data(struct target_process *p, const struct mapping *module,
 		      bool (*fn)(const struct data_area *area, void *ctx), void *ctx)
 {
@@ -139,7 +138,7 @@ static bool area_runtime(const struct data_area *area, void *ctx)
 	return found->runtime != 0;
 }
 
-/* A Python that was linked in and exports nothing shows itself since 3.13. */
+/* A Python that exports nothing: since 3.13 it has a cookie in its data. */
 static bool has_mark(struct target_process *p, const struct mapping *m, struct found *ret)
 {
 	*ret = (struct found){.module = m};
@@ -148,7 +147,7 @@ static bool has_mark(struct target_process *p, const struct mapping *m, struct f
 
 static bool find_python(struct target_process *p, struct found *ret)
 {
-	/* The executable's data begins at start_data: mapped from its file. */
+	/* The kernel says where the executable's data begins (start_data); that is mapped from its file. */
 	const struct mapping *executable = maps__find(&p->maps, p->key.start_data);
 	static const struct {
 		unsigned rank;
@@ -165,7 +164,7 @@ static bool find_python(struct target_process *p, struct found *ret)
 	return false;
 }
 
-/* A file whose name begins so, or with "lib" and that: pypy3, libpypy3-c.so. NULL: none is mapped. */
+/* A mapped file whose name begins with `begin` or "lib" and `begin`: pypy3, libpypy3-c.so. NULL: none. */
 static const struct mapping *mapped_as(const struct target_process *p, const char *begin)
 {
 	size_t i, len = strlen(begin);
@@ -184,7 +183,7 @@ static const struct mapping *mapped_as(const struct target_process *p, const cha
 	return NULL;
 }
 
-/* Others that run the language: "PyPy"; NULL: none is known. */
+/* Names a Python that is not supported: "PyPy"; NULL: none was recognised. */
 static const char *other_python(struct target_process *p)
 {
 	const struct mapping *python = mapped_as(p, "python");
@@ -228,7 +227,7 @@ static uint64_t find_code_type(struct target_process *p, const struct found *fou
 	return search.address;
 }
 
-/* 3.13+: the runtime begins with its own description. 3.11+ have Py_Version. */
+/* The version: 3.13+ have it at the begin of _PyRuntime, 3.11+ in Py_Version, others as text in a static buffer. */
 static bool tell_version(struct target_process *p, const struct found *found, uint32_t *ret_hex,
 			 bool *ret_debug_offsets, bool *ret_free_threaded)
 {
@@ -276,7 +275,7 @@ static int identify(struct target_process *p, struct image *ret_image, char vers
 	int err;
 
 	if (!find_python(p, &found)) {
-		/* Nothing at all can be read of an image that was left. */
+		/* After an exec, no memory of the old image can be read any more. */
 		if (p->reader.read(&p->reader, &word, sizeof(word), p->key.arg_start & ~7ull))
 			return problem_text(ret_problem, TARGET_PROBLEM_GONE, -ESRCH, "");
 		other = other_python(p);
@@ -305,7 +304,7 @@ static int identify(struct target_process *p, struct image *ret_image, char vers
 	return 0;
 }
 
-/* What could not be read is no evidence of anything else. */
+/* If memory did not answer, or ours ran out, the real answer is unknown: say that instead. */
 int target__identify(struct target_process *p, struct image *ret_image, struct image_key *ret_key,
 		     char version[32], struct target_problem *ret_problem)
 {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Parser of /proc/PID/maps (maps.h). Example of a line:
+ *   7f2a1c000000-7f2a1c028000 r-xp 00026000 08:01 131203  /usr/lib/libc.so.6 */
 #include "target/maps.h"
 
 #include <errno.h>
@@ -114,8 +116,8 @@ int maps__parse(const char *text, size_t len, struct maps *ret)
 			*ret = (struct maps){};
 			return -ENOMEM;
 		}
-		/* The kernel writes a page at a time: between two pages the target may map and
-		 * unmap, and what was told before may come again. */
+		/* The kernel writes one page of text at a time. Between two pages the target may map and unmap, so a
+		 * range may come twice: only ascending lines count. */
 		if (parse_line(at, (size_t)(newline - at), &items[ret->n]) &&
 		    items[ret->n].start >= last)
 			last = items[ret->n++].end;
@@ -136,7 +138,7 @@ int maps__read(int fd, struct maps *ret)
 	*ret = (struct maps){};
 	if (!text)
 		return -ENOMEM;
-	/* One offset for all holders of this fd: begin at the beginning. */
+	/* The file offset is shared by all holders of this fd: rewind. */
 	if (lseek(fd, 0, SEEK_SET) < 0) {
 		err = -errno;
 		goto fail;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The mappings of a process: the text of /proc/PID/maps -> a table. Pure over a
- * buffer; the paths in it are whatever the target called its files.
+/* The mappings of a process: parses the text of /proc/PID/maps into a table. Pure over a buffer; paths are chosen by
+ * the target and may be anything.
  */
 #ifndef CPROFD_TARGET_MAPS_H
 #define CPROFD_TARGET_MAPS_H
@@ -13,7 +13,7 @@
 #define MAPPING_WRITE 2u
 #define MAPPING_EXEC 4u
 #define MAPPING_SHARED 8u
-#define MAPPING_DELETED 16u /* the path ended in " (deleted)", which was cut off */
+#define MAPPING_DELETED 16u /* the path ended in " (deleted)", which is removed */
 
 struct mapping {
 	uint64_t start, end;
@@ -27,9 +27,9 @@ struct mapping {
 };
 
 struct maps {
-	struct mapping *items; /* in the order of addresses, without overlaps */
+	struct mapping *items; /* sorted by address, without overlaps */
 	size_t n;
-	size_t bad;           /* lines that were no mapping, or not in order */
+	size_t bad;           /* number of lines that do not parse, or are out of order */
 	bool truncated;       /* the text ended in the middle of a line */
 	char *text;           /* owned, after maps__read */
 };
@@ -40,9 +40,8 @@ struct maps {
 int maps__parse(const char *text, size_t len, struct maps *ret);
 /* Reads an fd of /proc/PID/maps from its beginning. -ESRCH: the image is gone. */
 int maps__read(int fd, struct maps *ret);
-/* Executable mappings alone, without paths (""), as the kernel tells them since 6.11
- * (PROCMAP_QUERY): some 30 us where the text takes 300. [vsyscall] is not among them. -ENOTTY: this
- * kernel does not. */
+/* Executable mappings only, without paths (""), by the ioctl PROCMAP_QUERY of Linux 6.11+: some 30 us, where the text
+ * takes 300. [vsyscall] is not among them. -ENOTTY: the kernel does not have it. */
 int maps__read_code(int fd, struct maps *ret);
 void maps__free(struct maps *maps);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Executable mappings, asked for one by one: of some 500 mappings 100 are, and no names are
- * written. */
+/* Executable mappings by PROCMAP_QUERY, one query for each: of some 500 mappings 100 are executable, and the kernel
+ * does not have to write paths. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -47,10 +47,10 @@ int maps__read_code(int fd, struct maps *ret)
 				       .address = at};
 		err = blocking__ioctl(fd, QUERY, &query, sizeof(query));
 		if (err) {
-			err = err == -ENOENT ? 0 : err; /* there is no more */
+			err = err == -ENOENT ? 0 : err; /* no further mapping */
 			break;
 		}
-		if (query.start < at || query.end <= query.start) { /* no kernel says so */
+		if (query.start < at || query.end <= query.start) { /* would loop for ever */
 			err = -EBADMSG;
 			break;
 		}

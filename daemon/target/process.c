@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Reading a process's memory and mappings through descriptors (process.h). Reads go through base/blocking.h, because a
+ * page of a FUSE file can make them hang. */
 #include "target/process.h"
 
 #include <errno.h>
@@ -28,7 +30,7 @@ int process_memory__read(int mem, void *dst, size_t size, uint64_t address)
 	size_t done = 0;
 	ssize_t got;
 
-	/* The kernel's half of the address space, and what pread takes for negative. */
+	/* Upper half: the kernel's addresses, which pread() would take for negative offsets. */
 	if (address >> 63 || address + size < address)
 		return -EFAULT;
 	while (done < size) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A process of the target, through the fds that the broker passed: what image it
- * runs, and which CPython that is. Nothing here opens a path or needs privileges;
- * all bytes read are the target's and may be anything.
- * Threading: one thread at a time for each struct target_process.
+/* A process of the target, accessed through the descriptors that the broker passed: its memory, its mappings, and which
+ * CPython it runs. Nothing here opens a path or needs privileges; all bytes read are the target's and may be anything.
+ * Threads: one at a time for each struct target_process.
  */
 #ifndef CPROFD_TARGET_PROCESS_H
 #define CPROFD_TARGET_PROCESS_H
@@ -14,7 +13,7 @@
 #include "cprofd/record.h"
 #include "target/maps.h"
 
-/* All of it, from /proc/PID/mem: 0, -EFAULT, or -ETIMEDOUT when a file system does not give the page
+/* Reads all `size` bytes from /proc/PID/mem: 0, -EFAULT, or -ETIMEDOUT if a file system does not deliver the page
  * (base/blocking.h). */
 int process_memory__read(int mem, void *dst, size_t size, uint64_t address);
 
@@ -26,19 +25,19 @@ struct memory_reader {
 struct memory_reader memory_reader__of(int fd);
 
 struct target_process {
-	struct host_reader reader; /* over `mem`; -EFAULT for what cannot be read */
+	struct host_reader reader; /* reads `mem`; -EFAULT for memory that cannot be read */
 	pid_t pid;
 	int mem, maps_fd;          /* borrowed: /proc/PID/mem, /proc/PID/maps */
-	struct image_key key;      /* as the broker told it */
+	struct image_key key;      /* as the broker sent it */
 	struct maps maps;
-	bool mute;                 /* memory did not answer */
-	bool lacks_memory;         /* our own, to look into it */
+	bool mute;                 /* a read of its memory timed out */
+	bool lacks_memory;         /* our own memory ran out */
 };
 
 /* Reads the mappings. -ESRCH: the process ended or runs another image now. -ENOMEM. */
 int target_process__init(struct target_process *process, pid_t pid, int mem, int maps_fd,
 			 struct image_key key);
-/* Reads them again. */
+/* Reads the mappings again. */
 int target_process__refresh(struct target_process *process);
 void target_process__free(struct target_process *process);
 
@@ -61,13 +60,12 @@ const char *target_problem__sentence(enum target_problem_kind kind); /* valid un
 
 struct target_problem {
 	enum target_problem_kind kind;
-	char detail[192];          /* what was met: a version, a module, a symbol; or "" */
+	char detail[192];          /* a version, a module or a symbol; or "" */
 };
 
-/* Finds the CPython: where its runtime lies and how it is laid out. `version`
- * becomes "3.11.2", "3.14.0t". 0 or -errno with *ret_problem: -ENOENT not a
- * Python, -ENOTSUP refused by name, -EBADMSG does not fit together, -ESRCH gone,
- * -EAGAIN try again in some ms, -ENOMEM. *ret_key is set in every case. */
+/* Finds the CPython: the address of its runtime, and its layout. `version` becomes "3.11.2", "3.14.0t". 0, or -errno
+ * with *ret_problem: -ENOENT not a Python, -ENOTSUP not a supported one, -EBADMSG inconsistent, -ESRCH gone, -EAGAIN
+ * try again in some ms, -ENOMEM. *ret_key is set in every case. */
 int target__identify(struct target_process *process, struct image *ret_image,
 		     struct image_key *ret_key, char version[32],
 		     struct target_problem *ret_problem);

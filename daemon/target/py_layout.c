@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Chooses the layout of a CPython: a row of the generated tables (py_tables.c), overridden since 3.13 by the offsets
+ * that the target itself publishes in _Py_DebugOffsets. Each of these is checked, as the target may publish anything.
+ * */
 #include "target/py_layout.h"
 
 #include <errno.h>
@@ -10,7 +13,7 @@
  * interpreter, with its static objects, takes some 400 KB. */
 #define OFFSET32_MAX (1u << 20)
 
-/* The walker reads a frame at once into so many bytes (PY_RAW_FRAME). */
+/* The walker reads a whole frame into a buffer of this size (PY_RAW_FRAME). */
 #define FRAME_BYTES_MAX 128u
 
 static const struct py_table *find(uint32_t version_hex, bool free_threaded)
@@ -52,14 +55,14 @@ static uint64_t word_at(const uint8_t *bytes, size_t position)
 	return word;
 }
 
-/* Stores what the target tells for one member; false when it cannot be true. */
+/* Stores the target's offset of one member; false if the value is impossible. */
 static bool take(struct py_layout *layout, const struct py_debug_offset *told, uint64_t value)
 {
 	uint8_t *member = (uint8_t *)layout + told->member;
 	uint32_t value32 = (uint32_t)value;
 	uint16_t value16 = (uint16_t)value;
 
-	/* Only the owner of a frame is a byte; all else is an int or wider. */
+	/* All members but a frame's owner are ints or wider, so aligned. */
 	if (value % 4 && told->member != offsetof(struct py_layout, frame_owner))
 		return false;
 	if (told->width == sizeof(value32)) {
@@ -79,7 +82,7 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Up to the end of the last field that the walker reads. */
+/* Bytes of a frame that the walker reads: up to the end of its last member, rounded up to words. */
 static uint32_t frame_size(const struct py_layout *l)
 {
 	uint32_t end = max_u32(l->frame_back, max_u32(l->frame_code, l->frame_lasti)) + 8u;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Which struct py_layout serves a CPython.
+/* Which struct py_layout fits a CPython?
  *
- * A version that was never seen is refused, never guessed: the tables hold
- * final releases only, one row for each minor version and build with or without
- * the GIL, read from CPython's own headers (tools/offsets). 3.13 and later also
- * describe themselves in _Py_DebugOffsets; what that tells is believed over the
- * table, and the table fills in what it leaves out.
+ * An unknown version is refused, never guessed. The tables have final releases only: one row for each minor version,
+ * with and without the GIL, generated from CPython's own headers (tools/offsets). 3.13 and later also publish offsets
+ * in _Py_DebugOffsets; these take precedence, and the table supplies the rest.
  *
  * Pure functions of their arguments; nothing is kept.
  */
@@ -27,7 +25,7 @@
  * *ret is untouched then. */
 int py_layout__from_table(uint32_t version_hex, bool free_threaded, struct py_layout *ret);
 
-/* The layout that a target of 3.13+ tells of itself.
+/* The layout that a target of 3.13+ publishes.
  * buf: what the target has at the address of _PyRuntime, which begins with its
  *   _Py_DebugOffsets (Include/internal/pycore_debug_offsets.h; in 3.13
  *   pycore_runtime.h). The bytes are the target's and may be anything.

@@ -21,7 +21,7 @@ struct py_debug_offset {
 #define TOLD16(position, member) {position, offsetof(struct py_layout, member), 2}
 #define TOLD32(position, member) {position, offsetof(struct py_layout, member), 4}
 
-/* One layout. `layout.version` is 0: whoever copies it fills in the target's. */
+/* One layout. `layout.version` is 0 here: the copy gets the target's. */
 struct py_table {
 	uint32_t first, last; /* PY_VERSION_HEX of the oldest and the newest version served */
 	uint32_t debug_size;  /* sizeof(_Py_DebugOffsets), 0 before 3.13 */

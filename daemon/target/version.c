@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds and parses the version text of Py_GetVersion() in the data of a Python (version.h). */
 #include "target/version.h"
 
 #include <stdio.h>
@@ -45,7 +46,7 @@ static bool parse(const char *at, const char *end, uint32_t *ret)
 		return false;
 	if (end - at > 96)
 		end = at + 96;
-	/* The build's own text has no ')' before its last. */
+	/* The build's text has no ')' before its end. */
 	close = memchr(at, ')', (size_t)(end - at));
 	if (!close)
 		return false;
@@ -63,7 +64,7 @@ bool version__find(const char *data, size_t len, uint32_t *ret_hex)
 {
 	const char *at = data, *end = data + len, *dot;
 
-	/* "X.": what goes before is the end of something else. */
+	/* A digit and a dot, at the begin of a string: the byte before must be 0. */
 	for (; at < end && (dot = memchr(at, '.', (size_t)(end - at))); at = dot + 1) {
 		if (dot - data < 1 || dot[-1] < '2' || dot[-1] > '9')
 			continue;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The version of a Python without a symbol that tells it (before 3.11): the text
- * that Py_GetVersion made at the start, "3.8.18 (default, ...) \n[GCC 12.2.0]",
- * kept in a static buffer. Pure. */
+/* The version of a Python older than 3.11, which has no symbol for it: the text that Py_GetVersion() made at start,
+ * "3.8.18 (default, ...) \n[GCC 12.2.0]", in a static buffer. Pure. */
 #ifndef CPROFD_TARGET_VERSION_H
 #define CPROFD_TARGET_VERSION_H
 
