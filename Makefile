@@ -42,7 +42,7 @@ all: $(B)/cprofd $(B)/cprofd-engine compile_commands.json ## the program (this i
 .DELETE_ON_ERROR:
 
 # --- BPF: compiled by clang, embedded through libbpf's skeleton ---
-$(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h include/cprofd/*.h include/cprofd/*/*.h)
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*/*.h include/cprofd/*.h include/cprofd/*/*.h)
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
@@ -190,13 +190,14 @@ check-unit: $(UNIT)
 check-order:
 	$(Q)tools/order-check daemon
 	$(Q)tools/width-check daemon
+	$(Q)tools/arch-check .
 
 .PHONY: check-identity
 check-identity: all ## what this tree and OLD=/path/to/cprofd make of the same recordings is the same (root)
 	$(Q)tests/identity/identity.py $(OLD) $(B)/cprofd
 
 # A walker by itself in the kernel.
-$(B)/tests/bpf/%.bpf.o: tests/bpf/%.bpf.c $(wildcard bpf/*.h include/cprofd/*.h include/cprofd/*/*.h)
+$(B)/tests/bpf/%.bpf.o: tests/bpf/%.bpf.c $(wildcard bpf/*.h bpf/*/*.h include/cprofd/*.h include/cprofd/*/*.h)
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@

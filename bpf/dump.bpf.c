@@ -99,7 +99,7 @@ static __always_inline void fill_thread(struct dump_thread *to, struct task_stru
 	to->on_cpu = more->on_cpu;
 	to->_pad = 0;
 	to->switches = more->nvcsw + more->nivcsw;
-	to->fsbase = task->thread.fsbase;
+	to->thread_pointer = thread_pointer(task);
 	__builtin_memcpy(to->comm, task->comm, 16);
 }
 
@@ -118,27 +118,18 @@ static __always_inline struct dump_slot *take_slot(__u32 tid)
 	return slot;
 }
 
-#define REGISTERS(to, r, bp, bx, ax, cx, dx, si, di, ip, sp) \
-	do { \
-		(to)[0] = (r)->ax, (to)[1] = (r)->dx, (to)[2] = (r)->cx, (to)[3] = (r)->bx; \
-		(to)[4] = (r)->si, (to)[5] = (r)->di, (to)[6] = (r)->bp, (to)[7] = (r)->sp; \
-		(to)[8] = (r)->r8, (to)[9] = (r)->r9, (to)[10] = (r)->r10, (to)[11] = (r)->r11; \
-		(to)[12] = (r)->r12, (to)[13] = (r)->r13, (to)[14] = (r)->r14, (to)[15] = (r)->r15; \
-		(to)[16] = (r)->ip; \
-	} while (0)
-
 static __always_inline void entry_registers(struct dump_slot *slot, struct task_struct *task)
 {
 	const struct pt_regs___entry *entry = entered_with(task);
 
-	REGISTERS(slot->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
+	registers_of_entry(slot->regs, entry);
 	host_barrier(slot);
 }
 
 /* Whole pages, so that the last one of a stack is not lost with what lies behind it. */
 static __always_inline void begin_stack(struct dump_slot *slot)
 {
-	slot->stack_at = slot->regs[7] & ~4095ull;
+	slot->stack_at = slot->regs[UNWIND_SP] & ~4095ull;
 	slot->stack_bytes = 0;
 	slot->n_frames = 0;
 	slot->loss = 0;
@@ -236,7 +227,7 @@ static __always_inline int walk_python(struct bpf_perf_event_data *ctx, struct t
 	slot->no_python = 1;
 	if (!walk || !image || !image->runtime)
 		return 1;
-	walk->fsbase = slot->thread.fsbase;
+	walk->thread_pointer = slot->thread.thread_pointer;
 	walk->now = bpf_ktime_get_ns();
 	walk->salt = py_mix(slot->thread.process_start, slot->thread.tgid | (__u64)slot->thread.exec << 32);
 	walk->hint = 0;
@@ -247,7 +238,7 @@ static __always_inline int walk_python(struct bpf_perf_event_data *ctx, struct t
 		__u32 i;
 
 		HOST_NO_UNROLL
-		for (i = 0; i < 16; i++)
+		for (i = 0; i < PY_REGISTERS; i++)
 			walk->registers[i] = slot->regs[i];
 		py_walk_repair(walk, image, &slot->python);
 	}
@@ -277,7 +268,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	if (slot->in_kernel)
 		entry_registers(slot, task);
 	else
-		REGISTERS(slot->regs, &ctx->regs, rbp, rbx, rax, rcx, rdx, rsi, rdi, rip, rsp);
+		registers_of_tick(slot->regs, &ctx->regs);
 	begin_stack(slot);
 	slot->how = DUMP_TICK;
 	HOST_NO_UNROLL

@@ -12,6 +12,8 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
+#include "arch/x86_64.h"
+
 #define EFAULT 14
 #define PF_EXITING 4u
 
@@ -56,10 +58,6 @@ struct sched_info {
 	unsigned long pcount;
 	unsigned long long run_delay;
 	unsigned long long last_arrival;
-};
-
-struct thread_struct {
-	unsigned long fsbase;
 };
 
 struct atomic_int {
@@ -127,12 +125,6 @@ struct linux_binprm;
 struct vm_unmapped_area_info {
 	unsigned long length;
 };
-
-/* The registers that a task entered the kernel with. */
-struct pt_regs___entry {
-	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
-};
-#define entered_with(task) ((const struct pt_regs___entry *)bpf_task_pt_regs(task))
 
 #pragma clang attribute pop
 

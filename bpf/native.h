@@ -84,15 +84,6 @@ __attribute__((noinline, weak)) int native_walk(struct unwind_fast *unwind, stru
 	return 0;
 }
 
-#define NATIVE_REGISTERS(to, r, bp, bx, ax, cx, dx, si, di, ip, sp) \
-	do { \
-		(to)[0] = (r)->ax, (to)[1] = (r)->dx, (to)[2] = (r)->cx, (to)[3] = (r)->bx; \
-		(to)[4] = (r)->si, (to)[5] = (r)->di, (to)[6] = (r)->bp, (to)[7] = (r)->sp; \
-		(to)[8] = (r)->r8, (to)[9] = (r)->r9, (to)[10] = (r)->r10, (to)[11] = (r)->r11; \
-		(to)[12] = (r)->r12, (to)[13] = (r)->r13, (to)[14] = (r)->r14, (to)[15] = (r)->r15; \
-		(to)[16] = (r)->ip; \
-	} while (0)
-
 /* The registers in user space lie where the thread entered the kernel, by the tick or before it. The tick's own are the same
  * for less code: loads of kernel memory by a pointer are checked at run time. */
 static __always_inline void native_registers(struct unwind_state *s, struct bpf_perf_event_data *ctx,
@@ -104,11 +95,11 @@ static __always_inline void native_registers(struct unwind_state *s, struct bpf_
 	s->exact = 1;
 	if (in_kernel) {
 		entry = entered_with(task);
-		NATIVE_REGISTERS(s->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
+		registers_of_entry(s->regs, entry);
 		/* Or clang makes one load of both branches, from an address that the verifier cannot follow. */
 		host_barrier(s);
 	} else {
-		NATIVE_REGISTERS(s->regs, &ctx->regs, rbp, rbx, rax, rcx, rdx, rsi, rdi, rip, rsp);
+		registers_of_tick(s->regs, &ctx->regs);
 	}
 }
 

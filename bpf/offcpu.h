@@ -365,9 +365,9 @@ static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u32 
 
 	if (runs)
 		return WAIT_KEY_RAN;
-	key = py_mix(py_mix(regs->ip, regs->sp), (__u32)regs->orig_ax);
-	if ((__u32)regs->orig_ax == 202) /* futex: which one */
-		key = py_mix(key, regs->di);
+	key = py_mix(py_mix(entry_pc(regs), entry_sp(regs)), (__u32)syscall_number(regs));
+	if ((__u32)syscall_number(regs) == SYSCALL_FUTEX) /* which one */
+		key = py_mix(key, syscall_arg0(regs));
 	return key | 1ull << 63;
 }
 
@@ -397,10 +397,10 @@ static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struc
 	place->key = key;
 	place->taken = 0;
 	place->waker = 0;
-	place->arg = entered_with(task)->di;
-	place->args[0] = (__u32)entered_with(task)->si;
-	place->args[1] = (__u32)entered_with(task)->dx;
-	place->syscall = (__s32)entered_with(task)->orig_ax;
+	place->arg = syscall_arg0(entered_with(task));
+	place->args[0] = (__u32)syscall_arg1(entered_with(task));
+	place->args[1] = (__u32)syscall_arg2(entered_with(task));
+	place->syscall = (__s32)syscall_number(entered_with(task));
 	place->state = state;
 	return at;
 }
@@ -488,16 +488,16 @@ static __always_inline __u32 wait_part(const struct wait_capture *c, const struc
 	part->part.loss = 0;
 	part->part.size = sizeof(*part);
 	part->key = c->key;
-	part->args[0] = regs->di;
-	part->args[1] = regs->si;
-	part->args[2] = regs->dx;
-	part->syscall = (__s32)regs->orig_ax;
+	part->args[0] = syscall_arg0(regs);
+	part->args[1] = syscall_arg1(regs);
+	part->args[2] = syscall_arg2(regs);
+	part->syscall = (__s32)syscall_number(regs);
 	part->state = c->state;
-	part->fd_mode = part->syscall >= 0 ? wait_fd_mode_here((__u32)regs->di) : 0;
+	part->fd_mode = part->syscall >= 0 ? wait_fd_mode_here((__u32)syscall_arg0(regs)) : 0;
 	part->flags = 0;
 	part->holder = 0;
-	part->own = c->task->thread.fsbase;
-	if (state && part->syscall == 202 && part->args[0] - state < WAIT_GIL_BYTES) {
+	part->own = thread_pointer(c->task);
+	if (state && part->syscall == SYSCALL_FUTEX && part->args[0] - state < WAIT_GIL_BYTES) {
 		part->flags = WAIT_FOR_GIL;
 		part->holder = wait_holder(image, c->task);
 	}
@@ -535,21 +535,21 @@ static __always_inline void wait_first(struct task_struct *task)
 	to->sample.parts = 2;
 	entry = entered_with(task);
 	stack = (struct part_stack *)to->stack;
-	NATIVE_REGISTERS(stack->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
+	registers_of_entry(stack->regs, entry);
 	stack->part.kind = PART_STACK;
 	stack->part.size = sizeof(to->stack);
-	stack->sp = entry->sp;
+	stack->sp = entry_sp(entry);
 	to->wait.part.kind = PART_WAIT;
 	to->wait.part.size = sizeof(to->wait);
 	to->wait.key = slot && slot->out ? slot->places[slot->at & (WAIT_PLACES - 1)].key : WAIT_KEY_BEFORE;
 	to->wait.flags = WAIT_SEEN;
-	to->wait.args[0] = entry->di;
-	to->wait.args[1] = entry->si;
-	to->wait.args[2] = entry->dx;
-	to->wait.syscall = (__s32)entry->orig_ax;
+	to->wait.args[0] = syscall_arg0(entry);
+	to->wait.args[1] = syscall_arg1(entry);
+	to->wait.args[2] = syscall_arg2(entry);
+	to->wait.syscall = (__s32)syscall_number(entry);
 	to->wait.state = task->__state;
-	to->wait.fd_mode = to->wait.syscall >= 0 ? wait_fd_mode(task, (__u32)entry->di) : 0;
-	to->wait.own = task->thread.fsbase;
+	to->wait.fd_mode = to->wait.syscall >= 0 ? wait_fd_mode(task, (__u32)syscall_arg0(entry)) : 0;
+	to->wait.own = thread_pointer(task);
 	/* It may have run meanwhile, and be another image by now. */
 	if (authorised(task, task_tgid(task)) == AUTHORISED_YES)
 		bpf_ringbuf_output(&ring, to, sizeof(*to), BPF_RB_NO_WAKEUP);

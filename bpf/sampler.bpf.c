@@ -302,8 +302,8 @@ static __always_inline void fill_registers(__u64 *to, struct task_struct *task)
 {
 	const struct pt_regs___entry *from = entered_with(task);
 
-	bpf_probe_read_kernel(to, 15 * 8, &from->r15); /* r15 to di */
-	to[15] = 0;
+	bpf_probe_read_kernel(to, ENTRY_GENERAL * 8, entry_general(from));
+	to[ENTRY_GENERAL] = 0;
 }
 
 /* The thread state that holds the GIL (struct _gil_runtime_state, daemon/python/gil.h), or 0. A function apart, for the room on
@@ -493,7 +493,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	} else if (image->runtime) {
 		const struct record_task *t = &record->header.task;
 
-		walk->fsbase = task->thread.fsbase;
+		walk->thread_pointer = thread_pointer(task);
 		walk->now = time;
 		walk->salt = py_mix(t->process_start, t->tgid | (__u64)t->exec << 32);
 		walk->hint = hint->tstate;
@@ -830,7 +830,7 @@ static __always_inline int is_anonymous(struct task_struct *task)
 {
 	const struct pt_regs___entry *regs = entered_with(task);
 
-	return regs->orig_ax == 9 /* mmap */ && regs->r10 & 0x20 /* MAP_ANONYMOUS */;
+	return syscall_number(regs) == SYSCALL_MMAP && syscall_arg3(regs) & 0x20 /* MAP_ANONYMOUS */;
 }
 
 /* An address was found for a new mapping: what lay there before is gone, if it was code. What is mapped at a

@@ -12,15 +12,13 @@ const volatile __u32 stack_copy = 0;
 /* struct part_stack at its largest. */
 struct stack_out {
 	struct record_part part;
-	__u64 regs[17];
+	__u64 regs[UNWIND_REGISTERS];
 	__u64 sp;
 	__u32 size, _pad;
 	__u8 bytes[RECORD_STACK_MAX];
 };
 _Static_assert(offsetof(struct stack_out, bytes) == sizeof(struct part_stack), "as in record.h");
 
-/* The red zone below a leaf function's stack pointer (psABI x86-64, 3.2.2). */
-#define STACK_RED_ZONE 128u
 #define STACK_PAGE 4096u
 
 /* Which code no list knows, and how often walks stopped there: tag | count. Whoever runs code that nobody
@@ -85,13 +83,13 @@ __attribute__((noinline, weak)) int stack_read(struct stack_out *out)
 		return 1;
 	task = bpf_get_current_task_btf();
 	entry = entered_with(task);
-	NATIVE_REGISTERS(out->regs, entry, bp, bx, ax, cx, dx, si, di, ip, sp);
+	registers_of_entry(out->regs, entry);
 	/* A thread's control block lies above its stack, the first thread's arguments above its. */
-	thread = task->thread.fsbase & ~7ull;
+	thread = thread_pointer(task) & ~7ull;
 	stack = BPF_CORE_READ(task, mm, start_stack) & ~7ull;
 	sp = out->regs[UNWIND_SP] & ~7ull;
-	if ((sp & (STACK_PAGE - 1)) >= STACK_RED_ZONE) /* not from another page, which may not be there */
-		sp -= STACK_RED_ZONE;
+	if ((sp & (STACK_PAGE - 1)) >= UNWIND_RED_ZONE) /* not from another page, which may not be there */
+		sp -= UNWIND_RED_ZONE;
 	c.end = thread > sp ? thread : stack > sp ? stack + 64 : ~7ull;
 	out->sp = sp;
 	out->size = 0;

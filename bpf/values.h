@@ -244,7 +244,7 @@ static __always_inline __u32 values_part(const struct locals_captures *captured_
 	to->part.part.kind = PART_VALUES;
 	to->part.part.loss = 0;
 	to->part.part.size = n;
-	to->part.own = walk->fsbase;
+	to->part.own = walk->thread_pointer;
 	record->parts++;
 	size += n;
 	if (!(told & VALUES_STATE_OBJECT))

@@ -344,7 +344,7 @@ void blocking__loop(void (*main)(void *context), void *context)
 	pthread_sigmask(SIG_SETMASK, NULL, &run.signals);
 	if (carrier && bytes) {
 		run.stack = (struct fiber_stack){.bytes = bytes, .size = STACK_BYTES};
-		fiber__make(&run.fiber, &run.stack, enter);
+		fiber__make(&run.fiber, run.stack.bytes, run.stack.size, enter);
 		carry(carrier);
 	}
 	main(context);

@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 #include <sys/mman.h>
-#include <ucontext.h>
+
+#include "arch/fiber.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
@@ -51,20 +52,5 @@ static inline void fiber__arrive(const struct fiber_stack *own, struct fiber_sta
 	ret_from->bytes = (char *)bytes;
 #endif
 }
-
-/* Where a function stands that does not run. The switch costs as much as a call, where makecontext(3) makes a system call. It keeps what
- * a call keeps (psABI x86-64, 3.2.1), and the signal mask is the thread's. */
-struct fiber {
-#ifdef __x86_64__
-	void *sp;
-#else
-	ucontext_t context;
-#endif
-};
-
-/* `fn` begins at the first switch to it, and never returns. */
-void fiber__make(struct fiber *fiber, const struct fiber_stack *stack, void (*fn)(void));
-/* Returns when somebody switches to `from`. */
-void fiber__switch(struct fiber *from, struct fiber *to);
 
 #endif

@@ -7,7 +7,7 @@
  * such bodies, and all data and code for pointers to them:
  *   shared   other code calls or jumps there, too: a helper. Example: _PyObject_VectorcallTstate, to which one method
  *            of Debian's 3.11 jumps. Its frame says nothing about who was called
- *   pointed  a pointer leads there, in data (a type's dealloc) or loaded by `lea`: anyone may call it. So may a body to
+ *   pointed  a pointer leads there, in data (a type's dealloc) or loaded by an instruction: anyone may call it. So may a body to
  *            which an unnamed function jumps that a pointer leads to (partial_vectorcall, stored in each partial
  *            object)
  *
@@ -15,21 +15,16 @@
  * Otherwise what it calls on the way, to build a tuple of arguments, would look as if Python code had called it. */
 #include "classes/search.h"
 
-#include "classes/jumps.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
+#include "arch/arch.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "classes/classes.h"
 
-#define CALL_OPCODE 0xe8     /* the next one is that of `jmp` */
 #define CODE_AT_ONCE (64u << 10)
-#define INSTRUCTION_BYTES 6u /* 0f 8x and a distance */
-#define LEA 0x8d             /* and a ModRM of rip: a distance follows */
-#define FIXED_FROM 0x400000u /* where the linker puts a program that is not moved */
 /* bits of a Bloom filter: does a row or outsider begin at such an address? Nearly all are rejected by it */
 #define TARGETS (1u << 16)
 #define LEADS_MAX 65536u
@@ -202,44 +197,30 @@ static void scan_data(struct bodies *bodies, const struct data_segment *segment)
 
 static int find_leads(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size)
 {
+	enum machine_transfer transfer;
 	uint64_t to;
 	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i + INSTRUCTION_BYTES <= size; i++) {
-		if (code[i] >> 1 != CALL_OPCODE >> 1 && !(i && code[i - 1] == 0x0f && code[i] >> 4 == 8))
-			continue;
-		to = jumps__target(code + i, at + i);
-		if (is_target(bodies, to))
-			err = leads(bodies, at + i, to, code[i] != CALL_OPCODE);
+	for (i = 0; !err && i + MACHINE_TRANSFER_BYTES <= size; i++) {
+		transfer = machine__transfer(code + i, size - i, at + i, &to);
+		if (transfer != MACHINE_NO_TRANSFER && is_target(bodies, to))
+			err = leads(bodies, at + i, to, transfer != MACHINE_CALL);
 	}
 	return err;
 }
 
-/* Are the 4 bytes at `at` what an instruction loads, pushes or stores: `mov $x,register`, `push $x`, `movq $x,...`? */
-static bool is_immediate(const uint8_t *code, uint32_t at)
-{
-	static const uint8_t before[] = {2, 3, 4, 6}; /* ModRM; a distance of 8 bits; SIB; a distance of 32 bits */
-	uint32_t i;
-
-	if (at && (code[at - 1] >> 3 == 0xb8 >> 3 || code[at - 1] == 0x68))
-		return true;
-	for (i = 0; i < sizeof(before); i++)
-		if (at >= before[i] && code[at - before[i]] == 0xc7 && (code[at - before[i] + 1] & 0xc7) != 5)
-			return true;
-	return false;
-}
-
-/* `lea`, and in a program that is not moved addresses themselves. */
+/* Addresses that code makes, and in a program that is not moved addresses themselves. */
 static int find_pointers(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size)
 {
 	uint32_t i, word;
+	uint64_t to;
 
-	for (i = 0; i + INSTRUCTION_BYTES <= size; i++) {
-		if (code[i] == LEA && (code[i + 1] & 0xc7) == 5)
-			points(bodies, jumps__target(code + i + 1, at + i + 1));
+	for (i = 0; i + MACHINE_TRANSFER_BYTES <= size; i++) {
+		if (machine__makes_address(code + i, at + i, &to))
+			points(bodies, to);
 		memcpy(&word, code + i, sizeof(word));
-		if (bodies->fixed && is_target(bodies, word) && is_immediate(code, i))
+		if (bodies->fixed && is_target(bodies, word) && machine__is_immediate(code, i))
 			points(bodies, word);
 	}
 	return 0;
@@ -254,7 +235,7 @@ static int scan(struct bodies *bodies, const struct data_segment *segment, uint8
 
 	for (at = segment->start; !err && at < segment->end; at += CODE_AT_ONCE) {
 		left = segment->end - at;
-		size = left < CODE_AT_ONCE + INSTRUCTION_BYTES ? (uint32_t)left : CODE_AT_ONCE + INSTRUCTION_BYTES;
+		size = left < CODE_AT_ONCE + MACHINE_TRANSFER_BYTES ? (uint32_t)left : CODE_AT_ONCE + MACHINE_TRANSFER_BYTES;
 		if (!data__bytes(bodies->search->data, at, code, size))
 			return -EBADMSG;
 		err = find(bodies, at, code, size);
@@ -294,7 +275,7 @@ static void name_bodies(struct callables *out)
 
 int search__bodies(struct search *search, const struct code_frames *frames)
 {
-	_cleanup_free_ uint8_t *code = malloc(CODE_AT_ONCE + INSTRUCTION_BYTES);
+	_cleanup_free_ uint8_t *code = malloc(CODE_AT_ONCE + MACHINE_TRANSFER_BYTES);
 	_cleanup_free_ struct bodies *bodies = calloc(1, sizeof(*bodies));
 	const struct data *data = search->data;
 	uint32_t i;
@@ -306,7 +287,7 @@ int search__bodies(struct search *search, const struct code_frames *frames)
 	bodies->frames = frames;
 	bodies->fixed = true;
 	for (i = 0; i < data->n_segments; i++)
-		bodies->fixed &= data->segments[i].start >= FIXED_FROM;
+		bodies->fixed &= data->segments[i].start >= MACHINE_FIXED_FROM;
 	collect(bodies);
 	for (i = 0; !err && i < data->n_segments; i++)
 		if (data->segments[i].code)

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "classes/rules.h"
-#include "classes/syscalls.h"
 
 const char *class__name(enum class_kind kind)
 {
@@ -212,7 +212,7 @@ static const char *kernel_name(const struct class_input *in)
 		if (!fnmatch("*sysvec_*", name, 0) || !fnmatch("*common_interrupt*", name, 0) || !fnmatch("*irq*", name, 0))
 			return "interrupt";
 	}
-	if (in->kernel >= KERNEL_NUMBERED && (name = syscalls__name(in->kernel - KERNEL_NUMBERED)))
+	if (in->kernel >= KERNEL_NUMBERED && (name = machine__syscall_name(in->kernel - KERNEL_NUMBERED)))
 		return name;
 	if (in->kernel != KERNEL_FAULT)
 		return n < in->n ? call_name(in->frames[n].name) : "system call";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What runs when an object is called whose type says by tp_vectorcall_offset that each object has a function of its own (PEP 590): ufuncs,
  * partial, NumPy's dispatchers. No table has that function: the code that makes such an object stores it, at the offset that the type has. It
- * is found there: `lea function(%rip), %reg`, and soon after `mov %reg, offset(object)`; in the type's tp_new, or in a function that refers to
+ * is found there, where its address is made and soon after stored; in the type's tp_new, or in a function that refers to
  * the type, as others have other things at that offset. */
 #include "classes/search.h"
 
@@ -10,14 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
-#include "classes/jumps.h"
 
 #define CODE_AT_ONCE (64u << 10)
 #define MAKER_BYTES (8u << 10) /* PyUFunc_FromFuncAndData... has 1 KB */
-#define LEA_BYTES 7u
-#define STORE_BYTES 8u  /* REX, opcode, ModRM, SIB, 4 of the distance */
-#define STORE_WITHIN 48u /* compilers put other stores between the two */
 
 void search__instance(struct search *search, uint64_t offset, uint64_t at, uint64_t maker, const char *type)
 {
@@ -30,36 +27,6 @@ void search__instance(struct search *search, uint64_t offset, uint64_t at, uint6
 	instance->maker = maker;
 	snprintf(instance->type, sizeof(instance->type), "%s", type);
 	search->n_instances++;
-}
-
-/* The distance of an operand in memory, whose ModRM is at `code`; *ret_size: of ModRM, SIB, distance. 0: it has none. */
-static uint64_t distance_at(const uint8_t *code, uint32_t *ret_size)
-{
-	uint32_t i = (code[0] & 7) == 4 ? 2 : 1; /* with SIB */
-	int32_t distance;
-
-	if (code[0] >> 6 == 1) {
-		*ret_size = i + 1;
-		return code[i];
-	}
-	*ret_size = i + 4;
-	if (code[0] >> 6 != 2)
-		return 0;
-	memcpy(&distance, code + i, sizeof(distance));
-	return (uint64_t)(int64_t)distance;
-}
-
-static uint8_t register_of(const uint8_t *code)
-{
-	return (uint8_t)((code[2] >> 3 & 7) | (code[0] & 4) << 1);
-}
-
-/* `mov %reg, offset(base)` of 8 bytes; the offset, or 0. */
-static uint64_t stored_at(const uint8_t *code, uint8_t reg)
-{
-	uint32_t size;
-
-	return (code[0] & 0xf8) == 0x48 && code[1] == 0x89 && register_of(code) == reg ? distance_at(code + 2, &size) : 0;
 }
 
 static bool is_offset(const struct search *search, uint64_t offset)
@@ -104,34 +71,15 @@ static const struct search_instance *type_at(const struct search *search, const 
 	return NULL;
 }
 
-static bool is_lea(const uint8_t *code)
-{
-	return (code[0] & 0xfb) == 0x48 && code[1] == 0x8d && (code[2] & 0xc7) == 5;
-}
-
 /* The offset at which `code` stores a function, if it is one that a type has, else 0; *ret_function: at `vaddr` its code is. */
 static uint64_t stores(const struct search *search, const uint8_t *code, uint64_t vaddr, uint64_t *ret_function)
 {
-	uint64_t offset;
-	uint32_t i, size;
-	int32_t address;
+	uint64_t offsets[MACHINE_STORES];
+	uint32_t i, n = machine__may_store(code) ? machine__stores(code, vaddr, ret_function, offsets) : 0;
 
-	if ((code[0] & 0xfe) == 0x48 && code[1] == 0xc7 && !(code[2] & 0x38)) { /* programs at a fixed address: movq $function, offset(base) */
-		offset = distance_at(code + 2, &size);
-		memcpy(&address, code + 2 + size, sizeof(address));
-		*ret_function = (uint64_t)(int64_t)address;
-		return is_offset(search, offset) ? offset : 0;
-	}
-	if (!is_lea(code))
-		return 0;
-	*ret_function = jumps__target(code + 2, vaddr + 2);
-	for (i = LEA_BYTES; i + STORE_BYTES <= LEA_BYTES + STORE_WITHIN; i++) {
-		if (is_lea(code + i) && register_of(code + i) == register_of(code))
-			break;
-		offset = stored_at(code + i, register_of(code));
-		if (is_offset(search, offset))
-			return offset;
-	}
+	for (i = 0; i < n; i++)
+		if (is_offset(search, offsets[i]))
+			return offsets[i];
 	return 0;
 }
 
@@ -153,10 +101,10 @@ static int scan(struct search *search, const struct code_frames *frames, const s
 
 	for (at = segment->start; !err && at < segment->end; at += CODE_AT_ONCE) {
 		left = segment->end - at;
-		size = left < CODE_AT_ONCE + LEA_BYTES + STORE_WITHIN ? (uint32_t)left : CODE_AT_ONCE + LEA_BYTES + STORE_WITHIN;
+		size = left < CODE_AT_ONCE + MACHINE_STORES_BYTES ? (uint32_t)left : CODE_AT_ONCE + MACHINE_STORES_BYTES;
 		if (!data__bytes(search->data, at, code, size))
 			return -EBADMSG;
-		for (i = 0; !err && i < CODE_AT_ONCE && i + LEA_BYTES + STORE_WITHIN <= size; i++) {
+		for (i = 0; !err && i < CODE_AT_ONCE && i + MACHINE_STORES_BYTES <= size; i++) {
 			offset = stores(search, code + i, at + i, &function);
 			/* One that is exported has a name, and others call it (_PyFunction_Vectorcall). */
 			if (!offset || !data__is_code(search->data, function) || data__is_exported(search->data, function))
@@ -172,7 +120,7 @@ static int scan(struct search *search, const struct code_frames *frames, const s
 
 int search__instances(struct search *search, const struct code_frames *frames)
 {
-	_cleanup_free_ uint8_t *code = search->n_instances ? malloc(CODE_AT_ONCE + LEA_BYTES + STORE_WITHIN) : NULL;
+	_cleanup_free_ uint8_t *code = search->n_instances ? malloc(CODE_AT_ONCE + MACHINE_STORES_BYTES) : NULL;
 	const struct data *data = search->data;
 	uint32_t i;
 	int err = 0;

@@ -3,21 +3,10 @@
 #ifndef CPROFD_CLASSES_JUMPS_H
 #define CPROFD_CLASSES_JUMPS_H
 
-#include <string.h>
-
 #include "classes/data.h"
 #include "weave/frames.h"
 
 #define JUMPS_FROM 64u
-
-/* Where a call or a jump leads whose distance of 32 bits are the 4 bytes behind `opcode`, which is the one at `vaddr`. */
-static inline uint64_t jumps__target(const uint8_t *opcode, uint64_t vaddr)
-{
-	int32_t distance;
-
-	memcpy(&distance, opcode + 1, sizeof(distance));
-	return vaddr + 5 + (uint64_t)(int64_t)distance;
-}
 
 /* The functions that the one at `at` jumps to the begin of (`calls`: or calls), in the first 4 KB of it; how many. Bytes are tried as
  * instructions wherever they could be one: a false one meets the begin of a function by chance only. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "classes/jumps.h"
 
@@ -59,6 +60,7 @@ static int add(struct search *search, uint64_t address)
 /* eval_frame_handle_pending() of 3.9 to 3.11, where it is a function of its own (Python/ceval.c). */
 static int add_callers(struct search *search, const struct code_frames *frames, const struct functions *take, const struct functions *drop)
 {
+	enum machine_transfer transfer;
 	uint8_t code[SWITCHER_BYTES];
 	const struct code_piece *piece;
 	bool takes, drops;
@@ -72,10 +74,10 @@ static int add_callers(struct search *search, const struct code_frames *frames, 
 		    !data__bytes(search->data, piece->start, code, (uint32_t)piece->size))
 			continue;
 		takes = drops = false;
-		for (at = 0; at + 5 <= piece->size; at++) {
-			if ((code[at] & 0xfe) != 0xe8) /* a call, a jump */
+		for (at = 0; at < piece->size; at++) {
+			transfer = machine__transfer(code + at, piece->size - at, piece->start + at, &target);
+			if (transfer != MACHINE_CALL && transfer != MACHINE_JUMP)
 				continue;
-			target = jumps__target(code + at, piece->start + at);
 			takes |= has(take, target);
 			drops |= has(drop, target);
 		}
@@ -85,13 +87,18 @@ static int add_callers(struct search *search, const struct code_frames *frames, 
 	return err;
 }
 
+static bool calls(const uint8_t *code, const struct code_piece *piece, uint32_t at, uint64_t *ret)
+{
+	return machine__transfer(code + at, piece->size - at, piece->start + at, ret) == MACHINE_CALL;
+}
+
 /* take_gil() may be there twice, as gcc knows one argument in one of them; the eval loop calls the other, right after drop_gil(). */
 static int add_after_drop(struct search *search, const struct code_frames *frames, const struct functions *drop)
 {
 	const struct code_piece *piece = NULL, *called;
 	_cleanup_free_ uint8_t *code = NULL;
 	uint64_t address, target;
-	uint32_t at, next;
+	uint32_t at, next, end;
 	int err = 0;
 
 	if (data__symbol(search->data, "_PyEval_EvalFrameDefault", &address))
@@ -103,14 +110,14 @@ static int add_after_drop(struct search *search, const struct code_frames *frame
 		return -ENOMEM;
 	if (!data__bytes(search->data, piece->start, code, (uint32_t)piece->size))
 		return 0;
-	for (at = 0; !err && at + 5 + NEAR <= piece->size; at++) {
-		if (code[at] != 0xe8 || !has(drop, jumps__target(code + at, piece->start + at)))
+	for (at = 0; !err && at + MACHINE_CALL_BYTES + NEAR <= piece->size; at++) {
+		if (!calls(code, piece, at, &target) || !has(drop, target))
 			continue;
-		for (next = at + 5; next + 5 < at + 5 + NEAR && code[next] != 0xe8; next++)
+		end = at + NEAR;
+		for (next = at + MACHINE_CALL_BYTES; next < end && !machine__is_call(code + next); next++)
 			;
-		target = jumps__target(code + next, piece->start + next);
-		called = code_frames__find(frames, target);
-		if (code[next] == 0xe8 && called && called->start == target && !data__is_exported(search->data, target))
+		called = calls(code, piece, next, &target) ? code_frames__find(frames, target) : NULL;
+		if (called && called->start == target && !data__is_exported(search->data, target))
 			err = add(search, target);
 	}
 	return err;

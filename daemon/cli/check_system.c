@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
 #include "broker/load.h"
 #include "broker/namespace.h"
 #include "broker/policy.h"
@@ -89,7 +90,7 @@ static void check_kernel(struct check_list *list)
 	row = check__add(list, "kernel", good ? CHECK_OK : CHECK_MISSING,
 			 "%s (6.1 or later is needed)", name.release);
 	check__help(row, "", "boot a newer kernel (Debian 12 has 6.1)");
-	good = !strcmp(name.machine, "x86_64");
+	good = !strcmp(name.machine, MACHINE_UNAME);
 	row = check__add(list, "machine", good ? CHECK_OK : CHECK_MISSING, "%s", name.machine);
 	check__help(row, "only x86-64 in this version", "");
 	good = !access(BTF, R_OK);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/array.h"
 #include "dump/dump.h"
 #include "elf/elf.h"
@@ -304,19 +305,22 @@ static uint16_t why_not(struct dump_unwinder *self, uint64_t pc, bool *ret_end)
 	return LOSS_NATIVE_NO_RULE;
 }
 
-/* Is it the code that a signal's handler returns to (mov $15,%eax; syscall)? At its first instruction, at the call, or
- * behind that, in the kernel. */
+/* Is it the code that a signal's handler returns to? At its first instruction, at the call, or behind that, in the kernel. */
 static bool returns_from_signal(struct dump_unwinder *self, uint64_t pc)
 {
-	static const uint8_t code[9] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-	static const uint8_t steps[] = {0, 7, 9};
+	static const uint8_t steps[] = MACHINE_SIGRETURN_STEPS;
+	uint8_t code[MACHINE_SIGRETURN_BYTES];
 	unw_word_t words[2];
 	unsigned i;
 
-	for (i = 0; i < sizeof(steps); i++)
-		if (!read_word(self, pc - steps[i], &words[0]) && !read_word(self, pc - steps[i] + 1, &words[1]) &&
-		    !memcmp(&words[0], code, 8) && !memcmp(&words[1], code + 1, 8))
+	for (i = 0; i < sizeof(steps); i++) {
+		if (read_word(self, pc - steps[i], &words[0]) || read_word(self, pc - steps[i] + 1, &words[1]))
+			continue;
+		memcpy(code, &words[0], sizeof(words[0]));
+		memcpy(code + 1, &words[1], sizeof(words[1]));
+		if (machine__sigreturn(code, sizeof(code)) == sizeof(code))
 			return true;
+	}
 	return false;
 }
 

@@ -10,7 +10,7 @@
  * -EBADMSG: it does not fit together; -ENOENT: it has none of that; -EIO, -ENOMEM.
  *
  * Sources: System V gABI, chapters 4 (Object Files) and 5 (Program Loading and Dynamic Linking);
- * processors' parts: elf/x86_64.h. */
+ * processors' parts: arch/x86_64.h. */
 #ifndef CPROFD_ELF_ELF_H
 #define CPROFD_ELF_ELF_H
 

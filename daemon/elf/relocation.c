@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include "elf/x86_64.h"
+#include "arch/arch.h"
+
 
 struct elf_relocation elf_relocation__of(uint16_t machine, uint64_t info)
 {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "elf/relocation.h"
-#include "elf/x86_64.h"
 
 #define SYMBOLS_MAX (1u << 18)
 #define RELOCATIONS_MAX (4u << 20)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
 #include "base/blocking.h"
 #include "modules/internal.h"
 
@@ -164,29 +165,18 @@ void modules__stopped(struct modules *modules, struct modules_process *process, 
 	count_stop(modules, &found, pc, loss);
 }
 
-/* syscall; test %rax, %rax; jl error; je thread_start: glibc's clone and clone3, of which the child goes on at
- * `test` with an empty stack. (Of fork's child the stack is its parent's.) */
+/* In glibc's clone or clone3, where the new thread goes on: its stack is empty. */
 bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_t time)
 {
-	static const uint8_t begin[] = {0x0f, 0x05, 0x48, 0x85, 0xc0};
 	const struct code *code = pc & NATIVE_EXACT ? processes__code(process, native_address(pc), time) : NULL;
-	uint8_t bytes[32] = {}, *at;
+	uint8_t bytes[32] = {};
 	uint64_t offset;
-	size_t jl;
 
 	pc = native_address(pc);
 	if (!code || !code->file || code->file->fd < 0 || pc - code->start < 16 || code->end - pc < 16)
 		return false;
 	offset = pc - code->start + code->offset;
-	if (blocking__pread(code->file->fd, bytes, sizeof(bytes), offset - 16) != sizeof(bytes))
-		return false;
-	at = memmem(bytes, 16 + 3, begin, sizeof(begin)); /* at the latest it ends 3 bytes behind pc */
-	if (!at)
-		return false;
-	jl = at[5] == 0x7c ? 2 : at[5] == 0x0f && at[6] == 0x8c ? 6 : 0;
-	if (!jl || at + 5 + jl >= bytes + sizeof(bytes) || at[5 + jl] != 0x74)
-		return false;
-	return bytes + 16 == at + 2 || bytes + 16 == at + 5 || bytes + 16 == at + 5 + jl;
+	return blocking__pread(code->file->fd, bytes, sizeof(bytes), offset - 16) == sizeof(bytes) && machine__begins_thread(bytes);
 }
 
 static int by_count(const void *a, const void *b)

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
 #include "elf/elf.h"
-#include "elf/x86_64.h"
 #include "modules/internal.h"
 
 #define JIT_BLOCK (64ull << 10)

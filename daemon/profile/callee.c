@@ -3,13 +3,12 @@
  * docs/classes.md has the rule. */
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/libc_name.h"
 #include "classes/bytecode.h"
 #include "profile/internal.h"
 
 #define UFUNC_CALL "numpy.ufunc.__call__"
-#define CALL_BYTES 5u /* x86-64: e8 and a distance */
-#define CALL_OPCODE 0xe8
 #define ASKED_LAST 256u /* a place that has not said it by then will not */
 
 static const char *last_part(const char *name)
@@ -160,16 +159,16 @@ static bool is_named_by_caller(const struct profile *profile, const struct recor
 	struct symbolizer *symbolizer = profile->options.symbolizer;
 	const struct stack *stack = profile->stack;
 	struct known_call *known;
-	uint8_t opcode = 0;
+	uint8_t code[MACHINE_CALL_BYTES] = {};
 	uint64_t pc;
 
 	if (frame + 1 >= stack->n_places || (pc = stack->pcs[frame + 1]) & NATIVE_EXACT)
 		return true;
 	known = &profile->stack->calls[pc % KNOWN_CALLS];
 	if (known->pc != pc || known->since != stack->now.stable) {
-		if (!symbolizer->read || symbolizer->read(symbolizer, &header->task, pc - CALL_BYTES, &opcode, 1))
+		if (!symbolizer->read || symbolizer->read(symbolizer, &header->task, pc - sizeof(code), code, sizeof(code)))
 			return true;
-		*known = (struct known_call){.pc = pc, .since = stack->now.stable, .named = opcode == CALL_OPCODE};
+		*known = (struct known_call){.pc = pc, .since = stack->now.stable, .named = machine__is_call(code)};
 	}
 	return known->named;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "collect/collect.h"
 #include "profile/internal.h"
 #include "wait/wait.h"
@@ -225,11 +226,10 @@ int classify__without_gil(struct profile *profile, struct item *item)
 uint16_t classify__kernel(struct profile *profile, const struct sample *sample,
 			  const struct part_native_frames *native)
 {
-	static const uint8_t syscall[] = {0x0f, 0x05};
 	struct symbolizer *symbolizer = profile->options.symbolizer;
-	uint8_t before[7] = {}; /* mov $number, %eax; syscall */
+	uint8_t before[MACHINE_SYSCALL_BYTES] = {};
 	uint64_t pc;
-	uint32_t number;
+	int number;
 
 	if (!(sample->record->flags & SAMPLE_IN_KERNEL))
 		return KERNEL_NO;
@@ -239,8 +239,8 @@ uint16_t classify__kernel(struct profile *profile, const struct sample *sample,
 	if (symbolizer->read(symbolizer, &sample->record->header.task, pc - sizeof(before), before, sizeof(before)) &&
 	    symbolizer->read(symbolizer, &sample->record->header.task, pc - 2, before + 5, 2))
 		return KERNEL_FAULT;
-	if (memcmp(before + 5, syscall, sizeof(syscall)))
+	number = machine__syscall(before);
+	if (number == MACHINE_NO_SYSCALL)
 		return KERNEL_FAULT;
-	memcpy(&number, before + 1, sizeof(number));
-	return before[0] == 0xb8 && number < 4096 ? (uint16_t)(KERNEL_NUMBERED + number) : KERNEL_CALL;
+	return number >= 0 ? (uint16_t)(KERNEL_NUMBERED + number) : KERNEL_CALL;
 }

@@ -88,7 +88,7 @@ static void walk_known(struct python_walker *self, const struct python_tstates *
 	const struct py_layout *l = &self->image.layout;
 	__u64 current = 0;
 	uint32_t n, i;
-	const struct python_tstate *of = python_tstates__find(tstates, walk->fsbase, &n);
+	const struct python_tstate *of = python_tstates__find(tstates, walk->thread_pointer, &n);
 
 	py_walk_begin(walk);
 	for (i = 0; i < n; i++)
@@ -120,7 +120,7 @@ int python_walker__walk(struct python_walker *self, const struct dump_thread *th
 		return copy(NULL, 0, ret);
 	host_reader_current = self->memory;
 	known = &self->codes;
-	walk->fsbase = thread->fsbase;
+	walk->thread_pointer = thread->thread_pointer;
 	/* The same salt as in the kernel, so that keys are equal. */
 	walk->salt = py_mix(thread->process_start, thread->tgid | (uint64_t)thread->exec << 32);
 	for (round = 0; round < ROUNDS; round++) {

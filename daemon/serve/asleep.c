@@ -18,7 +18,6 @@
 #include "target/process.h"
 
 #define STACK_PAGE 4096u
-#define RED_ZONE 128u          /* psABI x86-64, 3.2.2 */
 #define KEPT_BYTES (4u << 20)   /* of one process: some 10,000 threads */
 
 /* Did it not run since? */
@@ -61,7 +60,7 @@ static int put_python(struct session *session, struct tracee *tracee, struct pyt
 {
 	const struct record_task *task = &sample->header.task;
 	const struct dump_thread thread = {.tgid = task->tgid, .tid = task->tid, .process_start = task->process_start,
-					   .thread_start = task->thread_start, .exec = task->exec, .fsbase = wait->own};
+					   .thread_start = task->thread_start, .exec = task->exec, .thread_pointer = wait->own};
 	struct part_py_frames part = {.part.kind = PART_PY_FRAMES};
 	struct python_frames frames = {};
 	uint32_t i;
@@ -89,7 +88,7 @@ static int put_python(struct session *session, struct tracee *tracee, struct pyt
 static int put_native(const struct session *session, const struct memory_reader *memory, const struct part_stack *from, uint64_t own,
 		      struct buf *out, uint16_t *parts)
 {
-	const uint64_t pc = from->regs[16] | NATIVE_EXACT;
+	const uint64_t pc = from->regs[UNWIND_PC] | NATIVE_EXACT;
 	struct part_native_frames native = {.part = {.kind = PART_NATIVE_FRAMES, .size = sizeof(native) + sizeof(pc)}, .n = 1};
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct part_stack stack = *from;
@@ -106,8 +105,8 @@ static int put_native(const struct session *session, const struct memory_reader 
 	err = buf__append(out, &native, sizeof(native)) ?: buf__append(out, &pc, sizeof(pc));
 	if (err || session->request.native != REQUEST_NATIVE_FULL)
 		return err;
-	if (sp % STACK_PAGE >= RED_ZONE)
-		sp -= RED_ZONE;
+	if (sp % STACK_PAGE >= UNWIND_RED_ZONE)
+		sp -= UNWIND_RED_ZONE;
 	if (own > sp && own - sp < most)
 		most = own - sp;
 	bytes = malloc(most);

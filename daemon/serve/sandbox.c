@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -165,7 +166,7 @@ static int limit_calls(void)
 	struct sock_fprog filter = {.filter = p.code};
 
 	load(&p, offsetof(struct seccomp_data, arch));
-	put(&p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, AUDIT_ARCH_X86_64);
+	put(&p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, MACHINE_AUDIT);
 	answer(&p, SECCOMP_RET_KILL_PROCESS);
 	load(&p, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < COUNT(calls); i++)

@@ -219,7 +219,7 @@ static int write_record(struct session *session, const struct tracee *tracee, st
 {
 	const struct record_task *task = &sleeper->task;
 	const struct dump_thread thread = {.tgid = task->tgid, .tid = task->tid, .process_start = task->process_start,
-					   .thread_start = task->thread_start, .exec = task->exec, .fsbase = sleeper->own};
+					   .thread_start = task->thread_start, .exec = task->exec, .thread_pointer = sleeper->own};
 	struct host_reader *memory = session_units__memory(session, tracee);
 	struct record_sample record = {.header = {.kind = RECORD_SAMPLE, .task = *task}, .cpu_time = cpu,
 				       .flags = SAMPLE_OFF_CPU | SAMPLE_IN_KERNEL, .parts = 2};

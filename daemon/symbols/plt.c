@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* PLT stubs: no symbol table has them. A stub jumps through a slot, and the
- * relocation of that slot names the target. Only x86-64's stubs are decoded. */
+ * relocation of that slot names the target. */
 #include "symbols/table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
 #include "elf/relocation.h"
-#include "elf/x86_64.h"
 
 #define STUBS_MAX 65536u
 #define SECTION_MAX (STUBS_MAX * 16u)
@@ -27,25 +27,6 @@ struct stubs {
 	struct stub *items;
 	uint32_t n, capacity;
 };
-
-/* [endbr64] [bnd] jmp *disp32(%rip); psABI x86-64, "Procedure Linkage Table".
- * The stub that resolves lazily begins with a push and is not one of these. */
-static bool slot_x86_64(const uint8_t *code, size_t len, uint64_t vaddr, uint64_t *ret)
-{
-	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	size_t at = 0;
-	int32_t disp;
-
-	if (len >= 4 && !memcmp(code, endbr64, 4))
-		at = 4;
-	if (at < len && code[at] == 0xf2)
-		at++;
-	if (len - at < 6 || code[at] != 0xff || code[at + 1] != 0x25)
-		return false;
-	memcpy(&disp, code + at + 2, 4);
-	*ret = vaddr + at + 6 + (uint64_t)(int64_t)disp;
-	return true;
-}
 
 static int read_stubs(const struct elf_image *image, const char *name, uint32_t entry,
 		      struct stubs *stubs)
@@ -71,7 +52,7 @@ static int read_stubs(const struct elf_image *image, const char *name, uint32_t 
 	for (at = 0; s->sh_size - at >= entry; at += entry) {
 		struct stub stub = {.start = s->sh_addr + at, .size = entry};
 
-		if (!slot_x86_64(code + at, entry, stub.start, &stub.slot))
+		if (!machine__plt_slot(code + at, entry, stub.start, &stub.slot))
 			continue;
 		err = array__reserve((void **)&stubs->items, sizeof(stub), stubs->n,
 				     &stubs->capacity);

@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
-#include "elf/x86_64.h"
 #include "symbols/vtable_words.h"
 
 #define CLASSES_MAX (1u << 20)

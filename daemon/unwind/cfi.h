@@ -1,45 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Call frame information (DWARF 5, 6.4; LSB 5.0, 10.6): entries, and the machine that their
- * instructions drive. Only four registers are kept track of: the frame pointer, the stack pointer,
- * the return address, and one more by which some code finds its frame; which those are, and what
- * rule follows, a machine's file knows (rule_*.c). */
+ * instructions drive. Their state, and what rule of a walker follows, is in arch/rule.h. */
 #ifndef CPROFD_UNWIND_CFI_H
 #define CPROFD_UNWIND_CFI_H
 
+#include "arch/rule.h"
 #include "unwind/elf.h"
-
-enum cfi_slot { CFI_FP, CFI_SP, CFI_RA, CFI_BASE, CFI_SLOTS };
-
-enum cfi_how {
-	CFI_UNSPECIFIED,
-	CFI_UNDEFINED,
-	CFI_SAME,
-	CFI_OFFSET,	/* in memory at CFA + offset */
-	CFI_VAL_OFFSET, /* is CFA + offset */
-	CFI_REGISTER,	/* is in reg */
-	CFI_MEMORY,	/* in memory at reg + offset */
-	CFI_OTHER,	/* an expression that is not understood */
-};
-
-struct cfi_place {
-	uint8_t how, reg;
-	int64_t offset;
-};
-
-enum cfi_cfa {
-	CFA_UNDEFINED,
-	CFA_REGISTER, /* reg + offset */
-	CFA_DEREF,    /* *(reg + offset) + outer */
-	CFA_PLT,      /* reg + offset, and 8 more from byte `outer` of each 16 on */
-	CFA_OTHER,
-};
-
-struct cfi_state {
-	uint8_t cfa, reg; /* reg: 255 when it is larger */
-	int64_t offset, outer;
-	int64_t kept; /* the offset said last, which an expression does not change */
-	struct cfi_place places[CFI_SLOTS];
-};
 
 /* Bytes of an entry; `address` is the ELF address of the first. */
 struct cfi_bytes {
@@ -84,12 +50,6 @@ int fde__run(const struct cfi_section *section, const struct cfi_cie *cie, struc
 /* DW_CFA_def_cfa_expression, DW_CFA_expression. */
 void expression__cfa(const uint8_t *at, const uint8_t *end, struct cfi_state *state);
 void expression__place(const uint8_t *at, const uint8_t *end, struct cfi_place *place);
-
-/* A machine's: the slot of a register (-1: not kept track of), its column of return addresses, and
- * the rule of a state (the second word is 0 unless there is one). */
-int machine__slot(uint64_t reg);
-#define MACHINE_RETURN 16u
-void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2]);
 
 /* Numbers in entries. They fail by moving `at` behind `end`. */
 static inline uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end)

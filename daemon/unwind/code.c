@@ -7,20 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "unwind/code_flow.h"
 
 #define ROUNDS 64u
-
-/* mov $15, %eax (or %rax); syscall: the return from a signal's handler. The kernel, or a C library,
- * has code for nothing else, and debuggers know signal frames by these bytes, too. */
-static bool returns_from_signal(const struct code_function *f)
-{
-	static const uint8_t by_rax[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
-	static const uint8_t by_eax[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
-
-	return (f->size >= sizeof(by_rax) && !memcmp(f->bytes, by_rax, sizeof(by_rax))) ||
-	       (f->size >= sizeof(by_eax) && !memcmp(f->bytes, by_eax, sizeof(by_eax)));
-}
 
 /* Until nothing contradicts; -ELOOP: it does not come to that. */
 static int settle(struct flow *flow)
@@ -195,7 +185,7 @@ int code__run(const struct code_decoder *decoder, const struct code_function *f,
 		return 0;
 	if (f->size > CODE_FUNCTION_MAX)
 		return rows->row(rows, f->address, NULL, UNWIND_UNSUPPORTED_CODE_LIMIT);
-	if (returns_from_signal(f))
+	if (machine__sigreturn(f->bytes, f->size))
 		return rows->row(rows, f->address, &signal, -1);
 	flow = malloc(sizeof(*flow));
 	if (!flow)

@@ -4,14 +4,13 @@
  *
  *   bytes --code_decode()--> operations --code__run()--> a state before each instruction -> rows
  *
- * A function begins with its return address at *rsp (psABI x86-64, 3.2.2), so that the CFA is
- * rsp + 8 there. From there on each register and each word of the stack that was written is one of:
- * CFA + constant; what rsp became
- * where it was aligned + constant; what a register held at the entry; anything.
+ * A function begins with its return address on top of the stack, so that the CFA is the stack pointer +
+ * MACHINE_ENTRY_CFA there. From there on each register and each word of the stack that was written is one of: CFA + constant;
+ * what the stack pointer became where it was aligned + constant; what a register held at the entry; anything.
  * Where ways come together only what all of them say is kept: a state is true or says less, and
  * where nothing is left by which the CFA is found, the row says why. Nothing is guessed:
  *
- * - a call keeps rsp, rbx, rbp and r12 to r15, unless its code goes on in a state that cannot be
+ * - a call keeps the registers that the calling convention says, unless its code goes on in a state that cannot be
  *   (another way comes there with another stack pointer, or it returns with one that is not the
  *   CFA's): then it is one of a function that never returns;
  * - code that only an indirect jump can reach has the state of the jump, when all such jumps of the
@@ -22,78 +21,23 @@
  *
  * Bounded: bytes, operations, states and steps (below); what is larger is said to be.
  * Owner: the caller owns all it gives; states are valid during the call. Threads: none of it is
- * kept. Errors: -errno. Sources: Intel SDM volume 2, psABI x86-64 1.0. */
+ * kept. Errors: -errno. */
 #ifndef CPROFD_UNWIND_CODE_H
 #define CPROFD_UNWIND_CODE_H
 
+#include "arch/operation.h"
 #include "unwind/cfi.h"
 
 #define CODE_FUNCTION_MAX (1u << 20) /* bytes of one function */
 #define CODE_BLOCKS_MAX (1u << 16)   /* of one function */
 #define CODE_STEPS_MAX (4u << 20)    /* operations that are followed in one, all in all */
 
-/* --- operations --- */
-
-#define CODE_REGISTERS 16u /* DWARF numbers */
-#define CODE_NONE 255u
-
-enum code_kind {
-	CODE_BAD, /* no instruction */
-	CODE_OTHER,
-	CODE_NOTHING,	/* nop, also of several bytes */
-	CODE_MOVE,	/* to = from */
-	CODE_LEA,	/* to = from + value */
-	CODE_ALIGN,	/* to &= -n */
-	CODE_ZERO,	/* to = 0 */
-	CODE_LOAD,	/* to = *(from + value) */
-	CODE_STORE,	/* *(to + value) = from */
-	CODE_PUSH,	/* of from, or of something */
-	CODE_PUSH_LOAD, /* of *(from + value) */
-	CODE_POP,	/* into to, or into something */
-	CODE_LEAVE,
-	CODE_CALL,    /* of value, when `near` */
-	CODE_JUMP,    /* to value */
-	CODE_BRANCH,  /* to value, or on */
-	CODE_AWAY,    /* an indirect jump; by from, or by memory */
-	CODE_RETURN,  /* value: bytes that it takes off, too */
-	CODE_STOP,    /* ud2, hlt, int3: what follows is not reached from here */
-	CODE_ENTER,   /* with `value` bytes of locals */
-	CODE_COMPARE, /* of to and from, one of which is rsp */
-};
-
-struct code_op {
-	uint8_t kind, length;
-	uint8_t to, from; /* registers, or CODE_NONE */
-	bool near;	  /* the target is in `value` */
-	bool table;	  /* its result may be an address out of a table; AWAY: it jumps to one */
-	bool unequal;	  /* BRANCH: jne */
-	uint16_t writes;  /* registers by bit */
-	uint8_t size;	  /* OTHER: bytes written to memory at store + value; 255: more */
-	uint8_t store;	  /* OTHER: its base; CODE_NONE: none */
-	int64_t value;	  /* targets: after the function's first byte */
-};
-
-/* It changes nothing that is followed. */
-static inline bool code_op__is_quiet(const struct code_op *op)
-{
-	return op->kind == CODE_NOTHING ||
-	       (op->kind == CODE_OTHER && !op->writes && op->store == CODE_NONE);
-}
-
-/* The operation at `bytes`, `at` bytes after the function's first. Its length is at least 1 and at
- * most `len`, also of what is none. */
-struct code_decoder;
-int code_decoder__new(struct code_decoder **ret);
-struct code_decoder *code_decoder__free(struct code_decoder *decoder); /* NULL */
-void code_decoder__run(const struct code_decoder *decoder, const uint8_t *bytes, uint32_t len,
-		       uint32_t at, struct code_op *ret);
-
 /* --- states --- */
 
 enum code_what {
 	CODE_IS_ANY,
 	CODE_IS_FRAME, /* CFA + at */
-	CODE_IS_BASED, /* the base + at: what rsp became when it was aligned, or moved otherwise */
+	CODE_IS_BASED, /* the base + at: what the stack pointer became when it was aligned, or moved otherwise */
 	CODE_IS_ENTRY, /* what register `reg` held at the entry */
 };
 
@@ -114,9 +58,9 @@ struct code_state {
 	struct code_slot slots[CODE_SLOTS];
 	uint32_t n_slots;
 	uint32_t base; /* which operation made the base */
-	bool first;    /* rbp was set to 0 without having been saved: a thread's first function does
-			  that */
-	bool signal;   /* rsp points to what the kernel saved for a signal's handler */
+	bool first;    /* the frame pointer was set to 0 without having been saved: a thread's first
+			  function does that */
+	bool signal;   /* the stack pointer points to what the kernel saved for a signal's handler */
 };
 
 void code_state__entry(struct code_state *ret);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "unwind/code.h"
 
@@ -19,22 +20,21 @@ static void decode(const struct code_decoder *decoder, const struct code_bytes *
 {
 	uint32_t left = code->size - at;
 
-	code_decoder__run(decoder, code->bytes + at, left > 15 ? 15 : left, at, ret);
+	code_decoder__run(decoder, code->bytes + at, left > MACHINE_INSTRUCTION_MAX ? MACHINE_INSTRUCTION_MAX : left, at, ret);
 }
 
-/* nop, int3 and zeros. */
+/* Instructions that do nothing, traps and zeros. */
 static uint32_t skip_padding(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t at)
 {
 	struct code_op op;
 
 	while (at < code->size) {
-		if (!code->bytes[at] || code->bytes[at] == 0xcc) {
+		if (machine__is_padding(code->bytes[at])) {
 			at++;
 			continue;
 		}
 		decode(decoder, code, at, &op);
-		/* endbr64 changes nothing, and begins a function. */
-		if (op.kind != CODE_NOTHING || code->bytes[at] == 0xf3)
+		if (op.kind != CODE_NOTHING || machine__marks_entry(code->bytes + at))
 			break;
 		at += op.length;
 	}

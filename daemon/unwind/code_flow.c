@@ -88,7 +88,7 @@ void flow__out(struct flow *flow, const struct flow_block *block, struct code_st
 	}
 }
 
-/* cmp rsp, r11; jne: where it goes on they are equal (stacks that are touched page by page). */
+/* A comparison with the stack pointer, and a branch if unequal: where it goes on they are equal (stacks that are touched page by page). */
 static void take_equal(const struct flow *flow, const struct flow_block *block,
 		       struct code_state *state)
 {

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#if defined(__x86_64__)
 /* What is known before an instruction, and what the instruction makes of it. */
 #include "unwind/code.h"
 
 #include <string.h>
 
-#define RED_ZONE 128 /* bytes below rsp that a signal's handler leaves alone: psABI, 3.2.2 */
 #define FAR (1 << 30)
-
-#define KEPT (1u << UNWIND_BASE | 1u << UNWIND_BP | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15)
 
 static const struct code_value any = {.what = CODE_IS_ANY};
 
@@ -57,7 +53,7 @@ bool code_state__is_fresh(const struct code_state *state)
 	    !same(state->regs[UNWIND_SP], (struct code_value){.what = CODE_IS_FRAME, .at = -8}))
 		return false;
 	for (i = 0; i < CODE_REGISTERS; i++)
-		if (KEPT >> i & 1 && !holds(state->regs[i], (uint8_t)i))
+		if (UNWIND_KEPT >> i & 1 && !holds(state->regs[i], (uint8_t)i))
 			return false;
 	return true;
 }
@@ -104,7 +100,7 @@ static bool is_worth(struct code_value place, struct code_value value, bool push
 {
 	if (value.what == CODE_IS_FRAME)
 		return place.what == CODE_IS_BASED && (pushed || value.at < 0);
-	return value.what == CODE_IS_ENTRY && KEPT >> value.reg & 1;
+	return value.what == CODE_IS_ENTRY && UNWIND_KEPT >> value.reg & 1;
 }
 
 static void store(struct code_state *s, struct code_value place, struct code_value value,
@@ -129,14 +125,14 @@ struct code_value code_state__word(const struct code_state *s, struct code_value
 
 /* --- operations --- */
 
-/* rsp is another: what is further below it than the red zone is lost. */
+/* The stack pointer is another: what is further below it than the red zone is lost. */
 static void set(struct code_state *s, uint8_t reg, struct code_value value)
 {
 	if (reg >= CODE_REGISTERS)
 		return;
 	s->regs[reg] = value;
 	if (reg == UNWIND_SP && is_place(value))
-		slots__drop(s, value.what, (int64_t)value.at - RED_ZONE);
+		slots__drop(s, value.what, (int64_t)value.at - (int64_t)UNWIND_RED_ZONE);
 }
 
 static void push(struct code_state *s, struct code_value value)
@@ -167,7 +163,7 @@ static void forget_base(struct code_state *s)
 			s->regs[i] = any;
 }
 
-/* rsp is now where only the running program knows: what follows is known by that. */
+/* The stack pointer is now where only the running program knows: what follows is known by that. */
 static void rebase(struct code_state *s, uint32_t at)
 {
 	forget_base(s);
@@ -182,11 +178,11 @@ static void called(struct code_state *s)
 	if (is_place(s->regs[UNWIND_SP]))
 		slots__drop(s, s->regs[UNWIND_SP].what, s->regs[UNWIND_SP].at);
 	for (i = 0; i < CODE_REGISTERS; i++)
-		if (!(KEPT >> i & 1) && i != UNWIND_SP)
+		if (!(UNWIND_KEPT >> i & 1) && i != UNWIND_SP)
 			s->regs[i] = any;
 }
 
-/* rbp is 0 in the deepest frame of a thread (psABI, 3.4.1), which has no caller to keep it for. */
+/* The frame pointer is 0 in the deepest frame of a thread (psABI, 3.4.1), which has no caller to keep it for. */
 static void zero(struct code_state *s, uint8_t reg)
 {
 	bool kept = false;
@@ -404,7 +400,7 @@ static bool by_other(const struct code_state *s, struct cfi_state *ret)
 	return false;
 }
 
-/* As glibc says it of its own: all that the kernel saved, from rsp on. */
+/* As glibc says it of its own: all that the kernel saved, from the stack pointer on. */
 static struct cfi_state in_context(void)
 {
 	static const uint8_t order[UNWIND_CONTEXT_WORDS] = UNWIND_CONTEXT_ORDER;
@@ -441,4 +437,3 @@ int code_state__cfi(const struct code_state *s, struct cfi_state *ret)
 	ret->places[CFI_BASE] = place_of(s, UNWIND_BASE);
 	return -1;
 }
-#endif

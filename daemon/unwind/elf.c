@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "elf/relocation.h"
-#include "elf/x86_64.h"
 
 static void cover(struct elf_frames *elf, uint64_t address, uint64_t size)
 {
@@ -111,28 +111,14 @@ static void from_segment(const struct elf_image *image, struct elf_section *sect
 	}
 }
 
-/* Is it a dynamic linker, where the kernel begins a program? What is there takes the stack pointer as its argument, before anything was
- * pushed: no function that is called does (glibc's RTLD_START; musl's START, which sets rbp to 0 first). Other libraries have an entry, too. */
+/* Is it a dynamic linker, where the kernel begins a program? */
 static bool begins_processes(const struct elf_image *image)
 {
-	static const struct {
-		uint8_t bytes[7], size;
-	} starts[] = {
-		{{0x48, 0x89, 0xe7, 0xe8}, 4},                   /* mov %rsp, %rdi; call */
-		{{0x48, 0x31, 0xed, 0x48, 0x89, 0xe7, 0x48}, 7}, /* xor %rbp, %rbp; mov %rsp, %rdi; lea */
-	};
-	uint8_t bytes[12];
-	unsigned i, skip;
+	uint8_t bytes[MACHINE_START_BYTES];
 	uint64_t at;
 
-	if (elf_image__offset(image, image->entry, sizeof(bytes), &at) ||
-	    elf_bytes__read(image->bytes, at, bytes, sizeof(bytes)))
-		return false;
-	skip = !memcmp(bytes, "\xf3\x0f\x1e\xfa", 4) ? 4 : 0; /* endbr64 */
-	for (i = 0; i < sizeof(starts) / sizeof(*starts); i++)
-		if (starts[i].size + skip <= sizeof(bytes) && !memcmp(bytes + skip, starts[i].bytes, starts[i].size))
-			return true;
-	return false;
+	return !elf_image__offset(image, image->entry, sizeof(bytes), &at) &&
+	       !elf_bytes__read(image->bytes, at, bytes, sizeof(bytes)) && machine__begins_process(bytes);
 }
 
 static void identify(struct elf_frames *elf, const struct elf_image *image)

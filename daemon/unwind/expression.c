@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The expressions that occur in call frame information, as the few forms that a rule can hold.
- * A function that realigns its stack keeps the CFA in memory (*(rbp - 8)); hand-written assembly
- * keeps the stack pointer that it found (*(rsp + 88) + 8); a PLT entry pushes a word on its way. */
+ * A function that realigns its stack keeps the CFA in memory (*(frame pointer - 8)); hand-written assembly
+ * keeps the stack pointer that it found (*(stack pointer + 88) + 8); a PLT entry pushes a word on its way. */
 #include "unwind/cfi.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
 #include "elf/elf.h"
@@ -80,33 +81,13 @@ static int find_named(struct search *search, const struct symbol_file *symbols)
 
 /* --- parts without a name --- */
 
-#if defined(__x86_64__)
-/* The target of a jump with a 32-bit distance at byte i: E9, or 0F 80 to 0F 8F (Intel SDM, JMP,
- * Jcc). Bytes are not decoded into instructions, so there are false ones; their targets are at
- * random. */
-static bool jump_at(const uint8_t *code, uint64_t size, uint64_t i, uint64_t address,
-		    uint64_t *ret_target)
+/* The jump or branch at byte i, which may be none: bytes are not decoded into instructions. Targets of false ones are at random. */
+static bool jump_at(const uint8_t *code, uint64_t size, uint64_t i, uint64_t address, uint64_t *ret_target)
 {
-	uint64_t at = i + 1;
-	int32_t distance;
+	enum machine_transfer transfer = machine__transfer(code + i, size - i, address + i, ret_target);
 
-	if (code[i] == 0x0f && at < size && (code[at] & 0xf0) == 0x80)
-		at++;
-	else if (code[i] != 0xe9)
-		return false;
-	if (size < 4 || at > size - 4)
-		return false;
-	memcpy(&distance, code + at, 4);
-	*ret_target = address + at + 4 + (uint64_t)(int64_t)distance;
-	return true;
+	return transfer == MACHINE_JUMP || transfer == MACHINE_BRANCH;
 }
-#else
-static bool jump_at(const uint8_t *code, uint64_t size, uint64_t i, uint64_t address,
-		    uint64_t *ret_target)
-{
-	return false;
-}
-#endif
 
 static bool jumps_into(const struct search *search, const struct code_piece *piece,
 		       const struct eval_range *range)

@@ -20,7 +20,7 @@
 #define DUMP_STACK_PAGES 64u
 #define DUMP_STACK_BYTES (DUMP_STACK_PAGES * 4096u)
 #define DUMP_CODES 1024u
-#define DUMP_REGISTERS 17u     /* DWARF's order; the last is the program counter */
+#define DUMP_REGISTERS UNWIND_REGISTERS /* by DWARF number */
 #define DUMP_TRIES 8u          /* ticks for a whole Python stack; then it is taken as it is */
 
 struct dump_thread {
@@ -31,7 +31,7 @@ struct dump_thread {
 	__u32 on_cpu;
 	__u32 _pad;
 	__u64 switches;        /* how often it was switched out */
-	__u64 fsbase;
+	__u64 thread_pointer;  /* pthread_self() */
 	char comm[16];         /* NUL-terminated unless 16 long */
 };
 _Static_assert(sizeof(struct dump_thread) == 72, "dump_thread");

@@ -4,7 +4,7 @@
  * Header-only over host_read(), compiled into BPF and into user space. It
  * knows a version of CPython only through struct py_layout.
  *
- * The way: fsbase -> the thread state whose thread_id it is -> its innermost
+ * The way: the thread pointer -> the thread state whose thread_id it is -> its innermost
  * frame -> outwards along `back`/`previous`. Each frame gives a capture key
  * and an offset.
  *
@@ -56,7 +56,7 @@ HOST_INLINE void py_walk_begin(struct py_walk *walk)
 	walk->first = 0;
 }
 
-/* Walks all thread states of the thread whose fsbase is walk->fsbase. Before: fsbase, hint, hint_until, hint_cframe, hint_caller, hint_shim,
+/* Walks all thread states of the thread of walk->thread_pointer. Before: thread_pointer, hint, hint_until, hint_cframe, hint_caller, hint_shim,
  * now and salt set. `stack`: what was read of the thread's C stack, if anything was (or NULL).
  * After: out->frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
 HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out, const struct host_window *stack)

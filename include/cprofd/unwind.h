@@ -13,7 +13,7 @@
  *   index  a word for each page of code (1 << shift bytes, 1 KB to 64 KB): bits 0-31 its first row,
  *          32-47 how many rows it has (0 to 1,024), 48-63 the rule that holds at its first byte
  *   rows   4 bytes each: (offset in the page) << 16 | rule, ascending. The rows of a page lie in
- * one block. A rule holds from its row on. rules  one or two words each, see unwind_x86_64.h; the
+ * one block. A rule holds from its row on. rules  one or two words each, see arch/x86_64.h; the
  * most frequent ones come first
  *
  * A *list* tells where tables hold in the memory of a process:
@@ -37,14 +37,9 @@
 #ifndef CPROFD_UNWIND_H
 #define CPROFD_UNWIND_H
 
+#include "arch.h"
 #include "host.h"
 #include "loss.h"
-
-#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
-#include "unwind_x86_64.h"
-#else
-#error "no unwind rules for this machine"
-#endif
 
 #define UNWIND_BLOCK 4096u
 #define UNWIND_BLOCK_WORDS 512u
@@ -151,7 +146,7 @@ struct unwind_recent {
 struct unwind_state {
 	/* in, and after each step the caller's */
 	__u64 regs[UNWIND_REGISTERS]; /* by DWARF number */
-	__u32 known;   /* bit n: regs[n] is known; rbx may have to be read at base_at */
+	__u32 known;   /* bit n: regs[n] is known; UNWIND_BASE may have to be read at base_at */
 	__u32 exact;   /* regs[UNWIND_PC] was interrupted there; else it is a return address */
 	__u64 process; /* unwind_begin() */
 	__u64 list;

@@ -2,10 +2,10 @@
 /* The stepper of unwind.h for a thread that is met again and again: loops that call nothing, and no second walk over
  * what lies as it lay at the last tick.
  *
- * Of a frame that called, the rule is a function of its program counter and the list; with its stack pointer and rbp
- * it says where two words lie, and these are its caller's program counter and rbp. So if a walk comes to a program
- * counter, a stack pointer and an rbp that an earlier walk with the same list came to, and the words on the way from there
- * are what they were, then the way goes where it went: that is known without a look at a rule. 38 of 44 frames
+ * Of a frame that called, the rule is a function of its program counter and the list; with its stack pointer and frame
+ * pointer it says where two words lie, and these are its caller's program counter and frame pointer. So if a walk comes to
+ * three of these that an earlier walk with the same list came to, and the words on the way from there are what they were,
+ * then the way goes where it went: that is known without a look at a rule. 38 of 44 frames
  * of Numba's stacks are such, at 999 Hz and at 9999 Hz.
  *
  *   past   states of a walk that came to the thread's entry, outermost last, each with the words that led to it
@@ -13,7 +13,7 @@
  *   meet   the walk is at one of these: the program counters are copied
  *
  * A step that is not proven so has `link` UNWIND_UNPROVEN: from an interrupted frame (its rule knows
- * all registers and another address), by a rule that is not PLAIN, or where rbp is not known.
+ * all registers and another address), by a rule that is not PLAIN, or where the frame pointer is not known.
  *
  * A caller calls unwind_fast_begin(), sets regs, known and exact of f->state, may call unwind_fast_read(), and then unwind_round()
  * until it is not UNWIND_UP.
@@ -37,9 +37,9 @@ struct unwind_pcs {
 /* A frame, as a walk comes to it. The word at sp - 8 is pc, that at sp - 8 + link is word. */
 struct unwind_frame_state {
 	__u64 sp, bp;
-	__u64 word; /* rbp, if the callee saved it; else pc, and link is 0 */
+	__u64 word; /* the frame pointer, if the callee saved it; else pc, and link is 0 */
 	__s32 link; /* UNWIND_UNPROVEN: no such step */
-	__u32 base; /* where the callee saved rbx: sp - 8 * base; 0: it did not */
+	__u32 base; /* where the callee saved UNWIND_BASE: sp - 8 * base; 0: it did not */
 };
 
 /* Of one thread, on one CPU. Zero-filled is a good beginning. */
@@ -260,7 +260,7 @@ HOST_APART int unwind_search(struct unwind_fast *f, const struct unwind_past *pa
 	return 0;
 }
 
-/* Of the frames that saved rbx, the outermost tells where. */
+/* Of the frames that saved UNWIND_BASE, the outermost tells where. */
 HOST_LOOP_FN long unwind_leave_base(__u32 i, void *context)
 {
 	struct unwind_past_context *c = context;

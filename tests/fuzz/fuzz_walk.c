@@ -29,7 +29,7 @@ static inline int py_seen(__u64 key)
 struct head {
 	uint8_t layout, faults, seen, flags;
 	uint32_t step;              /* of time between walks, us */
-	uint64_t fsbase, code_type, runtime, hint;
+	uint64_t thread_pointer, code_type, runtime, hint;
 	uint64_t registers[16];
 };
 
@@ -107,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	image.layout.version = py_tables[head.layout % py_tables_n].first >> 8;
 	seen_mask = (uint64_t)head.seen << 1;
 	memset(&walk, 0, sizeof(walk));
-	walk.fsbase = head.fsbase;
+	walk.thread_pointer = head.thread_pointer;
 	walk.hint = head.hint;
 	walk.hint_until = head.flags & 1 ? ~0ull : 0;
 	walk.salt = head.flags & 2 ? 0x9e3779b97f4a7c15ull : 0;

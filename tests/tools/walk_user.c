@@ -90,7 +90,7 @@ static int tell_frame(const struct py_layout *l, const struct py_frame *frame)
 }
 
 /* Walks until every code object was met: as the sampler, which captures them on the way. */
-static int walk_thread(const struct image *image, uint64_t fsbase)
+static int walk_thread(const struct image *image, uint64_t thread_pointer)
 {
 	static struct py_walk walk;
 	static struct py_out out;
@@ -98,7 +98,7 @@ static int walk_thread(const struct image *image, uint64_t fsbase)
 	uint32_t i;
 	int err = 0;
 
-	walk.fsbase = fsbase;
+	walk.thread_pointer = thread_pointer;
 	walk.hint = 0;
 	walk.hint_until = 0;
 	for (round = 0; round < ROUNDS_MAX; round++) {
@@ -110,7 +110,7 @@ static int walk_thread(const struct image *image, uint64_t fsbase)
 		walk.now += PY_PROOF_NS / 2;
 		walk.hint = walk.tstates[0].address;
 	}
-	printf("thread %" PRIu64 " %u %u\n", fsbase, walk.n, walk.loss);
+	printf("thread %" PRIu64 " %u %u\n", thread_pointer, walk.n, walk.loss);
 	for (i = 0; i < walk.n; i++) {
 		int failed = tell_frame(&image->layout, &out.frames[i]);
 

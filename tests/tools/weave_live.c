@@ -45,7 +45,7 @@ static void walk_python(const struct image *image, const struct user_regs_struct
 	unsigned round;
 	uint32_t i;
 
-	walk.fsbase = regs->fs_base;
+	walk.thread_pointer = regs->fs_base;
 	walk.hint = walk.hint_until = 0;
 	walk.repairs = 1;
 	memcpy(walk.registers, values, sizeof(values));

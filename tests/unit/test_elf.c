@@ -15,10 +15,10 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "elf/elf.h"
 #include "elf/relocation.h"
-#include "elf/x86_64.h"
 
 #define VADDR 0x10000u
 

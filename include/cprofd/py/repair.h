@@ -37,7 +37,7 @@ HOST_LOOP_FN long py_repair_generator(__u32 i, void *context)
 	__u32 w;
 	__u8 owner;
 
-	if (i >= 16)
+	if (i >= PY_REGISTERS)
 		return 1;
 	address = walk->registers[i];
 	if (address == walk->leaf || !py_is_frame(walk, c->image, address, &back, &owner))
@@ -71,7 +71,7 @@ HOST_LOOP_FN long py_repair_cframe(__u32 i, void *context)
 	__u64 frame, back;
 	__u8 owner;
 
-	if (i >= 16)
+	if (i >= PY_REGISTERS)
 		return 1;
 	if (walk->registers[i] & 7 || walk->registers[i] - walk->leaf - PY_CFRAMES_APART > (1u << 20) ||
 	    host_read(&frame, sizeof(frame),
@@ -84,7 +84,7 @@ HOST_LOOP_FN long py_repair_cframe(__u32 i, void *context)
 
 /* A register as the frame that an eval loop is entering with, linked already to its caller's frame, which is
  * in a register, too: gcc's PGO builds of 3.11 store current_frame and previous of the _PyCFrame together,
- * last, from a vector register (Debian's 3.11.2: movups %xmm0,0xb8(%rsp)). */
+ * last, from a vector register (seen in Debian's 3.11.2). */
 HOST_LOOP_FN long py_repair_entry(__u32 i, void *context)
 {
 	struct py_walk_context *c = context;
@@ -94,12 +94,12 @@ HOST_LOOP_FN long py_repair_entry(__u32 i, void *context)
 	__u32 r;
 	__u8 owner, held = 0;
 
-	if (i >= 16)
+	if (i >= PY_REGISTERS)
 		return 1;
 	if (!py_is_frame(walk, c->image, walk->registers[i], &back, &owner) || !back ||
 	    !py_u8(walk->memory, PY_MEMORY, at + c->image->layout.frame_is_entry))
 		return 0;
-	for (r = 0; r < 16; r++)
+	for (r = 0; r < PY_REGISTERS; r++)
 		held |= walk->registers[r] == back;
 	if (!held || !py_is_frame(walk, c->image, back, &outer, &owner) || py_generator_rests(&c->image->layout, back))
 		return 0;
@@ -118,7 +118,7 @@ HOST_INLINE int py_is_running(struct py_walk *walk, const struct py_layout *l, _
 }
 
 /* A register as the frame that 3.12's eval loop is entering with: linked already to the loop's shim, which lies beside the _PyCFrame and is
- * linked to what calls. gcc stores current_frame and previous of the _PyCFrame last (3.12.1: movaps %xmm0,0x80(%rsp)). */
+ * linked to what calls. gcc stores current_frame and previous of the _PyCFrame last (3.12.1). */
 #define PY_SHIM_NEAR 1024u
 HOST_LOOP_FN long py_repair_shim(__u32 i, void *context)
 {
@@ -128,7 +128,7 @@ HOST_LOOP_FN long py_repair_shim(__u32 i, void *context)
 	__u64 frame, shim, back, ignored;
 	__u8 owner;
 
-	if (i >= 16)
+	if (i >= PY_REGISTERS)
 		return 1;
 	frame = walk->registers[i];
 	if (!py_is_frame(walk, c->image, frame, &shim, &owner) || owner >= l->owner_native_first ||
@@ -150,7 +150,7 @@ HOST_LOOP_FN long py_repair_call(__u32 i, void *context)
 	__u8 owner;
 	int calls;
 
-	if (i >= 16)
+	if (i >= PY_REGISTERS)
 		return 1;
 	frame = walk->registers[i];
 	if (frame == walk->called || frame == walk->leaf || !py_is_frame(walk, c->image, frame, &back, &owner))
@@ -162,8 +162,8 @@ HOST_LOOP_FN long py_repair_call(__u32 i, void *context)
 	return calls == PY_CALLS;
 }
 
-/* The frame that calls walk->called, which an eval loop puts in front before or after it links it to its own (3.11.7, CALL:
- * mov %rdx,0xa8(%rsp) ... mov %rbp,0x30(%rdx)). The chain from there must end where the loop's caller is: py_unlinked. */
+/* The frame that calls walk->called, which an eval loop puts in front before or after it links it to its own (3.11.7, CALL: first
+ * its _PyCFrame gets the frame, then the frame its `previous`). The chain from there must end where the loop's caller is: py_unlinked. */
 HOST_INLINE int py_repair_called(struct py_walk_context *c)
 {
 	struct py_walk *walk = c->walk;
@@ -171,7 +171,7 @@ HOST_INLINE int py_repair_called(struct py_walk_context *c)
 
 	if (!walk->called || py_read64(walk, t->caller + c->image->layout.cframe_current_frame, &walk->leaf))
 		return 0;
-	host_loop(16, py_repair_call, c);
+	host_loop(PY_REGISTERS, py_repair_call, c);
 	walk->caller = t->caller;
 	walk->linked = t->linked;
 	if (!walk->frame && walk->leaf && py_calls(walk, c->image, walk->leaf)) {
@@ -217,7 +217,7 @@ HOST_LOOP_FN long py_repair_inlined_by(__u32 i, void *context)
 	int generators;
 	__u8 owner;
 
-	if (i >= 16)
+	if (i >= PY_REGISTERS)
 		return 1;
 	frame = walk->registers[i];
 	if (frame == walk->called || frame == walk->leaf || !py_is_frame(walk, of->c.image, frame, &back, &owner) ||
@@ -262,7 +262,7 @@ HOST_INLINE int py_repair_inlined(const struct py_walk_context *c)
 
 	if (py_read64(walk, walk->called + c->image->layout.frame_back, &walk->leaf))
 		return 0;
-	host_loop(16, py_repair_inlined_by, &of);
+	host_loop(PY_REGISTERS, py_repair_inlined_by, &of);
 	walk->frame = of.resumed		     ? of.resumed
 		      : py_is_linked(walk, c->image) ? walk->called
 		      : of.placed		     ? of.placed
@@ -291,7 +291,7 @@ HOST_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 	walk->leaf = 0;
 	if (walk->n == 1 && walk->loss == LOSS_FRAME_HALF && image->layout.frame_is_entry == PY_ABSENT) {
 		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].frame;
-		host_loop(16, py_repair_generator, &c);
+		host_loop(PY_REGISTERS, py_repair_generator, &c);
 	}
 	if (!walk->frame && image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || walk->loss_before == LOSS_FRAME_HALF)) {
 		walk->n = 0; /* a frame that is not linked is none that runs */
@@ -301,9 +301,9 @@ HOST_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 			return 1;
 		}
 		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].cframe;
-		host_loop(16, py_repair_cframe, &c);
+		host_loop(PY_REGISTERS, py_repair_cframe, &c);
 		if (!walk->frame)
-			host_loop(16, image->layout.frame_is_entry != PY_ABSENT ? py_repair_entry : py_repair_shim, &c);
+			host_loop(PY_REGISTERS, image->layout.frame_is_entry != PY_ABSENT ? py_repair_entry : py_repair_shim, &c);
 		if (walk->frame && walk->called && py_calls(walk, image, walk->frame) != PY_CALLS)
 			walk->frame = 0;
 	}

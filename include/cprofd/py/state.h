@@ -4,6 +4,7 @@
 #ifndef CPROFD_PY_STATE_H
 #define CPROFD_PY_STATE_H
 
+#include "../arch.h"
 #include "../host.h"
 #include "../loss.h"
 #include "../pylayout.h"
@@ -12,6 +13,7 @@
 #define PY_TSTATES_MAX 4u       /* thread states of one OS thread that are followed */
 #define PY_INTERPRETERS_MAX 256u
 #define PY_THREADS_MAX 65536u   /* thread states looked through for ours */
+#define PY_REGISTERS UNWIND_GENERAL
 #define PY_RAW_FRAME 128u
 #define PY_RAW_CODE 192u
 #define PY_RAW_TSTATE 320u
@@ -77,7 +79,7 @@ struct py_walk {
 	__u8 raw[PY_RAW_TSTATE];
 	__u8 cframes[PY_CFRAMES];
 	/* in */
-	__u64 fsbase;
+	__u64 thread_pointer;
 	__u64 hint;             /* thread state found for this thread before, or 0 */
 	__u64 hint_until;       /* ns: till then the process has one interpreter */
 	__u64 hint_cframe, hint_caller; /* of it */
@@ -114,7 +116,7 @@ struct py_walk {
 	__u64 leaf;             /* what py_repair knows of the innermost link */
 	struct py_recent recent[PY_RECENT]; /* by the place of the frame: the codes of the last walk, in a row */
 	__u8 code[PY_RAW_CODE];
-	__u64 registers[16];    /* of the thread, for py_repair */
+	__u64 registers[PY_REGISTERS]; /* of the thread, for py_repair */
 	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair; of a string, for py_code_deep */
 	struct py_todo todo[RECORD_CODES_PER_TICK];
 	struct py_slot slots[PY_SETS * 4];

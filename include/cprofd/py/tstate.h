@@ -13,7 +13,7 @@ HOST_INLINE int py_tstate_check(struct py_walk *walk, const struct image *image,
 
 	if (py_read_object(walk->raw, PY_RAW_TSTATE, tstate))
 		return 0;
-	return py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->fsbase;
+	return py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->thread_pointer;
 }
 
 /* What the _PyCFrame at `front` runs, its caller's, and what that one runs, into walk->frame, caller and linked, out of what was read of
@@ -94,7 +94,7 @@ HOST_LOOP_FN long py_search_thread(__u32 i, void *context)
 		walk->candidate = 0;
 		return 1;
 	}
-	if (py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->fsbase)
+	if (py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->thread_pointer)
 		py_tstate_add(walk, image, NULL, walk->candidate);
 	walk->candidate = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_next);
 	return 0;

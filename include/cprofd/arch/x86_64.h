@@ -28,11 +28,11 @@
  * frame that was interrupted, which is where compilers need them: with a realigned stack the CFA is r10
  * or r13 between the first instructions of a function, before it can call anything, and *(rbp + n) after.
  */
-#ifndef CPROFD_UNWIND_X86_64_H
-#define CPROFD_UNWIND_X86_64_H
+#ifndef CPROFD_X86_64_H
+#define CPROFD_X86_64_H
 
-#include "host.h"
-#include "loss.h"
+#include "cprofd/host.h"
+#include "cprofd/loss.h"
 
 /* DWARF numbers (psABI x86-64, figure 3.36). */
 #define UNWIND_REGISTERS 17u
@@ -40,6 +40,12 @@
 #define UNWIND_BP 6u
 #define UNWIND_SP 7u
 #define UNWIND_PC 16u
+/* General registers, for who looks at all of them. */
+#define UNWIND_GENERAL 16u
+/* Those that a callee keeps, by bit (psABI, 3.2.1). */
+#define UNWIND_KEPT (1u << UNWIND_BASE | 1u << UNWIND_BP | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15)
+/* Bytes below a leaf function's stack pointer that a signal's handler leaves alone (psABI, 3.2.2). */
+#define UNWIND_RED_ZONE 128u
 
 enum unwind_kind {
 	UNWIND_KIND_PLAIN = 0,

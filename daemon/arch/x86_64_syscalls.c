@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Made by tools/opcodes/syscalls.sh from asm/unistd_64.h. Numbers never change. */
-#include "classes/syscalls.h"
-
-#include <stddef.h>
+#if defined(__x86_64__)
+#include "arch/arch.h"
 
 /* clang-format off */
 static const char *const names[] = {
@@ -82,7 +81,8 @@ static const char *const names[] = {
 };
 /* clang-format on */
 
-const char *syscalls__name(uint32_t number)
+const char *machine__syscall_name(uint32_t number)
 {
 	return number < sizeof(names) / sizeof(names[0]) ? names[number] : NULL;
 }
+#endif

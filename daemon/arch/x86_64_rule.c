@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #if defined(__x86_64__)
-/* What the state of call frame information means as a rule of include/cprofd/unwind_x86_64.h. */
-#include "unwind/cfi.h"
+/* What the state of call frame information means as a rule of include/cprofd/arch/x86_64.h. */
+#include "arch/rule.h"
+
+#include "cprofd/unwind.h"
 
 /* Words of the saved context (UNWIND_CONTEXT_ORDER) by which a signal frame is known. */
 #define CONTEXT_BP 80

@@ -3,7 +3,7 @@
 /* Instructions of x86-64, as far as they move the stack pointer, save registers or lead elsewhere.
  * Zydis decodes; what is not of that kind is told by the registers and memory that it says are
  * written. */
-#include "unwind/code.h"
+#include "arch/operation.h"
 
 #include <Zydis/Zydis.h>
 #include <errno.h>

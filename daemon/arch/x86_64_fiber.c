@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/fiber.h"
+#if defined(__x86_64__)
+/* What a call keeps: psABI, 3.2.1. */
+#include "arch/fiber.h"
 
 #include <stdint.h>
-
-#ifdef __x86_64__
 
 #define KEPT 6u /* registers */
 
@@ -29,9 +29,9 @@ __asm__(".text\n"
 	"	retq\n"
 	".size fiber__switch, . - fiber__switch\n");
 
-void fiber__make(struct fiber *fiber, const struct fiber_stack *stack, void (*fn)(void))
+void fiber__make(struct fiber *fiber, void *stack, size_t size, void (*fn)(void))
 {
-	uint64_t *top = (uint64_t *)(((uintptr_t)stack->bytes + stack->size) & ~(uintptr_t)15);
+	uint64_t *top = (uint64_t *)(((uintptr_t)stack + size) & ~(uintptr_t)15);
 
 	*--top = 0; /* who called fn: nobody */
 	*--top = (uint64_t)(uintptr_t)fn;
@@ -39,20 +39,4 @@ void fiber__make(struct fiber *fiber, const struct fiber_stack *stack, void (*fn
 		*--top = 0;
 	fiber->sp = top;
 }
-
-#else
-
-void fiber__make(struct fiber *fiber, const struct fiber_stack *stack, void (*fn)(void))
-{
-	getcontext(&fiber->context);
-	fiber->context.uc_stack = (stack_t){.ss_sp = stack->bytes, .ss_size = stack->size};
-	fiber->context.uc_link = NULL;
-	makecontext(&fiber->context, fn, 0);
-}
-
-void fiber__switch(struct fiber *from, struct fiber *to)
-{
-	swapcontext(&from->context, &to->context);
-}
-
 #endif

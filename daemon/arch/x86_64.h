@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* x86-64, for arch/arch.h. Sources: System V ABI, AMD64 Architecture Processor Supplement 1.0 (psABI); Intel SDM, volume 2. */
+#ifndef CPROFD_ARCH_X86_64_H
+#define CPROFD_ARCH_X86_64_H
+
+#include <elf.h>
+#include <linux/audit.h>
+#include <string.h>
+
+#define MACHINE_UNAME "x86_64" /* uname(2) */
+#define MACHINE_AUDIT AUDIT_ARCH_X86_64 /* seccomp(2) */
+
+/* --- ELF (psABI, chapter 4) --- */
+
+#define ELF_MACHINE EM_X86_64
+
+#ifndef SHT_X86_64_UNWIND
+#define SHT_X86_64_UNWIND 0x70000001 /* 4.2.3: LLVM's type of .eh_frame */
+#endif
+#define ELF_SHT_UNWIND SHT_X86_64_UNWIND
+
+/* 4.4.1: type, bytes, kind (elf/relocation.h). */
+#define ELF_RELOCATIONS(X) \
+	X(R_X86_64_64, 8, ABSOLUTE) \
+	X(R_X86_64_32, 4, ABSOLUTE) \
+	X(R_X86_64_32S, 4, ABSOLUTE) \
+	X(R_X86_64_PC64, 8, RELATIVE) \
+	X(R_X86_64_PC32, 4, RELATIVE) \
+	X(R_X86_64_PLT32, 4, RELATIVE) \
+	X(R_X86_64_RELATIVE, 8, BASE) \
+	X(R_X86_64_GLOB_DAT, 8, SLOT) \
+	X(R_X86_64_JUMP_SLOT, 8, SLOT)
+
+/* Linkers put programs that are not moved there, or above: the code has addresses of 32 bits. */
+#define MACHINE_FIXED_FROM 0x400000u
+
+/* --- frames (psABI, 3.2.2, 3.6.2) --- */
+
+#define MACHINE_RETURN 16u    /* the column of return addresses in call frame information */
+#define MACHINE_ENTRY_CFA 8   /* CFA - stack pointer, where a function begins: behind the return address */
+
+/* --- code --- */
+
+#define MACHINE_CALL_BYTES 5u      /* of a call that names its target */
+#define MACHINE_TRANSFER_BYTES 6u  /* of the longest one */
+#define MACHINE_INSTRUCTION_MAX 15u
+#define MACHINE_START_BYTES 12u
+#define MACHINE_STORES 48u         /* bytes behind `lea`: compilers put other stores between the two */
+#define MACHINE_STORES_BYTES (7u + MACHINE_STORES)
+#define MACHINE_SIGRETURN_BYTES 9u /* of glibc's and musl's; a thread is seen at its first byte, at the call, or behind it */
+#define MACHINE_SIGRETURN_STEPS {0, 7, 9}
+#define MACHINE_SYSCALL_BYTES 7u   /* mov $number, %eax; syscall */
+
+/* What a distance of 32 bits leads to, counted from the next instruction. */
+static inline uint64_t machine__far(const uint8_t *distance, uint64_t next)
+{
+	int32_t value;
+
+	memcpy(&value, distance, sizeof(value));
+	return next + (uint64_t)(int64_t)value;
+}
+
+static inline bool machine__is_call(const uint8_t *code)
+{
+	return code[0] == 0xe8;
+}
+
+/* The one at code[0], with a distance of 32 bits. */
+static inline enum machine_transfer machine__transfer(const uint8_t *code, uint64_t size, uint64_t vaddr, uint64_t *ret)
+{
+	if (size >= 5 && (code[0] & 0xfe) == 0xe8) {
+		*ret = machine__far(code + 1, vaddr + 5);
+		return machine__is_call(code) ? MACHINE_CALL : MACHINE_JUMP;
+	}
+	if (size >= 6 && code[0] == 0x0f && (code[1] & 0xf0) == 0x80) {
+		*ret = machine__far(code + 2, vaddr + 6);
+		return MACHINE_BRANCH;
+	}
+	return MACHINE_NO_TRANSFER;
+}
+
+/* The jump or branch at code[0], with a distance of 8 bits. */
+static inline bool machine__short_jump(const uint8_t *code, uint64_t size, uint64_t vaddr, uint64_t *ret)
+{
+	if (size < 2 || (code[0] != 0xeb && code[0] >> 4 != 7))
+		return false;
+	*ret = vaddr + 2 + (uint64_t)(int64_t)(int8_t)code[1];
+	return true;
+}
+
+/* `lea distance(%rip), %reg`, without its prefix: reads MACHINE_TRANSFER_BYTES. */
+static inline bool machine__makes_address(const uint8_t *code, uint64_t vaddr, uint64_t *ret)
+{
+	if (code[0] != 0x8d || (code[1] & 0xc7) != 5)
+		return false;
+	*ret = machine__far(code + 2, vaddr + 6);
+	return true;
+}
+
+/* Of what machine__stores() finds: it is tried at each byte of a file's code. */
+static inline bool machine__may_store(const uint8_t *code)
+{
+	return (code[0] & 0xfa) == 0x48 && (code[1] == 0x8d || code[1] == 0xc7);
+}
+
+/* Between functions: int3, zeros. */
+static inline bool machine__is_padding(uint8_t byte)
+{
+	return !byte || byte == 0xcc;
+}
+
+/* Of instructions that change nothing, one begins functions: endbr64. */
+static inline bool machine__marks_entry(const uint8_t *code)
+{
+	return code[0] == 0xf3;
+}
+
+#endif
