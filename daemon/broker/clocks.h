@@ -8,7 +8,7 @@
  * periods is met at the same places of its life each time. The phase of a CPU's clock has nothing to do with births. But it
  * ticks on idle CPUs, too, and meets everybody's threads: it is there only while a target makes threads or processes.
  *
- * While a CPU has one, threads' own ticks there are no samples (bpf/sampler.bpf.c). A CPU that has none, as one that came later, needs none.
+ * While a CPU has one, threads' own ticks there are no samples (bpf/tick.h). A CPU that has none, as one that came later, needs none.
  */
 #ifndef CPROFD_BROKER_CLOCKS_H
 #define CPROFD_BROKER_CLOCKS_H

@@ -6,7 +6,7 @@
  * a thread with an event makes inherit it in the kernel, without a race.
  *
  * Its period is drawn at random, somewhat shorter than the one that was asked for, and the sampler takes so many of its ticks, at
- * random, as make the rate that was asked for (is_chosen() in bpf/sampler.bpf.c). With the period itself a program whose
+ * random, as make the rate that was asked for (is_chosen() in bpf/tick.h). With the period itself a program whose
  * rounds take as long would be met at one place of them.
  *
  * The race is in the beginning: a thread without an event yet may make another

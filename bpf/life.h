@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/* The life of processes: who forks, executes, ends, and maps something. Part of sampler.bpf.c.
+ *
+ * Raw tracepoints, whose arguments are plain words: programs that know their types (tp_btf) have libbpf and the verifier look
+ * through all of the kernel's BTF. Each is met by the thread that it tells of, or of which it tells a child. */
+#ifndef CPROFD_BPF_LIFE_H
+#define CPROFD_BPF_LIFE_H
+
+__u64 forked; /* CLOCK_MONOTONIC ns */
+
+/* A compile may wait for a linker: the engine looks at threads that sleep. */
+static __always_inline void emit_forked(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	const struct sample_ring *to = bpf_map_lookup_elem(&samples, &cpu);
+	__u64 now = bpf_ktime_get_ns();
+	struct record_wake *record;
+
+	if (wall || !to || !(to->captured_locals.active & VALUES_AWAITED) || now - forked < SCHEDULE_FORKED_NS)
+		return;
+	forked = now;
+	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+	if (!record)
+		return;
+	*record = (struct record_wake){.size = sizeof(*record), .kind = RECORD_FORKED};
+	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+}
+
+/* Threads and processes that live for a period or less are met by clocks of CPUs alone: the engine asks for them when births begin. */
+__u64 born; /* CLOCK_MONOTONIC ns: when the engine was woken for one */
+
+static __always_inline __u64 birth_flags(void)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (now - born < SCHEDULE_BIRTHS_NS)
+		return BPF_RB_NO_WAKEUP;
+	born = now;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+static __always_inline void emit_freed(const struct leaving *leaving, struct task_struct *task)
+{
+	struct record_event event = {};
+
+	fill_place(&event.header, RECORD_FREED, sizeof(event));
+	event.header.task.tgid = leaving->tgid;
+	event.header.task.tid = leaving->tid;
+	event.header.task.process_start = leaving->process_start;
+	event.header.task.thread_start = BPF_CORE_READ(task, start_boottime);
+	event.header.task.exec = BPF_CORE_READ(task, self_exec_id);
+	event.cpu_time = BPF_CORE_READ(task, se.sum_exec_runtime);
+	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_NO_WAKEUP);
+}
+
+SEC("raw_tp/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	const struct leaving *leaving = bpf_map_lookup_elem(&leavings, &key);
+
+	if (!leaving)
+		return 0;
+	emit_freed(leaving, task);
+	bpf_map_delete_elem(&leavings, &key);
+	return 0;
+}
+
+/* A process that nobody waited for is not freed. So whoever is born or ends next looks at the last ones that ended: who is dead and on no
+ * CPU ran all that it will. CPUs race for places here; what is lost is told when it is freed. */
+#define DEAD_KEPT 512u
+#define DEAD_AT_ONCE 4
+__u64 dead_tasks[DEAD_KEPT];
+__u32 dead_first, dead_end;
+
+static __always_inline void dead_add(__u64 key)
+{
+	dead_tasks[dead_end & (DEAD_KEPT - 1)] = key;
+	dead_end++;
+}
+
+static __always_inline void dead_tell(__u64 key)
+{
+	const struct leaving *leaving = bpf_map_lookup_elem(&leavings, &key);
+	struct task_struct *task = (struct task_struct *)key;
+
+	if (!leaving || BPF_CORE_READ(task, start_boottime) != leaving->thread_start)
+		return;
+	if (!(BPF_CORE_READ(task, __state) & TASK_DEAD) || BPF_CORE_READ(task, on_cpu)) {
+		dead_add(key);
+		return;
+	}
+	emit_freed(leaving, task);
+	bpf_map_delete_elem(&leavings, &key);
+}
+
+/* A function apart: on_exit has no room on its stack (6.1). */
+IDS_APART int dead_tell_some(void)
+{
+	__u32 i, end = dead_end;
+
+	if (end - dead_first > DEAD_KEPT)
+		dead_first = end - DEAD_KEPT;
+	for (i = 0; i < DEAD_AT_ONCE && dead_first != end; i++)
+		dead_tell(dead_tasks[dead_first++ & (DEAD_KEPT - 1)]);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
+{
+	struct task_struct *parent = bpf_get_current_task_btf();
+	__u32 parent_tgid = task_tgid(parent), tgid = child_tgid(child);
+	const struct target *as = bpf_map_lookup_elem(&targets, &parent_tgid);
+	struct target of_child;
+	struct record_fork fork = {};
+	struct record_event clone = {};
+	int allowed;
+
+	if (!as)
+		return 0;
+	dead_tell_some();
+	if (tgid == parent_tgid) {
+		if (authorised_as(parent, as) == AUTHORISED_NO)
+			return 0;
+		fill_child(&clone.header, RECORD_CLONE, sizeof(clone), child);
+		clone.old_tid = task_tid(parent);
+		bpf_ringbuf_output(&ring, &clone, sizeof(clone), birth_flags());
+		return 0;
+	}
+	if (!follow_children) {
+		emit_forked();
+		return 0;
+	}
+	if (wall)
+		__sync_fetch_and_or(&target_bits[(tgid & (TARGET_BITS - 1)) / 64], 1ull << (tgid & 63));
+	/* It runs its parent's image, if that is the one that was authorised. */
+	of_child = *as;
+	of_child.start = BPF_CORE_READ(child, group_leader, start_boottime);
+	of_child.exec = BPF_CORE_READ(child, self_exec_id);
+	allowed = authorised_as(parent, as);
+	of_child.mm = allowed == AUTHORISED_YES ? (__u64)BPF_CORE_READ(child, mm) : 0;
+	bpf_map_update_elem(&targets, &tgid, &of_child, BPF_ANY);
+	if (allowed == AUTHORISED_NO)
+		return 0;
+	fill_child(&fork.header, RECORD_FORK, sizeof(fork), child);
+	fork.parent_tgid = parent_tgid;
+	fork.parent_exec = parent->self_exec_id;
+	fork.parent_tid = task_tid(parent);
+	bpf_ringbuf_output(&ring, &fork, sizeof(fork), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/* Memory of no file: it has no tables that could be made in time. Code that a JIT puts there is met by a sample, or by the next look. */
+static __always_inline int is_anonymous(struct task_struct *task)
+{
+	const struct pt_regs___entry *regs = entered_with(task);
+
+	return syscall_number(regs) == SYSCALL_MMAP && syscall_arg3(regs) & 0x20 /* MAP_ANONYMOUS */;
+}
+
+/* An address was found for a new mapping: what lay there before is gone, if it was code. What is mapped at a
+ * fixed address is not told: the rest of a library comes into the room that was found for all of it. */
+SEC("?raw_tp/vm_unmapped_area")
+int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct record_map map = {};
+	__u64 now, flags = BPF_RB_NO_WAKEUP;
+
+	if ((__s64)address <= 0 || authorised(task, task_tgid(task)) != AUTHORISED_YES)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (now - mapped_at > SCHEDULE_MAPPED_NS && !is_anonymous(task))
+		flags = BPF_RB_FORCE_WAKEUP;
+	mapped_at = now;
+	fill_header(&map.header, RECORD_MAP, sizeof(map), task);
+	map.header.time = now;
+	map.start = address;
+	map.end = address + BPF_CORE_READ(info, length);
+	bpf_ringbuf_output(&ring, &map, sizeof(map), flags);
+	return 0;
+}
+
+/* What the thread that runs here ran until now. sum_exec_runtime knows that up to the scheduler's last tick: of who forked and executes, often nothing. Who
+ * never slept ran whenever it did not wait for a CPU. */
+#define SCHEDULER_TICK_MOST 10000000ull /* ns */
+static __always_inline __u64 ran_until(struct task_struct *task, __u64 now)
+{
+	__u64 seen = task->se.sum_exec_runtime, ran = now - task->start_time - wait_delay(task);
+
+	return task->nvcsw || ran < seen || ran > seen + SCHEDULER_TICK_MOST ? seen : ran;
+}
+
+SEC("raw_tp/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm *bprm)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct record_event event = {};
+
+	if (!is_target(task_tgid(task)))
+		return 0;
+	fill_header(&event.header, RECORD_EXEC, sizeof(event), task);
+	event.cpu_time = ran_until(task, event.header.time);
+	event.flags = authorised(task, task_tgid(task)) == AUTHORISED_NO ? EVENT_LOST : 0;
+	/* The tracepoint tells the kernel's. The number of a thread that is no more has no other. */
+	event.old_tid = !nested ? (__u32)old_pid : old_pid == task->pid ? task_tid(task) : 0;
+	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *who)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct record_event event = {};
+	__u32 tgid = task_tgid(task);
+	__u64 key = (__u64)task;
+	struct leaving leaving;
+	int dead, allowed;
+
+	if (!is_target(tgid))
+		return 0;
+	allowed = authorised(task, tgid) != AUTHORISED_NO;
+	if (wall)
+		wait_end(task, bpf_ktime_get_ns());
+	/* signal->live was counted down already when the tracepoint fires. */
+	dead = BPF_CORE_READ(task, signal, live.counter) == 0;
+	fill_header(&event.header, RECORD_EXIT, sizeof(event), task);
+	event.group_dead = dead;
+	event.flags = EVENT_LOST;
+	if (allowed) {
+		event.cpu_time = task->se.sum_exec_runtime;
+		event.exit_code = task->exit_code;
+		leaving = (struct leaving){event.header.task.process_start, event.header.task.thread_start, event.header.task.tgid,
+					   event.header.task.tid};
+		event.flags = bpf_map_update_elem(&leavings, &key, &leaving, BPF_ANY) ? 0 : EVENT_SETTLES;
+		dead_tell_some();
+	}
+	bpf_ringbuf_output(&ring, &event, sizeof(event), dead ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	if (allowed)
+		dead_add(key); /* behind its end */
+	if (dead)
+		bpf_map_delete_elem(&targets, &tgid);
+	return 0;
+}
+
+#endif

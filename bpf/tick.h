@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/* A sample: `sample` runs at a tick of a clock, on the thread that the tick interrupted. Three questions, in this order: is this
+ * tick a sample (is_due), what is on the stack (take), does the engine have to be woken for it (wake). take() also serves a thread
+ * that leaves its CPU (switches.h). Part of sampler.bpf.c. */
+#ifndef CPROFD_BPF_TICK_H
+#define CPROFD_BPF_TICK_H
+
+/* The engine has to look soon at what it has to read from the target's memory: values that no sample had lately, code objects (their
+ * frames may have values), a copied stack. Its wake-ups cost it most where they find nothing to do. */
+#define CROWD_BYTES (SAMPLE_RING_BYTES / 4)
+
+static __always_inline int is_seen(const struct cpu_scratch *own, const struct sample_ring *to)
+{
+	return (__s64)(to->polled - own->fresh_at) > (__s64)SCHEDULE_FRESH_NS;
+}
+
+static __always_inline void wake(struct cpu_scratch *own, const struct sample_ring *to, __u64 head, __u64 now, int fresh)
+{
+	__s64 since = now - woken;
+	struct record_wake *record;
+
+	if (own->fresh_at && is_seen(own, to))
+		own->fresh_at = 0;
+	if (fresh && !own->fresh_at)
+		own->fresh_at = now;
+	if (head - own->tail > CROWD_BYTES)
+		own->tail = to->tail;
+	if (head - own->tail > CROWD_BYTES) {
+		if (since < (__s64)SCHEDULE_CROWD_NS)
+			return;
+	} else if (!own->fresh_at || now - own->fresh_at < SCHEDULE_FRESH_NS || since < (__s64)SCHEDULE_POLL_NS ||
+		   (__s64)(now - to->polled) < (__s64)SCHEDULE_POLL_NS) {
+		return;
+	}
+	woken = now;
+	own->fresh_at = 0;
+	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+	if (!record)
+		return;
+	*record = (struct record_wake){.size = sizeof(*record), .kind = RECORD_WAKE};
+	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+}
+
+/* Read anew where it is needed: on_switch has no room on its stack (6.1). */
+static __always_inline __u64 maps_of(const struct sample_ring *to)
+{
+	return *(volatile const __u64 *)&to->captured_locals.maps;
+}
+
+/* While a CPU has a clock of its own, those of threads are silent there. */
+#define CLOCK_LATE 8 /* periods */
+
+/* A thread's clock has a period that was drawn when it was opened, somewhat shorter than the one that was asked for. By chance one tick in five to
+ * twenty is no sample, so many as make the rate that was asked for: no program's rounds are in step with both. Never two in a row, as who has
+ * no sample for long is taken for waiting (daemon/attribution/). Chance does not know what the ticks meet; it heeds a little how many are due. */
+#define OWED_PART 5 /* log2: of what is owed, or was taken too much, at one tick */
+static __always_inline int is_chosen(struct cpu_scratch *own, __u64 period)
+{
+	__s64 asked = tick_period, drawn = (__u64)bpf_get_prandom_u32() * period >> 32;
+	int chosen = own->skipped || drawn >= asked - (__s64)period - (own->owed >> OWED_PART);
+
+	own->skipped = !chosen;
+	own->owed += (__s64)period - (chosen ? asked : 0);
+	return chosen;
+}
+
+/* Is this tick a sample of the thread that it interrupted? Else of nobody: the CPU's clock meets whoever runs there. */
+static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_scratch *own, struct task_struct *task)
+{
+	__u64 period = ctx->sample_period;
+
+	if (period & CLOCK_OF_CPU) {
+		own->clock_at = bpf_ktime_get_ns();
+		if (!task->pid || (only_target && task->tgid != only_target))
+			return 0;
+		return is_target(task_tgid(task)) || (task->flags & PF_EXITING && leaving_ids(task));
+	}
+	if (own->clock_at && bpf_ktime_get_ns() - own->clock_at < CLOCK_LATE * period)
+		return 0;
+	own->clock_at = 0;
+	return is_chosen(own, period);
+}
+
+/* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One
+ * of both is NULL where this is compiled into its program. 1: there is none. */
+static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wait_capture *off)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 cpu = bpf_get_smp_processor_id(), size;
+	struct cpu_scratch *own = bpf_map_lookup_elem(&scratch, &cpu);
+	struct sample_ring *samples_ring = bpf_map_lookup_elem(&samples, &cpu);
+	struct sampler_counts *c;
+	struct record_sample *record;
+	struct part_py_frames *part;
+	struct thread_hint *hint;
+	struct py_out *out;
+	struct py_walk *walk;
+	const struct image *image;
+	int fresh, whole, large, exiting = !!(task->flags & PF_EXITING); /* its memory may be gone */
+	__u64 leaving, head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
+						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
+						sizeof(struct values_out) + sizeof(struct part_object) + (off ? sizeof(struct part_wait) : 0);
+
+	if (!own || !samples_ring)
+		return 0;
+	walk = &own->walk;
+	c = &samples_ring->counts;
+	if (!off) {
+		if (!is_due(ctx, own, task))
+			return 0;
+		c->ticks++;
+	}
+	leaving = exiting ? leaving_ids(task) : 0;
+	if (leaving)
+		whole = AUTHORISED_RIGHTS;
+	else
+		whole = authorised(task, task_tgid(task));
+	if (whole == AUTHORISED_NO) {
+		count_loss(c, LOSS_NOT_AUTHORISED);
+		if (own->hints[task->pid & (HINTS - 1)].tid == (__u32)task->pid && !exiting)
+			emit_lost(task);
+		own->hints[task->pid & (HINTS - 1)].tid = 0;
+		return 1;
+	}
+	whole = whole == AUTHORISED_YES;
+	if (wall && !off && waits_begin)
+		wait_flush(bpf_ktime_get_ns(), 0);
+	head = samples_ring->head;
+	if (head + room - own->tail > SAMPLE_RING_BYTES) {
+		own->tail = samples_ring->tail;
+		if (head + room - own->tail > SAMPLE_RING_BYTES) {
+			count_loss(c, LOSS_RING_FULL);
+			return 1;
+		}
+	}
+	out = (struct py_out *)(samples_ring->data + (head & (SAMPLE_RING_BYTES - 1)));
+	time = off ? off->now : bpf_ktime_get_ns();
+	hint = thread_hint(own, task, time);
+	image = whole && !exiting ? image_of(own, &hint->key, maps_of(samples_ring)) : NULL;
+	if (off && !image)
+		return 1; /* another time */
+	record = (struct record_sample *)out->head;
+	part = (struct part_py_frames *)(out->head + sizeof(*record) / 8);
+	record->cpu_time = task->se.sum_exec_runtime;
+	if (off)
+		record->flags = SAMPLE_IN_KERNEL | SAMPLE_OFF_CPU;
+	else
+		record->flags = ((__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0) | (exiting ? SAMPLE_EXITING : 0) |
+				(ctx->sample_period & CLOCK_OF_CPU ? SAMPLE_OF_CPU : 0);
+	record->loss = 0;
+	record->parts = 1;
+	record->header.kind = RECORD_SAMPLE;
+	record->header.cpu = cpu;
+	record->header.time = time;
+	if (leaving) {
+		record->header.task.tgid = (__u32)(leaving >> 32);
+		record->header.task.tid = (__u32)leaving;
+	} else if (nested) {
+		record->header.task.tgid = own->ids[task->pid & (HINTS - 1)].tgid;
+		record->header.task.tid = own->ids[task->pid & (HINTS - 1)].tid;
+	} else {
+		record->header.task.tgid = task->tgid;
+		record->header.task.tid = task->pid;
+	}
+	fill_task(&record->header.task, task, hint->process_start);
+	if (native && whole && !exiting)
+		native_begin(ctx, task, &hint->key, record, maps_of(samples_ring), !!off);
+	walk->n = 0;
+	walk->n_todo = 0;
+	walk->loss = 0;
+	if (exiting) {
+		;
+	} else if (!image) {
+		record->loss = LOSS_PROCESS_UNKNOWN;
+		count_loss(c, LOSS_PROCESS_UNKNOWN);
+	} else if (image->runtime) {
+		const struct record_task *t = &record->header.task;
+
+		walk->thread_pointer = thread_pointer(task);
+		walk->now = time;
+		walk->salt = py_mix(t->process_start, t->tgid | (__u64)t->exec << 32);
+		walk->hint = hint->tstate;
+		walk->hint_until = hint->until;
+		walk->hint_cframe = hint->cframe;
+		walk->hint_caller = hint->caller;
+		walk->hint_shim = hint->shim;
+		walk->repairs = !off;
+		py_walk(walk, image, out, off ? NULL : native_stack());
+		if (!walk->n_tstates)
+			record->flags |= SAMPLE_NO_PYTHON;
+		if (walk->hint_until != hint->until) {
+			hint->tstate = walk->tstates[0].address;
+			hint->until = walk->hint_until;
+		}
+		hint->cframe = walk->tstates[0].cframe;
+		hint->caller = walk->tstates[0].caller;
+		hint->shim = walk->shim;
+		if (gil && !off && image->gil && walk->n_tstates && gil_holder(image) == walk->tstates[0].address)
+			record->flags |= SAMPLE_GIL;
+		if (walk->repairs && walk->loss && walk->n < 2) {
+			fill_registers(walk->registers, task);
+			py_walk_repair(walk, image, out);
+		}
+		if (walk->loss)
+			count_loss(c, walk->loss);
+		if (walk->n_todo) {
+			struct capture_context cc = {.walk = walk,
+						     .image = image,
+						     .cap = bpf_map_lookup_elem(&captures, &cpu),
+						     .counts = c,
+						     .tick = &record->header};
+
+			if (cc.cap)
+				bpf_loop(walk->n_todo, capture_code, &cc, 0);
+			if (walk->n_todo >= RECORD_CODES_PER_TICK)
+				count_loss(c, LOSS_CAPTURE_LIMIT);
+		}
+	} else {
+		record->flags |= SAMPLE_NO_PYTHON;
+	}
+	size = walk->n * (__u32)sizeof(struct py_frame);
+	part->n = walk->n;
+	part->runs = bpf_core_field_exists(task->sched_info.pcount) ? task->sched_info.pcount : 0;
+	part->part.kind = PART_PY_FRAMES;
+	part->part.loss = walk->loss;
+	part->part.size = sizeof(*part) + size;
+	size += sizeof(*record) + sizeof(*part);
+	fresh = walk->n_todo != 0;
+	if (native && whole && !exiting) {
+		size = native_part(record, (__u8 *)out, size, c);
+		fresh |= record->parts > 2; /* a copied stack */
+	}
+	large = size > FOLD_FROM && record->parts <= 2;
+	if (!off && whole)
+		size = kernel_part(ctx, record, (__u8 *)out, size, c);
+	/* Who waits for this one may have begun a compile, which no tick of its own tells. */
+	fresh |= record->flags & SAMPLE_NO_PYTHON && samples_ring->captured_locals.active & VALUES_AWAITED;
+	if (samples_ring->captured_locals.active && image)
+		size = values_part(&samples_ring->captured_locals, walk, image, record, out, size, &fresh);
+	if (off && image)
+		size = wait_part(off, image, record, (__u8 *)out, size);
+	if (large)
+		size = fold_record(record, (__u8 *)out, size);
+	record->header.size = size;
+	if (!off)
+		c->samples++;
+	c->bytes += size;
+	/* The head moves last, in one store: a reader sees whole records only. */
+	asm volatile("" ::: "memory");
+	*(volatile __u64 *)&samples_ring->head = head + size;
+	if (!off)
+		wake(own, samples_ring, head + size, time, fresh);
+	return 0;
+}
+
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *ctx)
+{
+	take(ctx, NULL);
+	return 0;
+}
+
+#endif
