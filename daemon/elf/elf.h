@@ -15,6 +15,7 @@
 #define CPROFD_ELF_ELF_H
 
 #include <elf.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,9 @@
 
 /* e_ident of what is read here, for who writes some. */
 #define ELF_IDENT {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT}
+
+/* Of a file's first EI_NIDENT bytes: an ELF file, but of 32 bits. */
+bool elf_ident__is_32_bit(const unsigned char *ident);
 
 enum elf_part { ELF_SEGMENTS = 1, ELF_SECTIONS = 2, ELF_ALL = 7 /* and the build-id */ };
 

@@ -9,6 +9,11 @@
 
 #define PAGE 4096u
 
+bool elf_ident__is_32_bit(const unsigned char *ident)
+{
+	return !memcmp(ident, ELFMAG, SELFMAG) && ident[EI_CLASS] == ELFCLASS32;
+}
+
 static int read_table(const struct elf_bytes *bytes, uint64_t at, size_t item, uint64_t n,
 		      void *ret)
 {

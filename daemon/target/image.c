@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "target/data_scan.h"
 #include "elf/dynamic.h"
+#include "elf/elf.h"
 #include "target/py_layout.h"
 #include "target/version.h"
 
@@ -192,7 +193,7 @@ static const char *other_python(struct target_process *p)
 	if (mapped_as(p, "pypy"))
 		return "PyPy";
 	if (python && !python->offset && !p->reader.read(&p->reader, head, sizeof(head), python->start) &&
-	    !memcmp(head, ELFMAG, SELFMAG) && head[EI_CLASS] == ELFCLASS32)
+	    elf_ident__is_32_bit(head))
 		return "a 32-bit Python";
 	return NULL;
 }
