@@ -220,7 +220,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	}
 	size = walk->n * (__u32)sizeof(struct py_frame);
 	part->n = walk->n;
-	part->runs = bpf_core_field_exists(task->sched_info.pcount) ? task->sched_info.pcount : 0;
+	part->_pad = 0;
 	part->part.kind = PART_PY_FRAMES;
 	part->part.loss = walk->loss;
 	part->part.size = sizeof(*part) + size;

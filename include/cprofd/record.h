@@ -128,7 +128,7 @@ struct py_frame {
 struct part_py_frames {
 	struct record_part part; /* loss != 0: cut at the outer end */
 	__u32 n;
-	__u32 runs;         /* of a tick: how often the thread had got a CPU (third number of /proc/TID/schedstat) */
+	__u32 _pad;
 	struct py_frame frames[];
 };
 
