@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/* Two halves. In the broker a question is made, and its answer is taken. Between them a helper (helper.h) becomes
+ * the client for good (privileges__become()) and opens files of the process that the kernel guards: auxv asks for
+ * the right to read it, mem for that to debug it, which is where Yama has its word. So user namespaces, hidepid,
+ * capabilities and security modules count as the running kernel has them; which of both questions is asked,
+ * policy.c decides. */
 #include "broker/authorise.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Each folder on the way is opened below the one before it (openat, no link is followed) and checked by its
+ * descriptor, so that nobody can put another in its place between check and use. */
 #include "broker/cache.h"
 
 #include <errno.h>

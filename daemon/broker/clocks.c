@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* perf events of whole CPUs (pid -1), all with the sampler's one program. The lowest bit of a period tells the
+ * sampler that the tick is of a CPU's clock and not of a thread's (CLOCK_OF_CPU in record.h). */
 #include "broker/clocks.h"
 
 #include <errno.h>

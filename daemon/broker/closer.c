@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A stack of descriptors and some threads that close them. They are started when needed, and end when nothing is
+ * left: a broker that serves well-behaved clients has none. */
 #include "broker/closer.h"
 
 #include <pthread.h>

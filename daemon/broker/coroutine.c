@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Stacks and switches of coroutines (base/fiber.h), and what a wait is: suspend() leaves for the loop, which polls
+ * for everybody and resumes whom it finds ready. Outside of a coroutine, as in a child of fork() or in a test, a
+ * wait is a plain poll(2). */
 #include "broker/coroutine.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Each kind of map is cleared in its own way: arrays are mapped and overwritten, keys of hash maps deleted one by
+ * one, maps of maps emptied, rings read to their end. What is not known here cannot be used again (-ENOTSUP),
+ * rather than leak one session into the next. */
 #include "broker/empty.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* Starts an engine, and makes certain that it ends. Between fork and exec the child gives up everything: other
+ * descriptors, signals' settings, its user and all capabilities; memory is limited, and the kernel is asked to end
+ * it first when memory runs short. An engine runs code over hostile input, so nothing that it says about its own
+ * end is believed: it is reaped by pidfd, and killed after a deadline. */
 #include "broker/engine.h"
 
 #include <errno.h>

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* Openers: helpers that stay and open one file after the other. The order of each request:
+ *
+ *    engine      asks for a file
+ *    broker      asks the opener, waits FILE_OPEN_MS at most
+ *    opener      opens the file, keeps it, says that it has it
+ *    broker      hands the engine's channel over, with the answer to be sent
+ *    opener      sends the answer with the file to the engine, then closes it
+ *
+ * The broker never holds the file, as even close(2) may block on a FUSE file system. */
 #include "broker/file.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* fork(), a socketpair, and a table of those that run. A late helper hangs in the kernel, where SIGKILL does not
+ * reach it; it stays in the table until it can be reaped, and counts against the user who caused it. */
 #include "broker/helper.h"
 
 #include <errno.h>

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* vmlinux's BTF is read once, as bytes, without an index of all types: names that the sampler's own BTF has are
+ * hashed, and each type of the kernel is looked up among these. What is found is written as a small BTF that has
+ * only these structures and members.
+ *
+ *    bytes of vmlinux --index_types()--> offset of each type --make_all()--> small BTF --write_file()--> memfd
+ *
+ * The bytes are the kernel's own and are trusted as far as sizes; anything that is not known makes the whole thing
+ * fail, and libbpf takes its usual way. */
 #include "broker/kernel_types.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A few dozen processes at most, so it is an array that is searched from the front. A pidfd that polls readable has
+ * ended. */
 #include "broker/known.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Parses `--limit sessions=16/128`, and makes the sentences that a client reads when a limit is met. The table of
+ * limits itself is in limit.h; who has how much of what is counted in quota.c. */
 #include "broker/limit.h"
 
 #include <ctype.h>

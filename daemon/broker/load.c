@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/* The way of a sampler: open (which programs, which sizes) -> load (the kernel's verifier takes most of the time of
+ * an attach, so one is loaded ahead) -> start (attach what follows fork, exec and exit) -> perf events run `sample`
+ * -> stop -> empty (empty.h) -> start again, for the same client. Options that change what programs do are
+ * constants in .rodata: the verifier never sees code that a session does not use, and they cannot change after the
+ * load. */
 #include "base/clock.h"
 #include "broker/load.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The protocol: one datagram of lines `KEY=value` to a socket of the service manager (sd_notify(3)). */
 #include "broker/notify.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* /etc/subuid is parsed again when it has changed. Names in it are looked up in /etc/passwd alone: a directory
+ * service might not answer, and the broker waits for nobody. */
 #include "broker/owner.h"
 
 #include <ctype.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* What the kernel says of a connection (SO_PEERCRED, SO_PEERPIDFD, getpeername) and what /proc says of the process
+ * that made it. Order matters: the pidfd is opened first, and whether the process has ended is asked last, so that
+ * what was read from /proc in between was its own. */
 #include "broker/peer.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens, enables and closes one perf event for each thread, with the descriptor's charge. The loop that reads the
+ * list of threads again until it shows no new one is what perf.h calls the race in the beginning. */
 #include "broker/perf.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The numbers of kernel.perf_event_paranoid and yama.ptrace_scope, and what they mean for a client of this daemon.
+ * A file that cannot be read counts as the kernel's default. */
 #include "broker/policy.h"
 
 #include <stdio.h>

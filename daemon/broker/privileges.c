@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* The order in which rights are dropped is given by the kernel: groups and bounding set while it still has the
+ * capabilities for that, then gid, then uid, then what is left of capabilities. Afterwards it is asked whether it
+ * worked, as a half-dropped process is worse than none. */
 #include "broker/privileges.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Readers of /proc/PID/{stat,status,task,map_files}. What holds a pid to one process is a pidfd that was opened
+ * before anything else was read; what holds it to one image, where that has its data and its arguments: an exec
+ * moves them, or at least closes `mem`. */
 #include "broker/process.h"
 
 #include <dirent.h>

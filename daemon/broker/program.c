@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A search path of three candidates, each checked by its open descriptor (owner, mode), never by its name again:
+ * execveat(2) runs what was checked. */
 #include "broker/program.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* There is no engine to speak for the broker here, so it writes one line of JSON by itself: the only text that it
+ * ever sends to a client. */
 #include "broker/refuse.h"
 
 #include <errno.h>

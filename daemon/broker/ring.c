@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* The engine's side of what the sampler writes: the ring buffer of events (libbpf's reader) and one ring of samples
+ * for each CPU, mapped shared. Each sample ring has one writer, a CPU's tick, and one reader, this: `head` is the
+ * writer's, `tail` the reader's; both only grow, and their difference is what is there. The bytes are the kernel
+ * side's, but sizes are checked before anything follows them (collect/record.c). */
 #include "broker/ring.h"
 
 #include <bpf/bpf.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* A session, from request to end. The order of an attach is a matter of security: open the process (helper), note
+ * what it is in the kernel, ask as the client whether it may be read (helper), note again. Only if both notes are
+ * equal does the sampler get it as a target, with that note: from then on the programs compare it with what they
+ * meet (bpf/authorised.h). An exec in between makes the notes differ. */
 #include "broker/session.h"
 
 #include <errno.h>

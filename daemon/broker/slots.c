@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The maps are mapped shared; a slot's state goes FREE -> WANTED (here) -> BUSY -> DONE (in the kernel) and back
+ * (here), each by one store, so that no lock is needed between the two sides. */
 #include "broker/slots.h"
 
 #include <errno.h>
