@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The rules of attribution.h, over one struct for each thread. Events come in order of time: a tick, a thread that
+ * left its CPU, one that was woken, a fork. Each may end what was decided before. */
 #include "attribution/attribution.h"
 
 #include <stddef.h>

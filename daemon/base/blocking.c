@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/* How a loop survives a call that never returns: its stack does not belong to a thread (fiber.h). A carrier thread
+ * runs it, and makes its calls. When the watcher finds a call late, it gives the loop's stack to another carrier,
+ * where the call has returned -ETIMEDOUT:
+ *
+ *    loop on carrier A    pread() ... hangs
+ *    watcher                          late: hand over
+ *    loop on carrier B                pread() = -ETIMEDOUT, and on
+ *
+ * A stays in the kernel; if it comes back some day it is a spare. So nothing in the loop may keep the address of a
+ * variable of its thread (errno) over such a call, and a call's bytes go through memory of the carrier (struct
+ * call, buffer), which a late kernel may still write to. */
 #include "base/blocking.h"
 
 #include <errno.h>

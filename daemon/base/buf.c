@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Growing byte buffers: doubled when full, so that appending n bytes copies at most 2 n. */
 #include "base/buf.h"
 
 #include <errno.h>

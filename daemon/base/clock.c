@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Offsets of this process's time namespace, read once, before main(). */
 #include "clock.h"
 
 #include <stdbool.h>

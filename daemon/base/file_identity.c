@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Device, inode, size, times. FUSE may say anything of these, so its files have no identity. */
 #include "base/file_identity.h"
 
 #include <errno.h>

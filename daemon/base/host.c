@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What include/cprofd/host.h reads memory and pools through in user space, for each thread. */
 #include "cprofd/host.h"
 
 _Thread_local struct host_reader *host_reader_current;

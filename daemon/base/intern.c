@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Keys lie one behind another in one buffer, ends in a second one; the index has ids and parts of hashes. Seeds are
+ * random, as whoever is recorded chooses the keys. */
 #include "base/intern.h"
 
 #include <errno.h>

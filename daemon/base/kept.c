@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* In a file: magic, version, size, checksum, then what was stored; for kept__put() that begins with the key in
+ * full. It is written under another name and renamed, so that nobody sees half of it. */
 #include "base/kept.h"
 
 #include <errno.h>

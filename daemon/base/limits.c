@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Each limit is a number, and so much more for each byte of the file. */
 #include "base/limits.h"
 
 #include <errno.h>

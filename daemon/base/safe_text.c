@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* UTF-8 is decoded by hand: overlong forms, surrogates and what is beyond U+10FFFF are invalid (Unicode 15, table
+ * 3-7). */
 #include "base/safe_text.h"
 
 size_t utf8__character(const char *text, size_t len, uint32_t *ret)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Colours, for a terminal alone, and none where NO_COLOR is set (no-color.org). */
 #include "base/style.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A new thread blocks all signals: they are the main thread's. */
 #include "base/thread.h"
 
 #include <signal.h>

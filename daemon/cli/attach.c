@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `cprofd attach`: processes that run already, one or several. */
 #include "cli/cli.h"
 #include "cli/recorder.h"
 #include "cli/several.h"

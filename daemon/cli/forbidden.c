@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Why the kernel refuses even root a process's memory. Asked by trying: an open of the same files, here, with the
+ * caller's own rights. */
 #include "cli/forbidden.h"
 
 #include <errno.h>

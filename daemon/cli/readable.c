@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* JSON that others wrote, for a terminal: each string in it, at any depth, goes through safe_text. */
 #include "cli/readable.h"
 
 #include <errno.h>

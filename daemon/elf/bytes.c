@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A file that changes while it is read is noticed by its mtime (elf_bytes__stale()); who reads pieces of it over
+ * minutes asks now and then. */
 #include "elf/bytes.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Exported symbols of a module in a target's memory, through PT_DYNAMIC and its hash tables (gABI chapter 5; GNU
+ * hash), for whom no file is open. Chains that a hostile image makes endless are followed for a bounded number of
+ * steps. */
 #include "elf/dynamic.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The types are the machine's (arch/x86_64.h); here they are applied to a copy. Nothing is ever written to a
+ * target. */
 #include "elf/relocation.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Ties the parts together: modules__tick() is the one place where results of the workers become part of the tables
+ * that others read. Files are in files.c, processes and their mappings in processes.c, the pools' room in room.c,
+ * answers to "what is at pc" in find.c. */
 #include "modules/modules.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The kernel maps pages, so the address of a mapping and p_vaddr agree only in their distance: the bias is that of
+ * the executable segment which holds the mapping's file offset (gABI, Program Loading). */
 #include "modules/segments.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* One thread, one question at a time. Who asks waits for the answer on a condition, with a time limit; an answer
+ * that comes too late is kept, and given to the same question when it is asked again. */
 #include "modules/tail.h"
 
 #include <errno.h>

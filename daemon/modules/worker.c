@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* A list of jobs in order of rank, one of results, a mutex, and an eventfd that tells the engine's loop about
+ * results. Threads are started one by one as jobs come, and stay. A job touches nothing but itself, so the lock is
+ * held for lists only, never during a read. */
 #include "modules/worker.h"
 
 #include <errno.h>

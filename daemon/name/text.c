@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Strings as CPython keeps them (PEP 393: 1, 2 or 4 bytes a character) become UTF-8. Surrogates, which UTF-8 has no
+ * bytes for, become text like \udc80. */
 #include "name/text.h"
 
 #include <errno.h>

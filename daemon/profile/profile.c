@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/* The frame of it all: begin, code objects, the turn of epochs, replay for who joins late, the end. What happens to
+ * one sample is in sample.c.
+ *
+ * An epoch is a time in which ids (of functions, frames, stacks, threads) mean the same. When its tables are full
+ * all of them are forgotten, and a new epoch begins, so that a session of days takes no more memory than one of
+ * minutes. */
 #include "profile/profile.h"
 
 #include <errno.h>

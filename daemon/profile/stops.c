@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A hash table without chains: a place may stand in one of PROBES slots. When all of these are taken, the one that
+ * was met least makes room and its count goes to `more`, so that places which are met often stay. */
 #include "profile/stops.h"
 
 #include <errno.h>

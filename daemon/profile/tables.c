@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Rows are added when a sample needs them, and emitted in order of their numbers, each before the first sample that
+ * names it. A function's name or a frame's line may come later than its row: the row waits, and with it all behind
+ * it, up to a deadline. */
 #include "profile/tables.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Processes and threads by pid and start time, as a pid alone comes again. A start is compared in clock ticks: the
+ * sampler's is in ns, that of /proc in 1/100 s. */
 #include "profile/tasks.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* One line of JSON for each request, through jansson: an answer is short and rare, so it needs none of the
+ * hand-made writing that events get (events/encode.c). */
 #include "serve/answer.h"
 
 #include <errno.h>

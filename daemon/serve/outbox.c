@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* Each client has an outbox: a ring of references to chunks and how much of the first one was written. One
+ * session's events are encoded once, however many clients follow it. Nothing here waits: who does not read gets no
+ * further, and its holder ends it when `bytes` is too much. Chunks of memory go out by writev(2), those of a spool
+ * by sendfile(2). */
 #include "serve/outbox.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* The table `keys` below says of each key its type, its limits, which requests have it and where it goes: a new key
+ * is a row. Whatever a client sends ends as a checked struct or as a refusal; nobody behind this file looks at
+ * JSON. */
 #include "serve/request.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A compressed file without a name, so that it is gone with its last descriptor, even if the engine is killed. The
+ * fd also serves whoever joins late: they get the file's range first, then what follows live (outbox.h). */
 #include "serve/spool.h"
 
 #include <errno.h>

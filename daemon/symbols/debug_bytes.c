@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* A cursor over a section of debug information, through a window of some KB, whether the section lies in the file
+ * as it is or is packed (SHF_COMPRESSED; gABI, "Section Compression"). A read behind the end gives 0 and sets
+ * `error`, so that parsers may check once, at their end. `work` bounds how many bytes one question may read. */
 #include "symbols/debug_bytes.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Where a debug file may lie, in gdb's order: by build-id below /usr/lib/debug/.build-id, then by .gnu_debuglink
+ * beside the file, in .debug/, and below /usr/lib/debug. It must prove that it belongs: by the same build-id, or by
+ * the CRC that the link has. */
 #include "symbols/debug_file.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* .gnu_debugdata ("MiniDebugInfo", Fedora): an ELF file with function symbols alone, packed by xz, in a section of
+ * the stripped file. */
 #include "symbols/debugdata.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Where functions begin, by .eh_frame_hdr's sorted table (LSB 5.0, 10.6.2): for addresses that no symbol names, so
+ * that two functions without a name are two and not one. */
 #include "symbols/function_frames.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* /proc/kallsyms, line by line: "ffffffff81000000 T _stext", and [module] behind a tab. No sizes are there: a
+ * symbol ends where the next begins, of whatever kind that is. All addresses are 0 for who may not see them. */
 #include "symbols/kallsyms.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* What is kept of lines: for a function, its addresses as spans of one line each. Of code that was inlined the line
+ * of the call counts, so that a span's line is always one of the function that the symbol names. */
 #include "symbols/line_spans.h"
 
 #include <dwarf.h>

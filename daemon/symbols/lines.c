@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* From an address to a line, in steps that each cost more than the one before: what is kept of functions
+ * (line_spans.h) -> the unit that has the code (ranges of all units, read once for a file) -> its functions, by
+ * their DIEs -> inlined calls at the address -> rows of the line table. DWARF 5: 2.17 (ranges), 3.3.8 (inlined
+ * calls), 6.2 (line tables). What was read of a unit stays until another one is asked about. */
 #include "symbols/lines.h"
 
 #include <dwarf.h>

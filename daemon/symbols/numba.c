@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Numba mangles names of functions in the manner of the Itanium C++ ABI, with types and flags of its own in them
+ * (numba/core/itanium_mangler.py, funcdesc.py). A name may come from any process: depth, parameters and lengths are
+ * bounded, and what does not parse is no name of Numba's. */
 #include "symbols/numba.h"
 
 #include <errno.h>

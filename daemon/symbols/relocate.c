@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Debug information in an object that a JIT registered refers to other sections by relocations that nobody applied.
+ * They are applied to our copy, section by section, by elf/relocation.h. */
 #include "symbols/relocate.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* zlib inflates from the front. Every so many bytes of output the state is kept (the bit of the input, 32 KB of
+ * dictionary), and a later read begins at the last such point before it. See unpack.h for why points lie within
+ * blocks, too. */
 #include "symbols/unpack.h"
 
 #include <errno.h>

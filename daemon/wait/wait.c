@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* What a system call waits for, by its number and arguments. Two need more: read(2) and the like ask which kind of
+ * file the descriptor is, futex(2) whose lock it is, by names in the stack or by the GIL's address. */
 #include "wait/wait.h"
 
 #include <fnmatch.h>

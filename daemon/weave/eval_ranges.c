@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* The eval loop is one C function, but compilers split it: into _PyEval_EvalFrameDefault, .cold and .part pieces
+ * that a stripped file does not name. Named pieces are found by symbol. Of the others it counts as a part if the
+ * eval loop jumps into it, it jumps back, and call frame information says that it is no function's begin. */
 #include "weave/eval_ranges.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* The pieces of code that .eh_frame describes, sorted by address: functions, and halves of functions that a
+ * compiler moved away. Those begin with another CFA than a function that was just called, which is how is_entry()
+ * knows them. */
 #include "weave/frames.h"
 
 #include <errno.h>

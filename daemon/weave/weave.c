@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* Two lists, both innermost first. Each entry into the eval loop on the native side (a `loop`) runs some Python
+ * frames on the other (a `group`: it ends with the frame that was entered from C). Loops and groups are paired from
+ * the end that is known: the outer one if both stacks are whole, else the inner one.
+ *
+ *    native   strlen, method_call, [eval loop], run_mod, [eval loop], main
+ *    Python                        f, g (entry)          <module> (entry)
+ *    woven    strlen, method_call, f, g,        run_mod, <module>,    main */
 #include "weave/weave.h"
 
 #define NONE UINT32_MAX
