@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A sample record: its thread, its place in the stack tree, its wall time. */
+/* A sample record becomes a row: which thread (tasks), which stack (a node of the tree), how much time.
+ *
+ *    unfinished__read() -> stack__read()   steps: native and Python frames, woven
+ *                       -> find_stack()    steps -> frames -> node
+ *    profile__push()                       the row waits in the queue for its CPU time (cpu.c), then is emitted
+ *
+ * Two stacks in a row of one thread are most often equal but for their innermost frames. So each thread has a memo:
+ * the steps of its last stack and the node of each. Only what differs is looked up. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -104,6 +111,7 @@ static int find_stack(struct profile *profile, struct memo *memo, struct step *s
 	return 0;
 }
 
+/* Where in the tree it belongs. `again`: this sample's stack was read before, and counted. */
 int sample__place(struct profile *profile, struct thread *thread, const struct sample *sample,
 		  const struct part_native_frames *native, bool again, uint32_t *ret_stack)
 {
@@ -118,6 +126,8 @@ int sample__place(struct profile *profile, struct thread *thread, const struct s
 	return err;
 }
 
+/* The wall time of a sample is all that went by since the thread's last row, so that the sum over a thread's rows
+ * is exactly the time that it lived in the session. Whatever can fail has to happen before thread->last moves. */
 int profile__sample(struct profile *profile, const struct sample *sample)
 {
 	const struct record_header *header = &sample->record->header;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A session's ring -> collect -> profile -> lines. */
+/* Records, from the rings to the profile. Each record goes through collect twice: at a poll as a preview, for what
+ * has to be read at once (values, JIT code, sleeping threads); later, sorted by time, for good (on_sample and its
+ * neighbours below).
+ *
+ *    ring__drain() -> on_record() -> collector -> on_preview()            at each poll
+ *                                              -> on_sample(), on_fork()  when samples are handed on */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -152,6 +157,9 @@ static int on_event(struct event_sink *sink, const struct event *event)
 	return event__encode(event, &session->pending);
 }
 
+/* A record as it comes out of a ring, in no order between CPUs, and not checked yet: what is done at once checks
+ * what it reads. That is what concerns "now" and not a place in time: mappings, wake-ups, and processes that begin
+ * or end, whose files in /proc have to be opened before they are gone. */
 static int on_record(void *ctx, const void *data, size_t len)
 {
 	struct session *session = ctx;
@@ -205,6 +213,8 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 	}
 }
 
+/* Ties sampler, collector, units and profile of a session together. Of what an error leaves half made
+ * drain__close() frees all. */
 int drain__open(struct session *session, int ring_fd, int samples_fd)
 {
 	const struct profile_options options = {.rate = session->request.rate,
@@ -257,6 +267,7 @@ void drain__counts(struct session *session)
 		profile__loss(session->profile, LOSS_TARGET_MUTE, missed);
 }
 
+/* Half a poll: see session.c, holds_back(). */
 void drain__poll(struct session *session, uint64_t up_to)
 {
 	int err = ring__drain(session->ring);
@@ -268,6 +279,7 @@ void drain__poll(struct session *session, uint64_t up_to)
 		session->error = err;
 }
 
+/* All records up to then, in order. */
 void drain__run(struct engine *engine, struct session *session, uint64_t up_to)
 {
 	int err = ring__drain(session->ring);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Native stacks of a session: between its processes, its modules and the broker. */
+/* Native stacks of a session. It stands between three that know nothing of each other: modules (what lies where),
+ * the broker (who opens files, and adds pools to the sampler), and the session's processes. What modules ask for
+ * goes out as messages, one of a kind at a time; answers are told apart by their token, as an answer may come after
+ * the one who asked has gone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -64,6 +67,8 @@ static int set_process(struct modules_host *host, const struct native_key *key,
 
 /* --- what comes back --- */
 
+/* A file that nobody waits for any more is closed by a thread that may wait: it may be of a file system that does
+ * not answer. */
 void native__answered(struct session *session, const struct broker_message *message, const int *fds,
 		      unsigned n)
 {
@@ -92,6 +97,8 @@ void native__answered(struct session *session, const struct broker_message *mess
 
 /* --- walks that the sampler could not finish --- */
 
+/* A walk that the sampler cut for want of a table, done again over the copy of the stack. -EAGAIN: the table is
+ * still being made, ask later; `last`: there is no later. */
 static int finish(struct finisher *self, const struct sample *sample, bool last, struct part_native_frames *ret)
 {
 	struct session *session = (struct session *)((char *)self - offsetof(struct session, finisher));
@@ -245,6 +252,9 @@ static bool is_begun(const struct modules_process *process, const struct sample 
 	       part->n && part->n <= 2 && modules__begins(process, part->pc[0], sample->record->header.time);
 }
 
+/* How many frames of its native stack can be believed: UINT32_MAX all, NATIVE_BEGUN: the first one is the whole
+ * stack. Code that was mapped away or replaced since the sample makes what is further out doubtful, as an address
+ * is of another function by now. */
 uint32_t native__sample(struct session *session, const struct sample *sample)
 {
 	int32_t pid = (int32_t)sample->record->header.task.tgid;
@@ -286,6 +296,8 @@ bool native__near_jit(struct session *session, const struct sample *sample)
 	return process && modules_process__near_jit(process, part->pc, part->n, sample->record->header.time);
 }
 
+/* Takes off what cannot be believed. A loss that the sampler counted for the frames which are taken off is taken
+ * back, or it would be told twice. */
 void native__cut(struct session *session, const struct sample *sample, uint32_t trusted)
 {
 	struct part_native_frames *part = (struct part_native_frames *)sample->native;

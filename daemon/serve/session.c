@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A session: from attach to its end. */
+/* A session, from attach to its end. Its states, and the message of the broker that ends each:
+ *
+ *    ATTACHING     the broker loads or takes a sampler, opens the process           BROKER_ATTACHED
+ *    IDENTIFYING   which CPython is it? (serve/identify.c, by reads of its memory)  -
+ *    RESUMING      the broker opens events for all threads                          BROKER_THREADS
+ *    RUNNING       polls: tick()                                                    BROKER_DETACHED
+ *    DETACHING     nothing is sampled; the last names and lines are read: linger()  -
+ *    DONE          session__reap() frees it
+ *
+ * A refusal may come in each of them. All of it runs in the engine's main thread, and waits for nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -128,6 +137,7 @@ unsigned session__subscribers(const struct engine *engine, const struct session 
 
 /* --- its way out --- */
 
+/* Asks the broker to end it. If it cannot be asked, or never had this session, there is nothing to wait for. */
 static void detach(struct engine *engine, struct session *session)
 {
 	struct broker_message message = {.kind = BROKER_DETACH,
@@ -142,6 +152,7 @@ static void detach(struct engine *engine, struct session *session)
 		session->state = SESSION_DETACHING;
 }
 
+/* Before it ran: the owner reads why, and no event of it is told. */
 void session__refuse(struct engine *engine, struct session *session, const struct refusal *refusal)
 {
 	struct client *owner = session->owner;
@@ -168,6 +179,7 @@ void session__stop(struct engine *engine, struct session *session, const char *r
 	}
 }
 
+/* Nobody is there who would read it: it ends, unless it was asked to be kept. */
 void session__abandoned(struct engine *engine, struct session *session)
 {
 	if (session->owner || session->request.keep || session__subscribers(engine, session))
@@ -201,6 +213,8 @@ static void close_books(struct session *session, uint64_t time)
 			proc__threads(session, p, true);
 }
 
+/* The order matters: all records of before the end, then losses, then ends of processes, then the profile's own
+ * end, which gives out what samples still wait for; and only then the words of goodbye. */
 static void finish(struct engine *engine, struct session *session)
 {
 	if (session->profile && session->reason) {
@@ -246,6 +260,7 @@ static void read_clocks(struct event_session *ret)
 	ret->realtime = clock__read(CLOCK_REALTIME);
 }
 
+/* Between two polls. */
 static uint64_t period_of(const struct session *session)
 {
 	return session->rushes ? SCHEDULE_RUSH_DRAIN_NS : SCHEDULE_DRAIN_NS;
@@ -256,6 +271,7 @@ static void tick_after(struct session *session, uint64_t ns)
 	session->tick_due = engine__now() + ns;
 }
 
+/* One poll sooner than its turn; which comes as it would have afterwards. */
 static void poll_after(struct session *session, uint64_t ns)
 {
 	if (session->soon || session->rushes)
@@ -279,6 +295,8 @@ static void rush(struct session *session, uint64_t now)
 	tick_after(session, period_of(session));
 }
 
+/* How long samples may be held back before they become events. A JIT that replaces code is to be asked while that
+ * is still there. */
 static uint64_t latency_of(const struct session *session)
 {
 	uint64_t ns = session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* a beat comes each 100 ms, or sooner */
@@ -321,6 +339,10 @@ static void fail(struct engine *engine, struct session *session)
 	session__stop(engine, session, "failed", words);
 }
 
+/* A poll. Its first half (holds_back) is done each time: rings are emptied, and what cannot wait is read. The
+ * second one, which makes events of samples, is done when it is due, or when something is urgent. It looks at
+ * records up to SCHEDULE_SETTLE_NS ago alone: rings of several CPUs are read one after the other, and what is
+ * younger could still get an older neighbour. */
 static void tick(struct engine *engine, struct session *session)
 {
 	uint64_t now = engine__now();
@@ -356,6 +378,7 @@ static void tick(struct engine *engine, struct session *session)
 		session__stop(engine, session, "exited", "the process ended");
 }
 
+/* In each turn of the engine's loop. A poll that was missed is not made up for. */
 void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next)
 {
 	if (!session->tick_due)
@@ -370,6 +393,7 @@ void session__tick(struct engine *engine, struct session *session, uint64_t now,
 		*next = session->tick_due;
 }
 
+/* The sampler woke us. Not sooner than SCHEDULE_POLL_NS after the last time, however often it does. */
 void session__poll_soon(struct engine *engine, struct session *session)
 {
 	uint64_t since = engine__now() - session->polled;
@@ -421,6 +445,9 @@ static void attached(struct engine *engine, struct session *session, const struc
 	tracee__open(engine, tracee, message, fds + BROKER_MAP_FDS);
 }
 
+/* Its first process is known, or known to be none that is supported. The session's event is the first of its
+ * stream, then come its processes; and only then do events of threads begin to tick (BROKER_RESUME), so that no
+ * sample is of a process that nobody was told of. */
 void session__identified(struct engine *engine, struct session *session)
 {
 	const struct request *request = &session->request;
@@ -470,6 +497,7 @@ void session__identified(struct engine *engine, struct session *session)
 		internal_error(engine, session, "the session cannot begin", err);
 }
 
+/* It runs. `time`: from when on waits are told. */
 static void resumed(struct engine *engine, struct session *session, uint64_t time)
 {
 	const struct request *request = &session->request;
@@ -510,6 +538,8 @@ static void refused_by_broker(struct engine *engine, struct session *session,
 	session__refuse(engine, session, &refusal);
 }
 
+/* A message that does not fit the state is an answer to what was asked before the session was stopped, and is
+ * dropped; the caller closes its descriptors. */
 void session__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n)
 {
