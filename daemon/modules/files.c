@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Files: one for each that somebody maps code of. Who holds its descriptor knows that its inode is
- * given to no other file. */
+/* Files: one for each that somebody maps code of, from its first mapping to its table in a pool.
+ *
+ *    files__get()   a mapping of a file that is new             FILE_NEW
+ *    files__ask()   the broker is asked for it, one at a time   FILE_ASKED
+ *    modules__file() its descriptor came; a worker reads it     FILE_OPEN
+ *    files__done()  its segments and its table are here         FILE_DONE; MODULE_READY, or MODULE_BARE: it has no table
+ *
+ * Who holds the descriptor of a file knows that its inode is given to no other file, so a file is known by device
+ * and inode as long as that is open; one that is written to meanwhile is another file. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

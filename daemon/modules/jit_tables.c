@@ -40,6 +40,9 @@ static uint64_t align8(uint64_t size)
 	return (size + 7) & ~7ull;
 }
 
+/* The compiler of tables takes ELF files. So functions that a perf map or a jitdump names are written as one, in
+ * memory: .text with the bytes from the target, .symtab with the functions, .eh_frame if there is some. No second
+ * way into unwind/ is needed. */
 /* An object whose sections lie where they were loaded, as LLVM registers them. *ret_code: where its code is to be put. */
 static char *draw(const struct picture *p, size_t *ret_size, char **ret_code)
 {

@@ -60,6 +60,8 @@ static void take_code(struct modules_process *process, char *bytes, uint64_t siz
 	elf_image__free(&image);
 }
 
+/* The image of an object of the GDB interface: as jit/ copied it when it found it, or read now. Its instructions
+ * are those in place. */
 static int registered(struct modules_process *process, const struct jit_object *o, void **ret, size_t *ret_size)
 {
 	if ((!o->has_unwind && !o->n_symbols) || !o->image_size || o->image_size > IMAGE_MAX)
@@ -85,6 +87,7 @@ static int of_lines(struct modules_process *process, const struct jit_object *o,
 static int (*const images[])(struct modules_process *process, const struct jit_object *o, void **ret, size_t *ret_size) = {
 	[JIT_SOURCE_GDB] = registered, [JIT_SOURCE_JITDUMP] = jit_tables__image, [JIT_SOURCE_PERF_MAP] = of_lines};
 
+/* Has its table made: here, if it is small and not one of many, else by a worker. */
 static void give(struct modules *modules, struct modules_process *process, const struct jit_object *o, uint32_t *now)
 {
 	struct job *job;

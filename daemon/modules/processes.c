@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes: what they map, read anew when it may have changed. */
+/* Processes: what they map, read anew when it may have changed. process->code[] has two parts, of executable
+ * mappings alone: what was mapped at the last look, in order of address, then what is gone since (for KEPT_NS,
+ * since samples of before still come).
+ *
+ * Each has a time of birth and of death, so that a question "what was at this pc at that time" has one answer,
+ * though the question is asked up to some seconds later. These times are exact where the sampler told of a mapping
+ * (changes.c), else those of our looks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,6 +24,7 @@
 
 /* --- mappings --- */
 
+/* The same mapping as at the last look. A file is known by its inode, as a path may name another one by now. */
 static bool same(const struct code *code, const struct mapping *m)
 {
 	const struct file *file = code->file;
@@ -98,6 +105,8 @@ static int merge(struct modules *modules, struct modules_process *process, const
 	return 0;
 }
 
+/* Most looks find nothing new: one number says it, and saves the merge. 0 is left for "not known". A target may
+ * make two sets of mappings with the same hash; it has its own names wrong then, and nobody else's. */
 /* *ret_files: of files alone. */
 static uint64_t hash_code(const struct maps *maps, uint64_t *ret_files)
 {
@@ -211,6 +220,7 @@ static void look(struct modules *modules, struct modules_process *process, uint6
 	maps__free(&maps);
 }
 
+/* The broker says that it cannot open this file: is it mapped there still? */
 bool processes__maps(const struct modules *modules, const struct file *file)
 {
 	const struct modules_process *process = modules->processes;
@@ -229,6 +239,7 @@ bool processes__maps(const struct modules *modules, const struct file *file)
 	return there;
 }
 
+/* Segments of a file become known when the worker has read it, after its mappings. */
 static void bias_all(struct modules_process *process)
 {
 	uint32_t i;
@@ -242,6 +253,8 @@ static void bias_all(struct modules_process *process)
 	}
 }
 
+/* What lay at pc at that time. In this order: what is mapped now, if it was by then; what is gone, by its times;
+ * and what is mapped now, though it was seen later only. */
 const struct code *processes__code(const struct modules_process *process, uint64_t pc,
 				   uint64_t time)
 {
@@ -273,6 +286,8 @@ const struct code *processes__code(const struct modules_process *process, uint64
 
 /* --- life --- */
 
+/* Its salt makes addresses of two processes (or of two images of one) different keys in the sampler's cache of
+ * rules. */
 struct modules_process *processes__add(struct modules *modules, int32_t pid,
 				       const struct image_key *key, uint64_t opened)
 {
@@ -336,6 +351,8 @@ static void close_files(struct modules_process *process)
 	jit_files__close(process);
 }
 
+/* Its image is gone (exit, exec). What it mapped is asked about for KEPT_NS more, by samples that were taken
+ * before. */
 void modules__close_process(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	if (process->closed)
@@ -367,6 +384,7 @@ void processes__undo(struct modules *modules, struct modules_process *process, u
 	free_process(modules, process, now);
 }
 
+/* The image that this pid ran at that time: an exec closes one and opens the next, with the same pid. */
 struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time)
 {
 	struct modules_process *process, *best = NULL;
@@ -410,6 +428,7 @@ void processes__dirty(struct modules *modules)
 		process->dirty = true;
 }
 
+/* A look at 500 mappings is 300 us. Is there a reason, and is it affordable? */
 static bool is_due(const struct modules_process *process, uint64_t now)
 {
 	uint64_t since = now > process->read_at ? now - process->read_at : 0;

@@ -20,6 +20,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Samples of one thread that wait for CPU time are chained through the queue, by their distance (item.next). */
 static struct item *next_waiting(const struct queue *queue, uint64_t *number)
 {
 	const struct item *item = queue__item(queue, *number);
@@ -114,6 +115,8 @@ void cpu__seen(struct profile *profile, struct thread *thread, uint64_t cpu_time
 		share_out(profile, thread, advance, 0);
 }
 
+/* The oldest sample that waits has waited long enough: it goes with what it has, and `on_account` up to one period
+ * more, which the thread's next advance has to pay back. */
 void cpu__release(struct profile *profile, struct thread *thread, bool on_account)
 {
 	struct item *item = queue__item(&profile->queue, thread->waiting_first);
@@ -129,6 +132,8 @@ void cpu__release(struct profile *profile, struct thread *thread, bool on_accoun
 	thread->waiting--;
 }
 
+/* The thread has ended: its last CPU time is known. `wall`: of the part behind its last sample. What belongs to
+ * that is returned. */
 uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wall)
 {
 	uint64_t left;

@@ -107,6 +107,9 @@ static bool has_room(const struct profile *profile, size_t size)
 	return profile->waits_bytes + size <= (most < WAITS_BYTES_MAX ? most : WAITS_BYTES_MAX);
 }
 
+/* A stack at a switch. It is kept under its key, which the sampler makes of where the thread left (a system call's
+ * number, pc, stack pointer, a futex's address); sums of time name that key later. An older stack with the same key
+ * is of the same place and goes. */
 int waits__keep(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	const struct part_wait *part = sample->wait;
@@ -148,6 +151,7 @@ const struct sample *waits__kept(const struct thread *thread, uint64_t key, uint
 
 /* --- its stack --- */
 
+/* The innermost frames by name, and the call with its arguments: wait/wait.c decides. */
 static enum wait_cause cause_of(struct profile *profile, const struct thread *thread, const struct part_wait *part,
 				uint32_t stack)
 {
@@ -355,6 +359,8 @@ int waits__woke(struct profile *profile, struct thread *thread, const struct sam
 	return sleep_until(profile, thread, sample->record->header.time - ran);
 }
 
+/* A sum of time. It ends at wait->header.time and begins where the thread's last row ended at the soonest: rows of
+ * a thread never overlap, even if what the sampler tells adds up to more, as it does where records were lost. */
 int profile__wait(struct profile *profile, const struct record_wait *wait)
 {
 	struct process *process = life__process(profile, &wait->header);
@@ -417,6 +423,8 @@ int waits__untold(struct profile *profile, struct thread *thread, uint64_t time)
 	return put(profile, thread, NULL, &untold, wall - ran, true);
 }
 
+/* In wall mode what is no wait was on a CPU, so a tick's time is CPU time at once. What of it the scheduler has not
+ * counted yet is "ahead", and what it counts later pays for that first (cpu.c), so that the sum stays exact. */
 void waits__ran(struct thread *thread, struct item *item)
 {
 	uint64_t taken = item->row.wall < thread->carry ? item->row.wall : thread->carry;
