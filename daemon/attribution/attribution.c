@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#define HANDS_MAX 8u /* from worker to worker */
+#define HANDS_MAX 8u /* times that work is passed from worker to worker */
 
 const char *attribution__name(enum attribution_how how)
 {
@@ -15,7 +15,7 @@ const char *attribution__name(enum attribution_how how)
 	return (unsigned)how < ATTRIBUTION_HOW_COUNT ? names[how] : "";
 }
 
-/* What it was at then. */
+/* The lead that was valid at `time`, or NULL. */
 static struct attribution_lead *lead_at(struct attribution_thread *worker, uint64_t time)
 {
 	uint32_t i, n = worker->n_leads < ATTRIBUTION_LEADS ? worker->n_leads : ATTRIBUTION_LEADS;
@@ -47,13 +47,13 @@ void attribution__woken(struct attribution_thread *worker, struct attribution_th
 	add_lead(worker, &lead, time);
 }
 
-/* Who hands on work hands on what it is for. */
+/* Work that a worker passes on is for the same caller: follows `via` from worker to worker. */
 static void follow(struct attribution_lead *lead)
 {
 	const struct attribution_lead *from = lead;
 	uint32_t i;
 
-	if (lead->via && lead->via->python) { /* as it turned out */
+	if (lead->via && lead->via->python) { /* it was sampled with Python frames since */
 		lead->caller = lead->via;
 		lead->via = NULL;
 		return;
@@ -76,7 +76,7 @@ void attribution__answered(const struct attribution_thread *waiter, struct attri
 		add_lead(worker, &(struct attribution_lead){.caller = lead->caller, .how = ATTRIBUTION_LIKELY}, time);
 }
 
-/* Was it not met for so long that it has no CPU? */
+/* Has it not been sampled for so long that it must be off-CPU? */
 static bool is_quiet(const struct attribution_group *group, const struct attribution_seen *seen, uint64_t now)
 {
 	return (seen->state == ATTRIBUTION_RUNS || seen->over) && now > seen->time && now - seen->time > group->quiet;
@@ -87,13 +87,14 @@ static bool may_wait(const struct attribution_group *group, const struct attribu
 	return seen->call && seen->outside && ((seen->state == ATTRIBUTION_WAITS && !seen->over) || is_quiet(group, seen, now));
 }
 
-/* Of threads that may: where switches are looked at, others were preempted. */
+/* Of threads for which may_wait() is true: if context switches are recorded, one that is not seen waiting was only
+ * preempted. */
 static bool waits(const struct attribution_group *group, const struct attribution_seen *seen)
 {
 	return !group->switches || seen->state == ATTRIBUTION_WAITS;
 }
 
-/* Does the call that it works for go on? *ret_unsettled: it may, but its caller was not met since. */
+/* Is the call that the lead names still running? *ret_unsettled: perhaps; its caller was not sampled since. */
 static bool lead__holds(struct attribution_group *group, struct attribution_lead *lead, bool *ret_unsettled)
 {
 	const struct attribution_seen *seen;
@@ -103,7 +104,8 @@ static bool lead__holds(struct attribution_group *group, struct attribution_lead
 		return false;
 	seen = &lead->caller->seen;
 	if (!lead->call) {
-		/* Which one it is shows where the caller is met next. If it is back in Python by then, it has not waited. */
+		/* The caller's next sample shows which call it is. If it is back in Python code by then, it did not
+		 * wait. */
 		*ret_unsettled = !seen->time || seen->time < lead->time;
 		if (*ret_unsettled)
 			return seen->outside || !seen->time;
@@ -138,7 +140,7 @@ struct attribution attribution__of(struct attribution_group *group, struct attri
 			n++;
 		}
 	}
-	if (n == 1 && later) /* asked late: what each of them did then is not known any more */
+	if (n == 1 && later) /* the question comes late: what each of them did at `now` is no longer known */
 		n = 0;
 	if (n == 1 && !waits(group, &only.caller->seen))
 		n = 0;
@@ -146,7 +148,7 @@ struct attribution attribution__of(struct attribution_group *group, struct attri
 		return (struct attribution){lead->caller, ATTRIBUTION_LIKELY};
 	if (lead && !before)
 		lead->caller = NULL;
-	if (lead && lead->via) /* it is known that it works for somebody's */
+	if (lead && lead->via) /* it works for another worker's call, though not known which */
 		return (struct attribution){n == 1 ? only.caller : NULL, n == 1 ? ATTRIBUTION_ONLY : ATTRIBUTION_UNKNOWN};
 	if (n != 1)
 		return (struct attribution){NULL, ATTRIBUTION_UNKNOWN};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An arena: memory that is given back all at once. Pointers stay valid until
- * arena__free(). Zero-initialised is empty. */
+/* An arena: many small allocations that are freed all at once. Pointers stay valid until arena__free().
+ * Zero-initialised is empty. */
 #ifndef CPROFD_ARENA_H
 #define CPROFD_ARENA_H
 
@@ -19,7 +19,7 @@ struct arena {
 	size_t bytes;               /* of all chunks */
 };
 
-#define ARENA_CHUNK 65000u /* with malloc's header a little under 16 pages */
+#define ARENA_CHUNK 65000u /* with malloc's header just under 16 pages */
 
 /* `len` bytes, aligned to 1 (text); NULL: out of memory. */
 static inline char *arena__take(struct arena *arena, size_t len)
@@ -35,7 +35,7 @@ static inline char *arena__take(struct arena *arena, size_t len)
 		fresh->used = 0;
 		fresh->size = size;
 		arena->bytes += sizeof(*fresh) + size;
-		if (chunk && size != ARENA_CHUNK) { /* keep filling the one at hand */
+		if (chunk && size != ARENA_CHUNK) { /* a large allocation: keep filling the current chunk */
 			fresh->next = chunk->next;
 			chunk->next = fresh;
 		} else {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The growth of an array that its holder keeps with a number of items and a capacity. (Bytes, and arrays that grow with zeros: buf.h.) */
+/* Growing arrays: the holder keeps pointer, number of items and capacity. (Bytes, and arrays that grow with zeros:
+ * buf.h.) */
 #ifndef CPROFD_ARRAY_H
 #define CPROFD_ARRAY_H
 
@@ -7,7 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Room for item `n`: 256 at first, or some 8 KB. */
+/* Makes room for item `n`. The first allocation has 256 items, or about 8 KB if they are large; then it grows by half.
+ * */
 static inline int array__reserve(void **array, size_t item, uint32_t n, uint32_t *capacity)
 {
 	uint32_t fresh = *capacity ? *capacity + *capacity / 2 + 1 : item < 32 ? 256 : (uint32_t)(8192 / item) + 1;

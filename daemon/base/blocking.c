@@ -31,19 +31,19 @@
 
 #define STACK_BYTES (8u << 20)
 #define BUFFER_BYTES 65536u
-/* Calls that end one after another, and so few of them between two looks, are as bad as one. */
+/* Calls that each end, but fewer than this in one period of the watcher, are as bad as a single late one. */
 #define CALLS_MIN 16u
 #define LATE_MAX 96u
 #define OWNERS_MAX 64u
 #define OWNER_LATE_MAX 3u
-/* Not asked again for so many times what it took. */
+/* After a late call its descriptor is not used for so many times as long as the call took, at most REST_MAX_NS. */
 #define REST_TIMES 8u
 #define REST_MAX_NS 60000000000ull
 #define FD_CLOSES (-1)
 #define FD_CLOSED (-2)
 #define LATER_WAIT_NS 2000000000ull
 
-/* What is called; a copy, so that nothing of the loop's is touched when it is late. */
+/* The call; a copy in the carrier, so that a late call touches no memory of the loop. */
 struct call {
 	enum { CALL_PREAD, CALL_READ, CALL_WRITE, CALL_FSTAT, CALL_IOCTL, CALL_CLOSE } kind;
 	int fd;
@@ -53,7 +53,7 @@ struct call {
 	ssize_t result;
 };
 
-/* A thread that can carry the loop. */
+/* A thread that can run the main loop. */
 struct carrier {
 	struct carrier *next; /* among idle ones */
 	struct fiber own;
@@ -63,9 +63,10 @@ struct carrier {
 	char buffer[BUFFER_BYTES];
 };
 
+/* A call that is late, or was and rests. */
 struct late {
-	uint64_t ticket; /* 0: it is over */
-	uint64_t since, until; /* it rests then */
+	uint64_t ticket; /* 0: the call returned */
+	uint64_t since, until; /* after it returned: not used until then */
 	uint32_t owner;
 	int fd;
 };
@@ -76,7 +77,7 @@ struct owner {
 };
 
 static struct {
-	/* of the loop */
+	/* used by the loop only */
 	struct fiber fiber;
 	struct fiber_stack stack;
 	void (*main)(void *);
@@ -84,15 +85,17 @@ static struct {
 	sigset_t signals;
 	uint32_t owner;
 	struct owner owners[OWNERS_MAX];
-	struct host_reader *reader; /* those of the thread, while it is away */
+	struct host_reader *reader; /* the loop's thread-local readers, saved during a call */
 	const struct host_pool *pools;
 	uint32_t n_pools;
 	bool timed_out;
 	bool watches;
 
-	struct carrier *carrier; /* that of the loop */
+	struct carrier *carrier; /* the thread that runs the loop now */
 	_Atomic uint64_t begun;	 /* calls so far */
-	_Atomic uint64_t ticket; /* of the call that goes on; 0: none. Whoever makes it 0 has the loop */
+	/* Number of the current call; 0: none. Whoever sets it to 0 (by compare and swap) owns the loop: the carrier
+	 * when its call returned, or the watcher when the call is late. */
+	_Atomic uint64_t ticket;
 	_Atomic bool watched;
 	sem_t wanted;
 
@@ -104,7 +107,8 @@ static struct {
 	unsigned n_later;
 } run = {.lock = PTHREAD_MUTEX_INITIALIZER, .nothing_later = PTHREAD_COND_INITIALIZER};
 
-/* Asked anew each time: the loop's stack may be another thread's after a call, and a compiler keeps what it knows of a thread. */
+/* Not inlined, so that the thread-local variable is read anew each time: after a call the same stack may run in another
+ * thread, and a compiler keeps addresses of thread-local variables across calls. */
 static _Thread_local bool carries;
 
 static __attribute__((noinline)) bool is_loop(void)
@@ -160,7 +164,7 @@ static void watch_it(void)
 		sem_post(&run.wanted);
 }
 
-/* It returned at last. What it is of may be asked again, but not at once. */
+/* A late call returned. Its descriptor may be used again after a pause. */
 static void returned(uint64_t ticket)
 {
 	uint64_t now = clock__now(), rest;
@@ -177,7 +181,8 @@ static void returned(uint64_t ticket)
 	pthread_mutex_unlock(&run.lock);
 }
 
-/* A thread that was late waits for the next time: the loop's functions may have kept addresses of its errno. */
+/* A thread that was late becomes a spare; it does not end, because functions on the loop's stack may have kept the
+ * address of its errno. */
 static void rest(struct carrier *self)
 {
 	pthread_mutex_lock(&run.lock);
@@ -188,6 +193,8 @@ static void rest(struct carrier *self)
 		;
 }
 
+/* Runs the loop in this thread: switches to the loop's stack, which comes back with a call to make. If the watcher took
+ * the loop away during the call, this thread becomes a spare; later it starts again from the top. */
 static void carry(struct carrier *self)
 {
 	struct fiber_stack ignored;
@@ -201,7 +208,7 @@ static void carry(struct carrier *self)
 		fiber__arrive(&self->stack, &ignored);
 		set_loop(false);
 		mine = ticket = run.begun;
-		run.ticket = ticket; /* from here on it may be another's */
+		run.ticket = ticket; /* from here on the watcher may give the loop to another thread */
 		watch_it();
 		self->call.result = make(&self->call, self->buffer);
 		if (self->call.result < 0)
@@ -216,7 +223,7 @@ static void carry(struct carrier *self)
 
 /* --- the watcher --- */
 
-/* A free row, or that of who has rested longest: owners have not so many calls under way. With the lock. */
+/* A free row, or the one whose rest ends first; there are more rows than calls under way. Needs the lock. */
 static struct late *late_row(void)
 {
 	struct late *best = NULL;
@@ -231,7 +238,7 @@ static struct late *late_row(void)
 	return best;
 }
 
-/* Takes the loop from who is late with `ticket`. */
+/* Takes the loop from the carrier that is late with call `ticket`. False: the call has just returned. */
 static bool take(uint64_t ticket)
 {
 	const struct call *call = &run.carrier->call;
@@ -274,7 +281,7 @@ static void *begin_carrying(void *context)
 	return NULL;
 }
 
-/* Has another thread ready before it takes the loop. */
+/* Gives the loop to another thread, which must exist before the loop is taken: without one the call is waited for. */
 static void hand_over(uint64_t ticket)
 {
 	struct carrier *next;
@@ -303,7 +310,8 @@ static void hand_over(uint64_t ticket)
 	pthread_mutex_unlock(&run.lock);
 }
 
-/* While calls are made, it looks now and then: is it the same one, or nearly? */
+/* The watcher thread. While calls are made it checks every BLOCKING_LOOK_MS: is the same call still running, or have
+ * only a few ended? It sleeps while there are none, so the usual fast call costs it nothing. */
 static void *watch(void *context)
 {
 	const struct timespec pause = {.tv_nsec = BLOCKING_LOOK_MS * 1000000};
@@ -341,7 +349,7 @@ static void enter(void)
 {
 	fiber__arrive(&run.stack, &run.carrier->stack);
 	run.main(run.argument);
-	abort(); /* it ends the process */
+	abort(); /* main() ends the process */
 }
 
 void blocking__loop(void (*main)(void *context), void *context)
@@ -407,7 +415,7 @@ void blocking__forget(uint32_t id)
 		*owner = (struct owner){};
 }
 
-/* Who is late, or was until now, is not asked. */
+/* Is the call refused, because this descriptor is late or rests, or its owner has too many late calls? */
 static bool is_refused(int fd)
 {
 	uint64_t now = clock__now();
@@ -432,10 +440,11 @@ static bool is_refused(int fd)
 	return refused || pending >= OWNER_LATE_MAX;
 }
 
-/* In the loop: the carrier makes it, and `given` gets its result. False: it is late. */
+/* From the loop: the carrier makes the call, and *given gets the result. False: it was late, and the loop continues in
+ * another thread. */
 static bool call_from_loop(struct call *given, const void *in, size_t in_size)
 {
-	struct carrier *carrier = run.carrier; /* another one, afterwards */
+	struct carrier *carrier = run.carrier; /* run.carrier may be another one afterwards */
 
 	carrier->call = *given;
 	if (in_size)
@@ -455,14 +464,15 @@ static bool call_from_loop(struct call *given, const void *in, size_t in_size)
 	return true;
 }
 
-/* -errno, or what the call returns; bytes come out as it says, or `out_size` of them. */
+/* Returns the call's result, or -errno. A read's bytes are copied to `out`; for other calls `out_size` bytes. */
 static ssize_t call(struct call *given, const void *in, size_t in_size, void *out, size_t out_size)
 {
 	given->owner = run.owner;
-	/* Not before the first call: it is in the sandbox that the loop has entered by then, and so is what it starts. */
+	/* Started with the first call, not earlier: by then the loop has entered its sandbox, which the new thread
+	 * inherits. */
 	if (!run.watches) {
 		run.watches = true;
-		thread__start_detached(watch, NULL); /* else late calls are waited for */
+		thread__start_detached(watch, NULL); /* if it fails, late calls are waited for */
 	}
 	if (run.n_late && given->kind != CALL_CLOSE && is_refused(given->fd)) {
 		miss(given->owner);
@@ -540,7 +550,7 @@ int blocking__ioctl(int fd, unsigned long request, void *argument, size_t size)
 	return result < 0 ? -errno : result;
 }
 
-/* Its number is given to others. */
+/* The descriptor's number may be reused: late rows must not apply to the next file. */
 static void forget_fd(int fd)
 {
 	uint32_t i;
@@ -560,13 +570,13 @@ void blocking__close(int fd)
 	}
 	if (run.n_late) {
 		forget_fd(fd);
-		if (is_refused(FD_CLOSES)) /* one more that is not flushed: it stays open */
+		if (is_refused(FD_CLOSES)) /* closes of this owner hang: leak this descriptor */
 			return;
 	}
 	call(&(struct call){.kind = CALL_CLOSE, .fd = fd}, NULL, 0, NULL, 0);
 }
 
-/* --- what need not be waited for --- */
+/* --- work in the background --- */
 
 struct later {
 	void (*fn)(void *context);

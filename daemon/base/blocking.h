@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls that may never return. A page of a target may belong to a file system that does not answer; whoever reads it through
- * /proc/PID/mem sleeps in the kernel, and no signal wakes them. The same holds for bytes of files that a target has mapped.
+/* System calls that may never return. A page of a target may belong to a file system that does not answer (FUSE, NFS).
+ * Reading it through /proc/PID/mem then sleeps in the kernel, and no signal ends that. The same holds for files that a
+ * target has mapped.
  *
- * The engine's loop has a stack of its own, and a thread that carries it. The thread leaves that stack for a call, and has the bytes put into a
- * buffer of its own. When the call is not over in time, another thread carries the loop on: there the call has failed with -ETIMEDOUT. The thread
- * that is late touches nothing of the loop's any more. So a call that is in time costs two changes of stacks, and no other thread takes part.
+ * So the engine's main loop runs on a stack of its own, which any thread can run. For a call, the current thread leaves
+ * that stack and reads into a buffer of its own. If the call does not return in time, another thread continues the
+ * loop, where the call fails with -ETIMEDOUT; the late thread touches nothing of the loop any more. A call that returns
+ * in time costs two switches of stacks and involves no other thread.
  *
- * Who was late is not asked again until it has answered, and then not at once; of an owner (a session) that waits for several nothing is asked.
+ * A descriptor that was late is refused until its call has returned, and for some time after. If several calls of one
+ * owner (a session) are late, all its calls are refused.
  *
- * Threads: in others than the loop each call is made as it is. Errors: -errno. */
+ * Threads: outside of the main loop each call is made directly. Errors: -errno. */
 #ifndef CPROFD_BLOCKING_H
 #define CPROFD_BLOCKING_H
 
@@ -17,31 +20,33 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* A call is late when a watcher that looks so often finds it twice. */
+/* Period of the watcher, in ms: a call is late if two checks in a row find it. */
 #define BLOCKING_LOOK_MS 120u
 
-/* Runs `main`, the loop, which ends the process: the calling thread may be held by then. */
+/* Runs `main`, the main loop. It must end the process itself and not return, as the calling thread may hang by then. */
 void blocking__loop(void (*main)(void *context), void *context) __attribute__((noreturn));
 
-/* For whom calls are made from now on; 0: nobody in particular. */
+/* Sets the owner of the calls from now on; 0: none. */
 void blocking__owner(uint32_t owner);
-/* How many calls of this owner's failed since it was asked last, as they were late or not tried. */
+/* Number of this owner's calls that were late or refused since the last call of this function. */
 uint64_t blocking__missed(uint32_t owner);
 void blocking__forget(uint32_t owner);
 
-/* As the calls of these names, but for -errno, and -ETIMEDOUT. Short where the kernel's are. */
+/* As the system calls of these names, but they return -errno, and -ETIMEDOUT. Results may be short. */
 ssize_t blocking__pread(int fd, void *dst, size_t size, uint64_t offset);
 ssize_t blocking__read(int fd, void *dst, size_t size);
 ssize_t blocking__write(int fd, const void *src, size_t size);
 int blocking__fstat(int fd, struct stat *ret);
-/* `size` bytes of *argument go in and come out. */
+/* `size` bytes of *argument are copied in and out. */
 int blocking__ioctl(int fd, unsigned long request, void *argument, size_t size);
-/* A file system may be asked to flush. When that is late, the fd is closed later, and others of its owner stay open. */
+/* close() may make a file system flush. If it is late, the descriptor is closed later, and others of its owner stay
+ * open. */
 void blocking__close(int fd);
 
-/* Calls fn(context) in a thread of its own, or at once: what is freed there may have to wait for a thread that is held. */
+/* Calls fn(context) in a thread of its own (or here, if there is none): for freeing that may have to wait for a thread
+ * that hangs. */
 void blocking__later(void (*fn)(void *context), void *context);
-/* Waits for those, but not for ever; before a process ends. */
+/* Before a process ends: waits for these threads, 2 s at most. */
 void blocking__wait_for_later(void);
 
 #endif

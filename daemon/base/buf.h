@@ -15,11 +15,11 @@ struct buf {
 	bool failed;
 };
 
-/* Of a buffer that is an array. */
+/* For a buffer that is used as an array. */
 #define ITEM(buf, type, i) (((type *)(buf).data)[i])
 #define LENGTH(buf, type) ((uint32_t)((buf).len / sizeof(type)))
 
-int buf__append_more(struct buf *buf, const void *data, size_t len); /* whether it has room or not */
+int buf__append_more(struct buf *buf, const void *data, size_t len); /* grows it if necessary */
 int buf__printf(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int buf__reserve(struct buf *buf, size_t more);
 int buf__lengthen(struct buf *buf, size_t len); /* appends zeros until `len` bytes are there */
@@ -33,7 +33,7 @@ void buf__consume(struct buf *buf, size_t len);
 void buf__clear(struct buf *buf);  /* keeps the memory */
 void buf__free(struct buf *buf);   /* leaves it empty */
 
-/* Events are made of appends of one to ten bytes. */
+/* Inline, because encoding an event is many appends of one to ten bytes. */
 static inline int buf__append(struct buf *buf, const void *data, size_t len)
 {
 	if (len >= buf->capacity - buf->len)

@@ -18,8 +18,9 @@ static bool same(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Lines "monotonic SECONDS NANOSECONDS", "boottime ..": of the namespace of the process's children; it is not its own when it was called
- * by what has just called unshare(). Kernels without time namespaces have no such file. */
+/* /proc/self/timens_offsets has lines "monotonic SECONDS NANOSECONDS", "boottime ...". They describe the namespace of
+ * the process's children, which differs from its own after unshare(). Kernels without time namespaces have no such
+ * file. */
 __attribute__((constructor)) static void read_offsets(void)
 {
 	bool own = same("/proc/self/ns/time", "/proc/self/ns/time_for_children");

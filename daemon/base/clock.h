@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Time as the kernel's programs have it: CLOCK_MONOTONIC of bpf_ktime_get_ns(), CLOCK_BOOTTIME of a task's start. ns.
+/* Time in ns, as BPF programs see it: CLOCK_MONOTONIC as bpf_ktime_get_ns(), CLOCK_BOOTTIME as the start of a task.
  *
- * In a time namespace (time_namespaces(7)) the clocks that a process reads, and the starts in /proc/PID/stat, are shifted against
- * those of the kernel. What these functions return is not: so all times of a session are of one clock, whatever namespace the
- * daemon runs in. Threads: any. */
+ * In a time namespace (time_namespaces(7)) the clocks that a process reads, and the start times in /proc/PID/stat, are
+ * shifted. These functions remove the shift, so that all times of a session are of one clock, in whatever namespace the
+ * daemon runs. Threads: any. */
 #ifndef CPROFD_CLOCK_H
 #define CPROFD_CLOCK_H
 
@@ -31,13 +31,13 @@ static inline uint64_t clock__boottime(void)
 	return clock__read(CLOCK_BOOTTIME) - (uint64_t)clock__boottime_ahead;
 }
 
-/* A start that /proc told, as the kernel's programs have it. */
+/* Converts a start time from /proc to the kernel's clock. */
 static inline uint64_t clock__of_proc(uint64_t boottime)
 {
 	return boottime - (uint64_t)clock__boottime_ahead;
 }
 
-/* `time`, which is one of clock__now(), for waits until CLOCK_MONOTONIC. */
+/* Converts a time of clock__now() to one for waits with CLOCK_MONOTONIC, such as pthread_cond_timedwait(). */
 static inline struct timespec clock__until(uint64_t time)
 {
 	time += (uint64_t)clock__monotonic_ahead;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which file this is, as far as the kernel tells: what was made of its bytes may be kept from session to session under this
- * key. Who writes to the file moves its change time; nothing is kept of FUSE, where a program of some user says what it is.
- * Threads: any. */
+/* The identity of a file as the kernel reports it: the key of caches of what was made from its bytes. Writing to the
+ * file changes its change time (ctime), which users cannot set. Files on FUSE are never cached: there a user's program
+ * chooses all of this. Threads: any. */
 #ifndef CPROFD_FILE_IDENTITY_H
 #define CPROFD_FILE_IDENTITY_H
 
@@ -12,6 +12,6 @@ struct file_identity {
 	uint64_t modified, changed; /* ns since the epoch */
 };
 
-int file_identity__of(int fd, struct file_identity *ret); /* -EPERM: of FUSE; -errno */
+int file_identity__of(int fd, struct file_identity *ret); /* -EPERM: on FUSE; -errno */
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Seeded hashing for tables whose keys come from a target, who may choose them
- * so that they collide: each table draws its own seed at random. The mixing is
- * wyhash's (a 64x64 -> 128 bit multiplication, folded). */
+/* Seeded hashing. Keys come from targets, which could choose them so that they collide; so each table draws a random
+ * seed. The mixing is that of wyhash (a 64x64 -> 128 bit multiplication, folded). */
 #ifndef CPROFD_HASH_H
 #define CPROFD_HASH_H
 

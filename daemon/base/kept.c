@@ -24,7 +24,7 @@ struct head {
 	uint64_t size, checksum;
 };
 
-/* The same in each process. */
+/* A constant seed: the checksum must be the same in each process. */
 static const struct hash_seed seed = {0x51ed270b7a3c9ac9ull, 0x9d2c5680cafe1235ull};
 
 static int read_all(int fd, void *data, size_t len)
@@ -83,7 +83,7 @@ int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret
 
 	if (err == -EBADMSG)
 		unlinkat(folder, name, 0);
-	else if (!err) /* those that were used last stay longest */
+	else if (!err) /* access time: the least recently used files are trimmed first */
 		futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
 	return err;
 }
@@ -129,7 +129,7 @@ int kept__store(int folder, const char *name, const void *data, size_t len)
 	return err;
 }
 
-/* --- by which files it is of --- */
+/* --- files named by the files that they were made from --- */
 
 #define NAME_MAX_KEPT 64u
 

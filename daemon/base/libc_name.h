@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The C library by its modules' names: the code that goes into the kernel, whoever called it. */
+/* Is this module the C library (or the vDSO)? Its functions make the system calls, whoever called them. */
 #ifndef CPROFD_BASE_LIBC_NAME_H
 #define CPROFD_BASE_LIBC_NAME_H
 

@@ -10,10 +10,10 @@
 
 static struct {
 	bool on;
-	uint64_t files;  /* bytes of them */
+	uint64_t files;  /* bytes of all input files */
 	uint64_t memory; /* bytes */
 	uint64_t frames; /* walked so far */
-	char words[160]; /* of the one that was met last */
+	char words[160]; /* sentence about the limit that was exceeded last */
 } limits;
 
 void limits__begin(void)
@@ -24,7 +24,7 @@ void limits__begin(void)
 static void set_memory(uint64_t bytes)
 {
 #ifdef __SANITIZE_ADDRESS__
-	(void)bytes; /* it maps terabytes */
+	(void)bytes; /* AddressSanitizer maps terabytes */
 #else
 	struct rlimit limit;
 

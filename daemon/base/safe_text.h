@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Text of others (names of a target, of a recording, of a file) for a terminal or a text file.
+/* Untrusted text (names from a target, a recording, a file) made safe for a terminal or a text file.
  *
- * What a terminal takes for a command, and what changes how the text beside it looks, becomes a visible escape: C0 and DEL
- * (\x1b), C1 (\x9b), line separators, marks of the direction of writing and tags (\u202e); of invalid UTF-8 each byte (\xff).
- * A newline and a tab are \n and \t: a name is never several lines or cells. A backslash stays as it is, so the way back is
- * not unique: JSON has the exact names, with the same characters escaped in JSON's way (events/json.h). Pure. */
+ * Characters that a terminal executes, or that change how nearby text looks, become visible escapes: C0 and DEL (\x1b),
+ * C1 (\x9b), line separators, bidirectional controls and tags (\u202e), and each byte of invalid UTF-8 (\xff). Newline
+ * and tab become \n and \t, so a name is never several lines or cells. A backslash stays as it is, so this cannot be
+ * reversed: JSON output has the exact names, with the same characters escaped in JSON's way (events/json.h). Pure. */
 #ifndef CPROFD_SAFE_TEXT_H
 #define CPROFD_SAFE_TEXT_H
 
@@ -15,13 +15,13 @@
 
 #include "base/buf.h"
 
-/* The character at `text` of `len` > 0 bytes; returns its length, or 0: it is no UTF-8 (The Unicode Standard, table 3-7: no
- * overlong forms, no surrogates, nothing past U+10FFFF). */
+/* Decodes the character at `text`, `len` > 0 bytes. Returns its length; 0: not valid UTF-8 (The Unicode Standard, table
+ * 3-7: no overlong forms, no surrogates, nothing past U+10FFFF). */
 size_t utf8__character(const char *text, size_t len, uint32_t *ret);
-/* Not to be shown as it is. */
+/* Must this character be escaped? */
 bool character__is_unsafe(uint32_t character);
 
-/* So many bytes at the begin are safe as they are. */
+/* Number of bytes at the begin that are safe as they are. */
 size_t safe_text__span(const char *text, size_t len);
 static inline bool safe_text__is(const char *text)
 {
@@ -32,7 +32,7 @@ static inline bool safe_text__is(const char *text)
 /* Not terminated. -ENOMEM. */
 int safe_text__append(struct buf *out, const char *text, size_t len);
 void safe_text__put(FILE *out, const char *text);
-/* snprintf(to, size, "%s", text), but nothing is cut within a character. */
+/* As snprintf(to, size, "%s", text), but it never truncates inside a character. */
 void text__copy(char *to, size_t size, const char *text);
 
 #endif

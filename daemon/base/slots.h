@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An open-addressing index over the rows of an array that its holder keeps: a
- * slot is a row number + 1, and in the bits that no row needs some of its hash.
- * The holder compares; rows are never removed. */
+/* A hash index (open addressing) over the rows of an array that its holder keeps. A slot is a row number + 1, and in
+ * the bits that row numbers do not need a part of the hash. The holder compares keys; rows are never removed. */
 #ifndef CPROFD_SLOTS_H
 #define CPROFD_SLOTS_H
 
@@ -18,7 +17,7 @@ struct slots {
 
 #define SLOTS_FIRST 256u
 
-/* The hash of a row; false: the row is not to be found, it gets no slot. */
+/* Computes the hash of a row; false: the row gets no slot, so it is never found. */
 typedef bool slots_hash(const void *holder, uint32_t row, uint64_t *ret_hash);
 
 static inline void slots__enter(struct slots *slots, uint64_t hash, uint32_t row)
@@ -30,7 +29,7 @@ static inline void slots__enter(struct slots *slots, uint64_t hash, uint32_t row
 	slots->slots[at] = ((uint32_t)(hash >> 32) & ~mask) | (row + 1); /* row < capacity - 1 */
 }
 
-/* Room for row `n`: at most three quarters are in use. */
+/* Makes room for row `n`: at most three quarters of the slots are in use. */
 static inline int slots__reserve(struct slots *slots, uint32_t n, slots_hash *hash,
 				 const void *holder)
 {
@@ -53,7 +52,7 @@ static inline int slots__reserve(struct slots *slots, uint32_t n, slots_hash *ha
 	return 0;
 }
 
-/* No row has a slot; the memory stays. */
+/* Removes all rows; keeps the memory. */
 static inline void slots__clear(struct slots *slots)
 {
 	if (slots->capacity)
@@ -79,8 +78,8 @@ static inline bool slots__row(const struct slots *slots, uint32_t at, uint32_t *
 	return true;
 }
 
-/* May the row at `at` have this hash, which it was entered with? Most that have another are told
- * apart without a look at them: a look is a cache miss. */
+/* May the row at `at` have this hash? Most rows with another hash are rejected without reading them, which would be a
+ * cache miss. */
 static inline bool slots__may(const struct slots *slots, uint32_t at, uint64_t hash)
 {
 	return !((slots->slots[at] ^ (uint32_t)(hash >> 32)) & ~(slots->capacity - 1));

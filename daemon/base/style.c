@@ -26,7 +26,7 @@ static bool is_coloured(const FILE *out)
 	return out == stdout ? coloured[0] : out == stderr && coloured[1];
 }
 
-/* Of the eight colours that each terminal has, in the shades that its user chose: readable on light and on dark. */
+/* Only the eight basic colours: their shades are the user's choice, so they are readable on light and dark. */
 void style__begin(FILE *out, enum style style)
 {
 	static const char *const codes[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Colours of text for people, on a terminal that has them: few, and never the only way to tell something. Names of others never
- * come here: they are written by safe_text. What goes to another stream than stdout and stderr is plain. */
+/* Colours for text on a terminal: few, and never the only sign of something. Untrusted names are written by safe_text,
+ * not here. Streams other than stdout and stderr stay plain. */
 #ifndef CPROFD_STYLE_H
 #define CPROFD_STYLE_H
 
@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 enum style {
-	STYLE_HEAD, /* what a table or a thread is */
-	STYLE_DIM,  /* beside the point: files, columns' names, native frames of a dump */
-	STYLE_WARN, /* what is not to be trusted */
+	STYLE_HEAD, /* head line of a table or a thread */
+	STYLE_DIM,  /* less important: files, column names, native frames of a dump */
+	STYLE_WARN, /* a warning */
 	STYLE_FAIL,
 	STYLE_MORE, /* takes longer */
 	STYLE_LESS,

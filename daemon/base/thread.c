@@ -9,7 +9,7 @@ static int start(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *)
 	sigset_t all, before;
 	int err;
 
-	/* A new thread inherits what is blocked. */
+	/* A new thread inherits the signal mask. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(ret, attr, fn, context);

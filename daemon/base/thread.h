@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts threads that no signal reaches: signals are for the thread of the loop.
+/* Starts threads with all signals blocked: signals go to the thread of the main loop.
  *
  * Errors: -errno. */
 #ifndef CPROFD_BASE_THREAD_H

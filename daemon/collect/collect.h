@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Collect: raw bytes of the ring -> checked records in the order of time.
+/* Collect: raw bytes of the rings -> checked records in order of time.
  *
- * collector__record() checks and copies a record; collector__flush() hands on
- * what was held, oldest first. RECORD_CODE needs no order: it
- * is handed on by collector__record() itself, so a code object is always known
- * before the samples of its flush. collector__preview() shows samples, each once and in that order, to who must look at
- * the target before it goes on; they are handed on later, many at a time, which costs much less of them. No byte of a
- * record is trusted: sizes, parts, counts and lengths are checked against the record before anything reads them;
- * a record that fails is dropped, counted (LOSS_RECORD_BAD), and is no error.
- * Kinds and parts that are not known are skipped. Folded samples are held as they came, and
- * the sink gets them unfolded.
+ *   collector__record()   checks a record and copies it
+ *   collector__preview()  passes each held sample to the sink once, in order of time, for work that cannot wait:
+ *                         reading objects and stacks of the target while they still exist
+ *   collector__flush()    passes held records to the sink, oldest first. Rarely, many at a time: that is much cheaper
  *
- * Memory: COLLECT_ARENA_MAX. When it is full, everything held is flushed early;
- * what is older than a record already handed on comes late, never lost.
- * Threading: one thread. Errors: -errno; an error of the sink is handed up.
+ * RECORD_CODE needs no order: collector__record() passes it on at once, so a code object is known before the samples
+ * that use it. No byte of a record is trusted: sizes, parts, counts and lengths are checked against the record before
+ * anything reads them. A bad record is dropped and counted (LOSS_RECORD_BAD); that is not an error. Unknown kinds and
+ * parts are skipped. Folded (compressed) samples are held as they came; the sink gets them unfolded.
+ *
+ * Memory: COLLECT_ARENA_MAX. When that is full, everything held is flushed early; a record that is older than one that
+ * was flushed then comes late, but is not lost. Threads: one. Errors: -errno; those of the sink are passed on.
  */
 #ifndef CPROFD_COLLECT_H
 #define CPROFD_COLLECT_H
@@ -26,7 +25,7 @@
 
 #define COLLECT_ARENA_MAX (4u << 20)
 
-/* A checked sample, parsed once: its parts, NULL for those that it has not. All point into the record. */
+/* A checked sample, parsed once: its parts, or NULL if it has no such part. All point into the record. */
 struct sample {
 	const struct record_sample *record;
 	const struct part_py_frames *python;
@@ -38,8 +37,8 @@ struct sample {
 	const struct part_wait *wait;
 };
 
-/* Takes checked records: header.size bytes, borrowed for the call. Returns 0 or
- * -errno, which stops the flush. NULL: this kind is skipped. */
+/* Takes checked records: header.size bytes, borrowed for the call. An error (-errno) stops the flush. NULL: records of
+ * this kind are skipped. */
 struct collect_sink {
 	int (*code)(struct collect_sink *self, const struct record_code *code);
 	/* Each sample, once, before sample(). */
@@ -55,9 +54,9 @@ struct collect_sink {
 };
 
 struct collect_counts {
-	uint64_t records;       /* good ones */
+	uint64_t records;       /* valid ones */
 	uint64_t bad;           /* LOSS_RECORD_BAD */
-	uint64_t late;          /* handed on after a younger one */
+	uint64_t late;          /* flushed after a younger one */
 	uint64_t early_flushes; /* the arena was full */
 };
 
@@ -66,22 +65,22 @@ struct collector;
 int collector__new(struct collect_sink *sink, struct collector **ret);
 struct collector *collector__free(struct collector *collector); /* NULL */
 int collector__record(struct collector *collector, const void *data, size_t len);
-/* Hands on all that is held with time <= up_to (UINT64_MAX: all). */
+/* Passes on all held records with time <= up_to (UINT64_MAX: all). */
 int collector__flush(struct collector *collector, uint64_t up_to);
-/* Previews all that is held with time <= up_to. */
+/* Previews all held samples with time <= up_to. */
 int collector__preview(struct collector *collector, uint64_t up_to);
 size_t collector__held(const struct collector *collector); /* bytes of records */
 void collector__counts(const struct collector *collector, struct collect_counts *ret);
 
 /* --- records (record.c): pure --- */
 
-/* 0, or -EBADMSG: `len` bytes at `data` (8-byte aligned) are not one record as
- * record.h gives it, or it is folded. -ENOTSUP: a kind that is not known. */
+/* Checks that `len` bytes at `data` (8-byte aligned) are one record as record.h defines it. 0; -EBADMSG: they are not,
+ * or it is folded; -ENOTSUP: unknown kind. */
 int record__check(const void *data, size_t len);
 
-/* Of a checked record. The one place that looks for the parts of samples. */
+/* Finds the parts of a checked sample record; the only place that does. */
 void record__parse(const struct record_sample *record, struct sample *ret);
-/* A copy of the record at `to`, which has room for header.size bytes (8-byte aligned), and its parts there. */
+/* Copies the record to `to` (8-byte aligned, header.size bytes); *ret: the parts of the copy. */
 void sample__copy(const struct sample *sample, void *to, struct sample *ret);
 
 /* The first part of this kind in a checked code record, or the next one
@@ -96,10 +95,10 @@ struct record_room {
 	_Alignas(8) char bytes[SAMPLE_RECORD_MAX];
 };
 bool record__is_folded(const void *data, size_t len);
-/* The sample as it was before it was folded, not checked; -EBADMSG: there is none. */
+/* The sample before it was folded; the result is not checked. -EBADMSG: it does not unfold. */
 int record__unfold(const void *data, size_t len, struct record_room *ret);
 
-/* Bytes of the string that are there; less than length * kind when it was cut. */
+/* Bytes of the string in the record; fewer than length * kind if it was truncated. */
 size_t part_string__bytes(const struct part_string *string);
 
 #endif

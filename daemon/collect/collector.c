@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The collector: a bounded arena of records that wait for their turn. The ring
- * is in order of reservation, which is nearly the order of time: CPUs differ by
- * the length of one interrupt. So a sort is rare, and short. */
+/* The collector: a bounded arena of records that wait to be flushed. The ring is in order of reservation, which is
+ * nearly the order of time: CPUs differ by the length of one interrupt. So sorting is rare, and short. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #include "base/buf.h"
 #include "collect/collect.h"
 
-#define EXPECTED 1280u /* bytes of a record: most have no more */
+#define EXPECTED 1280u /* bytes of a record to prefetch: most are not longer */
 
 struct held {
 	uint64_t time;
@@ -25,8 +24,8 @@ struct collector {
 	struct buf arena;
 	struct held *held;
 	uint32_t n, capacity;
-	uint64_t newest; /* time of the youngest record handed on */
-	struct record_room *unfolded; /* the sample in hand */
+	uint64_t newest; /* time of the youngest record passed on */
+	struct record_room *unfolded; /* buffer for one unfolded sample */
 };
 
 int collector__new(struct collect_sink *sink, struct collector **ret)
@@ -56,7 +55,7 @@ void collector__counts(const struct collector *collector, struct collect_counts 
 	*ret = collector->counts;
 }
 
-/* The record, unfolded if it has to be; NULL: it is none, or there is no memory. */
+/* The record, unfolded if necessary; NULL: it does not unfold, or no memory. */
 static const void *unfolded(struct collector *collector, const void *data, size_t len)
 {
 	if (!record__is_folded(data, len))
@@ -66,7 +65,7 @@ static const void *unfolded(struct collector *collector, const void *data, size_
 	return collector->unfolded && !record__unfold(data, len, collector->unfolded) ? collector->unfolded : NULL;
 }
 
-/* One that was checked. */
+/* A held record; it was checked before. */
 static const void *held_record(struct collector *collector, const struct held *held)
 {
 	const struct record_header *header = (const void *)(collector->arena.data + held->offset);
@@ -176,7 +175,7 @@ static void sort(struct collector *collector)
 		}
 }
 
-/* Moves what is left to the front of the arena, in order of arrival. */
+/* Moves the remaining records to the front of the arena, in order of arrival. */
 static void compact(struct collector *collector, size_t done)
 {
 	size_t used = 0, i;
@@ -189,7 +188,8 @@ static void compact(struct collector *collector, size_t done)
 		collector->arena.len = 0;
 		return;
 	}
-	/* Ascending offsets, so that no move overwrites what is still to be moved. */
+	/* In order of offsets, so that no move overwrites a record that is still to be moved. `time` is the key for
+	 * compare_held() meanwhile; it is restored from the record. */
 	for (i = 0; i < collector->n; i++) {
 		struct held *held = &collector->held[i];
 
@@ -225,7 +225,8 @@ size_t collector__held(const struct collector *collector)
 	return collector->arena.len;
 }
 
-/* It was written some 100 ms ago, and what is done for the one before takes as long as it takes to come from memory. */
+/* Prefetches a record. It was written some 100 ms ago, so it is in no cache; handling the one before takes about as
+ * long as loading it. */
 static void expect(const struct collector *collector, size_t i)
 {
 	const char *record;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Folded samples (cprofd/fold.h) as they were. Nothing of one is trusted: each count is held against what is left of
- * the record, and of the room. */
+/* Unfolds samples that the sampler folded (compressed by repeats of words, cprofd/fold.h). Nothing in the record is
+ * trusted: each count is checked against the rest of the record and of the output buffer. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@ bool record__is_folded(const void *data, size_t len)
 	return len >= sizeof(*sample) && sample->header.kind == RECORD_SAMPLE && sample->flags & SAMPLE_FOLDED;
 }
 
-/* One sequence: from[*at], of n, to to[*done], of `room`. */
+/* Unfolds one sequence: literal words, then a repeat of earlier ones. *at, n: position and length of the input; *done,
+ * room: of the output. The repeat may overlap itself (distance < repeat), so it is copied word by word. */
 static int unfold(const uint64_t *from, size_t n, size_t *at, uint64_t *to, size_t room, size_t *done)
 {
 	uint64_t head = from[(*at)++];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of records: the one place that reads lengths which nobody checked. */
+/* Checks records from the rings, and finds the parts of samples. This is the only place that reads unchecked lengths.
+ * */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static bool variables_good(const struct part_variables *variables, size_t size)
 	return true;
 }
 
-/* What follows the fixed part of a sample or a code. */
+/* The parts that follow the fixed part of a sample or code record. */
 static bool parts_good(const char *at, size_t left, uint32_t n, uint32_t lines_total)
 {
 	for (; n; n--) {
@@ -195,7 +196,7 @@ const struct record_part *record__part(const struct record_code *record, uint16_
 	return record__part_after(record, NULL, kind);
 }
 
-/* Of two parts of one kind the first counts. */
+/* Of two parts of one kind the first one counts. */
 #define TAKE(part, member) ret->member = ret->member ? ret->member : (const void *)(part)
 void record__parse(const struct record_sample *record, struct sample *ret)
 {
@@ -234,7 +235,7 @@ void record__parse(const struct record_sample *record, struct sample *ret)
 }
 #undef TAKE
 
-/* Where what lies at `part` of `from` lies in `to`. */
+/* Translates a pointer into record `from` to the copy `to`. */
 static const void *moved(const void *part, const void *from, const void *to)
 {
 	return part ? (const char *)to + ((const char *)part - (const char *)from) : NULL;

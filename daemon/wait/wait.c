@@ -26,14 +26,15 @@ const char *wait__frame(enum wait_cause cause)
 	return (unsigned)cause < WAIT_CAUSE_COUNT ? frames[cause] : "";
 }
 
-/* How the first argument of a call tells what is waited for. */
+/* What decides the cause of a system call: the call alone; the kind of its descriptor; its futex; whether its set of
+ * descriptors (poll: by address, select: by count) is empty, which makes it a sleep. */
 enum by { BY_CALL, BY_FD, BY_FUTEX, BY_SET, BY_COUNT };
 
 /* clang-format off */
 static const struct call {
 	uint16_t number;
 	uint8_t by;        /* enum by */
-	uint8_t cause;     /* enum wait_cause, where the call alone tells */
+	uint8_t cause;     /* enum wait_cause, if the call alone decides */
 } calls[] = {
 	{SYS_futex, BY_FUTEX, 0}, {449 /* futex_waitv */, BY_CALL, WAIT_FUTEX}, {455 /* futex_wait */, BY_FUTEX, 0},
 	{SYS_nanosleep, BY_CALL, WAIT_SLEEP}, {SYS_clock_nanosleep, BY_CALL, WAIT_SLEEP},
@@ -76,7 +77,7 @@ static enum wait_cause by_fd(uint32_t mode)
 		return WAIT_SOCKET;
 	case S_IFIFO:
 		return WAIT_PIPE;
-	case 0: /* an event's, a timer's */
+	case 0: /* eventfd, timerfd and the like */
 		return WAIT_OTHER;
 	default:
 		return WAIT_FILE;
@@ -91,7 +92,7 @@ static bool any(const char *const *patterns, const char *name)
 	return false;
 }
 
-/* Is one of these on the way from the innermost Python frame? */
+/* Is one of these functions among the native frames inside of the innermost Python frame? */
 static bool calls_any(const struct wait_input *in, const char *const *patterns)
 {
 	uint32_t i;
@@ -127,7 +128,8 @@ static enum wait_cause by_futex(const struct wait_input *in)
 		return WAIT_GIL;
 	if (of_compiler(in))
 		return WAIT_COMPILER_LOCK;
-	/* A lock's own function is further in than what takes the GIL behind it, never around. */
+	/* A lock function takes the GIL again after its own wait, so take_gil() may be inside of a lock function: test
+	 * for the GIL first. */
 	if (calls_any(in, gil))
 		return WAIT_GIL;
 	return calls_any(in, lock) ? WAIT_LOCK : WAIT_FUTEX;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits: why a thread was on no CPU, by what it asked the kernel for and what its stack was. Pure functions; docs/waits.md is the
- * written form.
+/* Waits: why was a thread off-CPU? Decided by its system call and its stack. Pure functions; docs/waits.md has the
+ * rules in words.
  *
- * The system call with its arguments decides nearly all: a futex is the GIL's when its address lies in the interpreter's state,
- * and a lock when a function that takes one is on the way to it.
+ * The system call with its arguments decides nearly all cases. A futex is the GIL if its address lies in the
+ * interpreter's state (_PyRuntime), and a lock if a function that takes locks is in the stack.
  *
- * Memory: none; strings live for ever. Threads: any. Errors: none.
+ * Memory: none; strings are constants. Threads: any. Errors: none.
  */
 #ifndef CPROFD_WAIT_WAIT_H
 #define CPROFD_WAIT_WAIT_H
@@ -18,24 +18,24 @@
 /* X(id, name): the numbers are those of the stream (samples, "cause"): new ones go to the end. The first is "not determined". */
 #define WAIT_CAUSES(X) \
 	X(NONE, "") \
-	X(READY, "ready")             /* it could run, and no CPU was free for it; or it was preempted */ \
+	X(READY, "ready")             /* it could run, but had no CPU, or was preempted */ \
 	X(GIL, "GIL") \
 	X(LOCK, "lock") \
-	X(COMPILER_LOCK, "compiler lock") /* a compiler's own, by rule */ \
-	X(FUTEX, "futex")             /* another: a condition, a barrier, the end of a thread */ \
+	X(COMPILER_LOCK, "compiler lock") /* a lock of a compiler, by a rule */ \
+	X(FUTEX, "futex")             /* other futexes: a condition, a barrier, the end of a thread */ \
 	X(SLEEP, "sleep") \
 	X(FILE, "file I/O") \
 	X(PIPE, "pipe I/O") \
 	X(SOCKET, "socket I/O") \
-	X(POLL, "poll")               /* of several descriptors, of kinds that are not told apart */ \
+	X(POLL, "poll")               /* for several descriptors, of any kind */ \
 	X(CHILD, "child process") \
 	X(STOPPED, "stopped")         /* by a signal, or a debugger */ \
 	X(SIGNAL, "signal") \
 	X(MEMORY, "memory")           /* a page that had to be read, or freed */ \
 	X(OTHER, "system call") \
 	X(BEFORE, "since before the recording") \
-	X(ASLEEP, "asleep")           /* sessions of CPU time: for what is not known */ \
-	X(LOST, "not authorised")     /* the client was not, meanwhile: whether it ran is not known */
+	X(ASLEEP, "asleep")           /* sessions of CPU time: cause unknown */ \
+	X(LOST, "not authorised")     /* the client lost its permission meanwhile: unknown whether it ran */
 
 #define WAIT_ENUM(id, name) WAIT_##id,
 enum wait_cause { WAIT_CAUSES(WAIT_ENUM) WAIT_CAUSE_COUNT };
@@ -53,7 +53,7 @@ struct wait_frame {
 struct wait_input {
 	const struct part_wait *wait;
 	uint64_t runtime, runtime_end; /* the interpreter's state (_PyRuntime); 0: not known */
-	const struct wait_frame *frames; /* innermost first: up to some Python frames */
+	const struct wait_frame *frames; /* innermost first, with some Python frames at least */
 	uint32_t n;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The ranges of an eval loop, from session to session: to find them takes 10 to 40 ms. */
+/* A cache of eval loop ranges on disk, for later sessions: finding them takes 10 to 40 ms. */
 #include "weave/eval_ranges.h"
 
 #include <errno.h>
@@ -7,13 +7,14 @@
 #include <string.h>
 
 #define KIND "eval"
-#define VERSION 1u /* of the bytes, and of what is found */
+#define VERSION 1u /* raise it when the format changes, or what is found */
 #define KEPT_MAX (1u << 20)
 
 struct pack_head {
 	uint32_t version, n;
 };
 
+/* Checks cached ranges: sorted, not empty, without overlaps. */
 static bool fits(const struct eval_ranges *ranges)
 {
 	uint32_t i;
@@ -48,7 +49,7 @@ static void keep(int folder, const struct symbol_file *symbols, const struct kep
 	struct buf data = {};
 	struct kept_key now;
 
-	/* The same files, after all was read. */
+	/* Only if the files did not change while they were read. */
 	if (!symbol_file__key(symbols, &now) && !memcmp(&now, key, sizeof(now)) && !buf__append(&data, &head, sizeof(head)) &&
 	    !buf__append(&data, ranges->ranges, ranges->n * sizeof(*ranges->ranges)))
 		kept__put(folder, KIND, key, &data);

@@ -14,7 +14,7 @@
 #include "elf/elf.h"
 #include "weave/frames.h"
 
-#define EVAL_LOOP_BYTES (4u << 20) /* of one range; the longest seen: 69 KB */
+#define EVAL_LOOP_BYTES (4u << 20) /* of one range; the longest known: 69 KB */
 #define LOOKS_MAX 4096u /* at where a jump leads; a real eval loop has below 300 jumps out of it   \
 			 */
 
@@ -105,7 +105,7 @@ static bool jumps_into(const struct search *search, const struct code_piece *pie
 	return false;
 }
 
-/* The parts that a range of the eval loop jumps to. */
+/* Adds the parts that a range of the eval loop jumps to and that jump back. */
 static int find_parts(struct search *search, uint32_t number)
 {
 	const struct eval_range range = search->found->ranges[number];
@@ -174,7 +174,7 @@ void eval_ranges__free(struct eval_ranges *ranges)
 	*ranges = (struct eval_ranges){};
 }
 
-/* How many of them end at vaddr or before. */
+/* Number of ranges that end at vaddr or before. */
 static uint32_t before(const struct eval_ranges *ranges, uint64_t vaddr)
 {
 	uint32_t low = 0, high = ranges->n;

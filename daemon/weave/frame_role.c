@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions that weaving has to know, by name: the interpreter's and greenlet's. */
+/* Roles of native frames by symbol: the eval loop of the interpreter, and greenlet's functions that switch C stacks. */
 #include <string.h>
 
 #include "weave/weave.h"
@@ -24,8 +24,8 @@ bool weave__switches(const char *file_name)
 	return !strncmp(file_name, "_greenlet.", 10) || !strncmp(file_name, "greenlet.", 9);
 }
 
-/* What calls the function that a greenlet runs: UserGreenlet::inner_bootstrap() since greenlet 2.0, g_initialstub() before (static
- * functions; src/greenlet). */
+/* A greenlet's stack begins in the function that calls the greenlet's Python function: UserGreenlet::inner_bootstrap()
+ * since greenlet 2.0, g_initialstub() before (static functions; src/greenlet). */
 enum frame_role frame_role__of_switcher(const char *symbol)
 {
 	if (!symbol || !*symbol)

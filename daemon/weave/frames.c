@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 
-/* The entry at `at`: bytes after its length. false: the section ends, or does not go on. */
+/* The entry at offset `at`: its bytes after length and id. False: the section ends here, or is damaged. */
 static bool entry_at(const struct code_frames *frames, uint64_t at, struct cfi_bytes *ret,
 		     uint32_t *ret_id)
 {

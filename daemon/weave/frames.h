@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The stretches of code that have call frame information of their own (FDEs of
- * .eh_frame): functions, and the parts that a compiler moved away from them. For this folder and classes/. */
+/* The ranges of code that have call frame information of their own (FDEs of .eh_frame): functions, and parts that the
+ * compiler moved away from them (.cold). For this folder and classes/. */
 #ifndef CPROFD_WEAVE_FRAMES_H
 #define CPROFD_WEAVE_FRAMES_H
 
@@ -13,14 +13,14 @@
 
 struct code_piece {
 	uint64_t start, size; /* vaddr */
-	uint32_t entry;       /* of its FDE in .eh_frame */
+	uint32_t entry;       /* offset of its FDE in .eh_frame */
 	uint32_t cie;
 };
 
 struct code_frames {
 	struct elf_frames elf;
 	uint8_t *bytes;       /* .eh_frame */
-	struct code_piece *pieces; /* by address */
+	struct code_piece *pieces; /* sorted by address */
 	uint32_t n, capacity;
 };
 
@@ -28,7 +28,7 @@ struct code_frames {
 int code_frames__open(const struct elf_bytes *source, struct code_frames *ret);
 void code_frames__free(struct code_frames *frames);
 
-/* The piece that holds vaddr; NULL: none. */
+/* The piece that contains vaddr; NULL: none. */
 const struct code_piece *code_frames__find(const struct code_frames *frames, uint64_t vaddr);
 
 /* Does it begin like a function that was just called: CFA = stack pointer + 8? */

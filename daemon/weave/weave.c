@@ -12,7 +12,7 @@
 
 /* --- the two sides --- */
 
-/* One time that the eval loop was entered: native frames [begin, end). */
+/* One call of the eval loop: native frames [begin, end). */
 struct loop {
 	uint32_t begin, end;
 };
@@ -22,7 +22,7 @@ static bool is_loop(uint8_t role)
 	return role == WEAVE_EVAL || role == WEAVE_HANDLER;
 }
 
-/* The next one at or outside of `at`. */
+/* The next eval loop at index `at` or further out. */
 static bool next_loop(const struct weave_input *in, uint32_t at, struct loop *ret)
 {
 	while (at < in->n_native && !is_loop(in->native[at]))
@@ -30,7 +30,7 @@ static bool next_loop(const struct weave_input *in, uint32_t at, struct loop *re
 	if (at == in->n_native)
 		return false;
 	ret->begin = at;
-	/* A handler jumps to the next one, so that two of them are two loops. */
+	/* A handler jumps to the next handler, so two handler frames belong to two loops. */
 	if (in->native[at] == WEAVE_HANDLER && at + 1 < in->n_native &&
 	    in->native[at + 1] == WEAVE_EVAL)
 		at++;
@@ -50,11 +50,11 @@ static uint32_t group_end(const struct weave_input *in, uint32_t at)
 	return at;
 }
 
-/* The Python frames of one eval loop: [begin, end), none in a loop whose frame is gone. Zero-filled
- * it is inside of the first. */
+/* The Python frames of one eval loop: [begin, end); empty if the loop has destroyed its last frame. Zero-filled: before
+ * the first group. */
 struct group {
 	uint32_t begin, end;
-	uint32_t empty; /* those without frames that were told at `end` */
+	uint32_t empty; /* number of empty groups that were returned at `end` */
 };
 
 static bool next_group(const struct weave_input *in, struct group *group)
@@ -81,9 +81,9 @@ static bool next_group(const struct weave_input *in, struct group *group)
 
 struct plan {
 	uint32_t loops, groups;
-	bool leaf;   /* the innermost loop calls nothing: its first frame may not be linked yet */
-	bool beyond; /* there are frames outside of the innermost loop */
-	bool one_begins; /* decided: the innermost loop begins or ends */
+	bool leaf;   /* the innermost frame is an eval loop: its Python frame may not be linked yet */
+	bool beyond; /* there are native frames outside of a loop */
+	bool one_begins; /* decided: the innermost loop begins or ends, so it has no group */
 };
 
 static struct plan survey(const struct weave_input *in)
@@ -103,13 +103,14 @@ static struct plan survey(const struct weave_input *in)
 
 /* --- greenlets --- */
 
-/* greenlet switches C stacks by copying them to and from the same addresses. A greenlet's own part ends where it was started; what is
- * found further out is of whoever ran there last. Its Python frames are a chain of their own, which ends there, too. */
+/* greenlet switches C stacks by copying them to and from the same addresses. A greenlet's own part ends where the
+ * greenlet was started; frames further out belong to the greenlet that ran there last. Its Python frames are a chain of
+ * their own, which ends at the same place. So: could the greenlet's stack begin at frame `at`? */
 static bool may_begin(const struct weave_input *in, uint32_t at)
 {
 	if (in->native[at] == WEAVE_BASE)
 		return true;
-	/* Without names: it calls something else's code, and was called by code of greenlet's. */
+	/* greenlet has no symbols: a function of greenlet that calls foreign code and was called by greenlet. */
 	return in->native[at] == WEAVE_SWITCHER && at && in->native[at - 1] != WEAVE_SWITCHER && at + 1 < in->n_native &&
 	       in->native[at + 1] == WEAVE_SWITCHER;
 }
@@ -131,13 +132,13 @@ uint32_t weave__own(const struct weave_input *in)
 	return in->n_native;
 }
 
-/* Pairs loops and groups from the end that is known. false: it cannot be told. */
+/* Decides how loops and groups are paired, from the end of the stack that is complete. False: it cannot be decided. */
 static bool decide(const struct weave_input *in, struct plan *plan, bool *ret_guess)
 {
 	if (in->native_whole && plan->loops < plan->groups)
 		return false;
 	if (!in->python_whole) {
-		/* Loops further out may have frames that are not known: only the inner end is. */
+		/* Outer loops may have Python frames that are missing: pair from the inner end. */
 		*ret_guess = plan->leaf && plan->groups;
 		return true;
 	}
@@ -145,7 +146,7 @@ static bool decide(const struct weave_input *in, struct plan *plan, bool *ret_gu
 		*ret_guess = !in->native_whole && plan->leaf && plan->beyond;
 		return true;
 	}
-	/* One that is not linked runs no Python code: it is the innermost. */
+	/* A loop without a linked frame runs no Python code, so it is the innermost. */
 	plan->one_begins = true;
 	return plan->loops - plan->groups == 1;
 }
@@ -168,6 +169,7 @@ static void put_note(struct output *out, enum weave_kind kind)
 	out->items[out->n++] = (struct weave_item){kind, 0};
 }
 
+/* Writes the merged stack: each loop's native frames are replaced by its group. */
 static void put_woven(const struct weave_input *in, const struct plan *plan, struct output *out)
 {
 	uint32_t number, n = 0, at = 0;
@@ -198,8 +200,8 @@ static void put_woven(const struct weave_input *in, const struct plan *plan, str
 		put_note(out, WEAVE_CUT_PYTHON);
 }
 
-/* What is true in any case: what the innermost eval loop called is inside of all Python frames,
- * what called the outermost one is outside of them. */
+/* If the pairing is unknown, two facts remain: native frames called by the innermost eval loop are inside of all Python
+ * frames, and native frames that called the outermost one are outside of them. Those between are left out. */
 static void put_apart(const struct weave_input *in, struct output *out)
 {
 	struct loop loop = {}, first = {in->n_native, in->n_native}, last = first;
@@ -212,7 +214,7 @@ static void put_apart(const struct weave_input *in, struct output *out)
 	}
 	if (!n)
 		first.begin =
-			0; /* which frames are the eval loop's is not known: none can be placed */
+			0; /* no eval loop is known: no native frame can be placed */
 	put(out, WEAVE_NATIVE, 0, first.begin);
 	put_note(out, WEAVE_LEFT_OUT);
 	put(out, WEAVE_PYTHON, 0, in->n_python);
@@ -236,7 +238,7 @@ void weave(const struct weave_input *in, struct weave_item *items, struct weave_
 		ret->guess = false;
 		if (plan.groups) {
 			put_apart(in, &out);
-		} else { /* a thread that runs Python and has no frame of it */
+		} else { /* eval loops, but no Python frame */
 			put_woven(in, &plan, &out);
 			put_note(&out, WEAVE_LEFT_OUT);
 		}

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Weave: the Python frames and the native frames of one sample -> one stack in the true order of
- * calls. Pure functions.
+/* Weave: merges the Python frames and the native frames of one sample into one stack in call order. Pure functions.
  *
- * What is used: each time that native code enters the interpreter there is one native frame of its
- * eval loop, which runs the Python frames from an innermost one out to the one that is flagged
- * PY_FRAME_ENTRY (3.8 to 3.10: each one is). So the eval loops, counted from either end, and the
- * groups of Python frames that end with an entry, are the same in number and order; the eval loop's
- * own frames are replaced by the Python frames that they run, all others stay between them.
+ * The rule: each time native code enters the interpreter, there is one native frame of the eval loop. It runs the
+ * Python frames from an innermost one out to the one with the flag PY_FRAME_ENTRY (3.8 to 3.10: each frame has it). So
+ * eval loops and groups of Python frames (each ends with an entry) are equal in number and order. The eval loop's
+ * native frames are replaced by the Python frames that they run; all other native frames stay between them.
  *
- * What disturbs it: an eval loop that begins or ends is not linked, so that it has no Python frame; as it
- * runs no Python code, it is the innermost. One that destroys its last frame has none, and Python code may run
- * below (__del__): the walker counts those (PY_FRAME_LOOPS_*). Either stack may be cut at its outer end.
- * docs/weaving.md says how each case is told. What cannot be told is a loss: no order is made up.
+ * The exceptions: an eval loop that just begins or ends has no Python frame linked; it runs no Python code, so it is
+ * the innermost. A loop that destroys its last frame has none, and Python code (__del__) may run below; the walker
+ * counts these (PY_FRAME_LOOPS_*). Either stack may be truncated at its outer end. docs/weaving.md explains how each
+ * case is recognised. What cannot be decided is counted as a loss: no order is invented.
  *
- * All arrays are innermost first. Memory: the caller's. Errors: none; `loss` says.
+ * All arrays are innermost first. Memory: the caller's. Errors: none; see `loss`.
  */
 #ifndef CPROFD_WEAVE_WEAVE_H
 #define CPROFD_WEAVE_WEAVE_H
@@ -24,21 +22,22 @@
 #include "cprofd/loss.h"
 #include "cprofd/record.h"
 
-/* What a native frame is to weaving. */
+/* What a native frame means for weaving. */
 enum frame_role {
-	WEAVE_CODE,     /* has nothing to do with it */
-	WEAVE_EVAL,     /* the eval loop: a frame for each time that it was entered */
-	WEAVE_HANDLER,  /* an instruction's function in an interpreter of tail calls (3.14+): the frame
-			 * that called it is the eval loop's, unless the compiler made that a jump, too */
-	WEAVE_BASE,     /* greenlet: a stack begins in this function; what lies further out belongs to other stacks by now */
-	WEAVE_SWITCHER, /* a function of greenlet's without a name: it may be such a one */
+	WEAVE_CODE,     /* ordinary code */
+	WEAVE_EVAL,     /* the eval loop: one frame for each time it was entered */
+	WEAVE_HANDLER,  /* the function of an instruction in an interpreter with tail calls (3.14+): its
+			 * caller's frame is the eval loop's, unless the compiler made that a jump, too */
+	WEAVE_BASE,     /* greenlet: a stack begins in this function; frames further out belong to other stacks */
+	WEAVE_SWITCHER, /* a function of greenlet without a symbol: may be WEAVE_BASE */
 	FRAME_ROLES
 };
 
-/* The mark of a function of the interpreter's own module by its symbol (not demangled; NULL, "": it has
- * none). Suffixes that compilers give to clones and parts (".cold", ".lto_priv.0") do not matter. */
+/* The role of a function in the interpreter's module by its symbol (not demangled; NULL, "": none). Suffixes of clones
+ * and parts (".cold", ".lto_priv.0") are ignored. */
 enum frame_role frame_role__of(const char *symbol);
-/* Is this the module of greenlet, which moves C stacks? By the last part of its path; and its functions, as above. */
+/* Is this file greenlet's module, which moves C stacks? `file_name`: the last part of the path. Then the role of its
+ * functions. */
 bool weave__switches(const char *file_name);
 enum frame_role frame_role__of_switcher(const char *symbol);
 
@@ -47,9 +46,9 @@ struct weave_input {
 	uint32_t n_python;
 	const uint8_t *native;   /* enum frame_role of each */
 	uint32_t n_native;
-	bool python_whole;       /* false: cut at its outer end (no frame at all: nothing is known) */
-	bool native_whole;       /* false: it ended early, or only so much was asked for */
-	bool eval_known;         /* it is known where the interpreter's eval loop lies */
+	bool python_whole;       /* false: truncated at its outer end, perhaps to nothing */
+	bool native_whole;       /* false: it ended early, or only the inner part was walked */
+	bool eval_known;         /* the ranges of the interpreter's eval loop are known */
 };
 
 enum weave_kind {
@@ -57,7 +56,7 @@ enum weave_kind {
 	WEAVE_NATIVE,       /* index: into native[] */
 	WEAVE_CUT_PYTHON,   /* here Python frames are missing */
 	WEAVE_CUT_NATIVE,   /* here native frames are missing */
-	WEAVE_LEFT_OUT,     /* here native frames were left out: `loss` */
+	WEAVE_LEFT_OUT,     /* here native frames were left out, see `loss` */
 };
 
 struct weave_item {
@@ -71,8 +70,9 @@ struct weave_result {
 	bool guess;         /* one possible order of several: LOSS_WEAVE_GUESS */
 };
 
-/* How many native frames are this stack's own: all; or, where the thread runs a greenlet, those up to where that one's stack begins. It
- * is taken for its begin only if the eval loops inside of it are as many as the groups of Python frames (docs/weaving.md). */
+/* Number of native frames that belong to this stack: all; or if the thread runs a greenlet, those up to the begin of
+ * the greenlet's stack. A function counts as that begin only if there are as many eval loops inside of it as groups of
+ * Python frames (docs/weaving.md). */
 uint32_t weave__own(const struct weave_input *input);
 
 /* Items beyond the frames themselves. */
