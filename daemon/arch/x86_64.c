@@ -83,6 +83,8 @@ uint32_t machine__stores(const uint8_t *code, uint64_t vaddr, uint64_t *ret_func
 		return 0;
 	*ret_function = machine__far(code + 3, vaddr + LEA_BYTES);
 	for (i = LEA_BYTES; i + STORE_BYTES <= MACHINE_STORES_BYTES; i++) {
+		if (code[i + 1] != 0x89 && code[i + 1] != 0x8d) /* most: neither of both */
+			continue;
 		if (is_lea(code + i) && register_of(code + i) == register_of(code))
 			break;
 		ret_offsets[n] = stored_at(code + i, register_of(code));

@@ -186,11 +186,13 @@ static void points(struct bodies *bodies, uint64_t vaddr)
 /* Function pointers in initialised data, after relocation. */
 static void scan_data(struct bodies *bodies, const struct data_segment *segment)
 {
+	const uint8_t *bytes = data__at(bodies->search->data, segment->start, segment->end - segment->start);
 	uint64_t at, word;
 
-	for (at = (segment->start + 7) & ~7ull; at + 8 <= segment->end; at += 8)
-		if (data__word(bodies->search->data, at, &word))
-			points(bodies, word);
+	for (at = (segment->start + 7) & ~7ull; bytes && at + 8 <= segment->end; at += 8) {
+		memcpy(&word, bytes + (at - segment->start), sizeof(word));
+		points(bodies, word);
+	}
 }
 
 /* --- code. Bytes are tried as instructions wherever they could be one: a false one meets a begin by chance only --- */
@@ -198,31 +200,48 @@ static void scan_data(struct bodies *bodies, const struct data_segment *segment)
 static int find_leads(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size)
 {
 	enum machine_transfer transfer;
+	uint32_t i, j, may;
 	uint64_t to;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i + MACHINE_TRANSFER_BYTES <= size; i++) {
-		transfer = machine__transfer(code + i, size - i, at + i, &to);
-		if (transfer != MACHINE_NO_TRANSFER && is_target(bodies, to))
-			err = leads(bodies, at + i, to, transfer != MACHINE_CALL);
-	}
+	for (i = 0; !err && i + MACHINE_TRANSFER_BYTES <= size; i += MACHINE_SCAN)
+		for (may = machine__transfers(code + i); !err && may; may &= may - 1) {
+			j = i + (uint32_t)__builtin_ctz(may);
+			if (j + MACHINE_TRANSFER_BYTES > size)
+				break;
+			transfer = machine__transfer(code + j, size - j, at + j, &to);
+			if (transfer != MACHINE_NO_TRANSFER && is_target(bodies, to))
+				err = leads(bodies, at + j, to, transfer != MACHINE_CALL);
+		}
 	return err;
 }
 
-/* Addresses that code makes, and in a program that is not moved addresses themselves. */
-static int find_pointers(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size)
+/* In a program that is not moved, addresses themselves. */
+static void find_addresses(struct bodies *bodies, const uint8_t *code, uint32_t size)
 {
 	uint32_t i, word;
-	uint64_t to;
 
 	for (i = 0; i + MACHINE_TRANSFER_BYTES <= size; i++) {
-		if (machine__makes_address(code + i, at + i, &to))
-			points(bodies, to);
 		memcpy(&word, code + i, sizeof(word));
-		if (bodies->fixed && is_target(bodies, word) && machine__is_immediate(code, i))
+		if (is_target(bodies, word) && machine__is_immediate(code, i))
 			points(bodies, word);
 	}
+}
+
+/* Addresses that code makes, too. */
+static int find_pointers(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size)
+{
+	uint32_t i, j, may;
+	uint64_t to;
+
+	for (i = 0; i + MACHINE_TRANSFER_BYTES <= size; i += MACHINE_SCAN)
+		for (may = machine__addresses(code + i); may; may &= may - 1) {
+			j = i + (uint32_t)__builtin_ctz(may);
+			if (j + MACHINE_TRANSFER_BYTES <= size && machine__makes_address(code + j, at + j, &to))
+				points(bodies, to);
+		}
+	if (bodies->fixed)
+		find_addresses(bodies, code, size);
 	return 0;
 }
 
@@ -275,7 +294,7 @@ static void name_bodies(struct callables *out)
 
 int search__bodies(struct search *search, const struct code_frames *frames)
 {
-	_cleanup_free_ uint8_t *code = malloc(CODE_AT_ONCE + MACHINE_TRANSFER_BYTES);
+	_cleanup_free_ uint8_t *code = malloc(CODE_AT_ONCE + MACHINE_TRANSFER_BYTES + MACHINE_SCAN + 1);
 	_cleanup_free_ struct bodies *bodies = calloc(1, sizeof(*bodies));
 	const struct data *data = search->data;
 	uint32_t i;

@@ -70,9 +70,14 @@ static uint8_t *bytes_at(const struct data *data, uint64_t vaddr, uint64_t size)
 	return data->bytes + segment->bytes + (vaddr - segment->start);
 }
 
+const uint8_t *data__at(const struct data *data, uint64_t vaddr, uint64_t size)
+{
+	return bytes_at(data, vaddr, size);
+}
+
 bool data__word(const struct data *data, uint64_t vaddr, uint64_t *ret)
 {
-	const uint8_t *at = bytes_at(data, vaddr, sizeof(*ret));
+	const uint8_t *at = data__at(data, vaddr, sizeof(*ret));
 
 	if (at)
 		memcpy(ret, at, sizeof(*ret));
@@ -121,6 +126,28 @@ bool data__bytes(const struct data *data, uint64_t vaddr, void *ret, uint32_t si
 	return file_offset(data, vaddr, size, &offset) && !get_near(data, ret, size, offset);
 }
 
+static int by_value(const void *left, const void *right)
+{
+	const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+static int sort_exported(struct data *data)
+{
+	const Elf64_Sym *symbols = data->symbols;
+	uint32_t i;
+
+	data->exported = malloc((data->n_symbols + 1) * sizeof(*data->exported));
+	if (!data->exported)
+		return -ENOMEM;
+	for (i = 1; i < data->n_symbols; i++)
+		if (symbols[i].st_shndx != SHN_UNDEF)
+			data->exported[data->n_exported++] = symbols[i].st_value;
+	qsort(data->exported, data->n_exported, sizeof(*data->exported), by_value);
+	return 0;
+}
+
 /* The dynamic section does not say how many symbols there are. Linkers place the string table right after them, so they
  * end where it begins, or with the segment. */
 static int read_symbols(struct data *data, uint64_t symbols, uint64_t strings)
@@ -139,8 +166,7 @@ static int read_symbols(struct data *data, uint64_t symbols, uint64_t strings)
 	if (!data->symbols)
 		return -ENOMEM;
 	data->n_symbols = (uint32_t)(size / sizeof(Elf64_Sym));
-	return elf_bytes__read(data->source, segment->offset + (symbols - segment->start),
-			       data->symbols, size);
+	return elf_bytes__read(data->source, segment->offset + (symbols - segment->start), data->symbols, size) ?: sort_exported(data);
 }
 
 bool data__symbol(const struct data *data, const char *name, uint64_t *ret)
@@ -160,13 +186,7 @@ bool data__symbol(const struct data *data, const char *name, uint64_t *ret)
 
 bool data__is_exported(const struct data *data, uint64_t vaddr)
 {
-	const Elf64_Sym *symbols = (const Elf64_Sym *)data->symbols;
-	uint32_t i;
-
-	for (i = 1; i < data->n_symbols; i++)
-		if (symbols[i].st_value == vaddr && symbols[i].st_shndx != SHN_UNDEF)
-			return true;
-	return false;
+	return data->n_exported && bsearch(&vaddr, data->exported, data->n_exported, sizeof(vaddr), by_value);
 }
 
 static bool begins(const struct data *data, uint64_t name, const char *const *prefixes)
@@ -187,6 +207,8 @@ bool data__is_exported_as(const struct data *data, uint64_t vaddr, const char *c
 	const Elf64_Sym *symbols = (const Elf64_Sym *)data->symbols;
 	uint32_t i;
 
+	if (!data__is_exported(data, vaddr))
+		return false;
 	for (i = 1; i < data->n_symbols; i++)
 		if (symbols[i].st_value == vaddr && symbols[i].st_shndx != SHN_UNDEF && begins(data, data->strings + symbols[i].st_name, prefixes))
 			return true;
@@ -370,6 +392,7 @@ void data__free(struct data *data)
 {
 	free(data->bytes);
 	free(data->symbols);
+	free(data->exported);
 	free(data->pieces);
 	*data = (struct data){};
 }

@@ -26,7 +26,8 @@ struct data {
 	struct data_segment segments[DATA_SEGMENTS];
 	uint32_t n_segments;
 	void *symbols;    /* dynamic symbols: Elf64_Sym */
-	uint32_t n_symbols;
+	uint32_t n_symbols, n_exported;
+	uint64_t *exported; /* addresses of symbols that the file defines, ascending */
 	uint64_t strings; /* vaddr of their names */
 	uint8_t *bytes; /* of all writable segments, one after the other */
 	struct data_pieces *pieces; /* cache of file pages; NULL: no memory for it */
@@ -36,6 +37,8 @@ struct data {
 int data__open(const struct elf_bytes *source, const char *needs, struct data *ret);
 void data__free(struct data *data);
 
+/* `size` bytes of one writable segment; NULL: it has not all of them. */
+const uint8_t *data__at(const struct data *data, uint64_t vaddr, uint64_t size);
 /* A word of a writable segment. A pointer into another file is 0. */
 bool data__word(const struct data *data, uint64_t vaddr, uint64_t *ret);
 bool data__is_code(const struct data *data, uint64_t vaddr);

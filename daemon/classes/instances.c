@@ -75,7 +75,7 @@ static const struct search_instance *type_at(const struct search *search, const 
 static uint64_t stores(const struct search *search, const uint8_t *code, uint64_t vaddr, uint64_t *ret_function)
 {
 	uint64_t offsets[MACHINE_STORES];
-	uint32_t i, n = machine__may_store(code) ? machine__stores(code, vaddr, ret_function, offsets) : 0;
+	uint32_t i, n = machine__stores(code, vaddr, ret_function, offsets);
 
 	for (i = 0; i < n; i++)
 		if (is_offset(search, offsets[i]))
@@ -91,12 +91,40 @@ static int add(struct search *search, uint64_t function, const char *type)
 	return search__add(search, function, type, "__call__", CALLABLE_INSTANCE);
 }
 
-static int scan(struct search *search, const struct code_frames *frames, const struct data_segment *segment, uint8_t *code)
+/* The code at `vaddr` may store a function. */
+static int take(struct search *search, const struct code_frames *frames, const uint8_t *code, uint64_t vaddr)
 {
 	const struct search_instance *type;
 	const struct code_piece *piece;
-	uint64_t at, function, offset, left;
-	uint32_t size, i;
+	uint64_t function, offset = stores(search, code, vaddr, &function);
+
+	/* One that is exported has a name, and others call it (_PyFunction_Vectorcall). */
+	if (!offset || !data__is_code(search->data, function) || data__is_exported(search->data, function))
+		return 0;
+	type = type_at(search, frames, vaddr, offset);
+	piece = code_frames__find(frames, function);
+	return type && piece && piece->start == function ? add(search, function, type->type) : 0;
+}
+
+static int scan_code(struct search *search, const struct code_frames *frames, const uint8_t *code, uint32_t size, uint64_t vaddr)
+{
+	uint32_t i, j, may;
+	int err = 0;
+
+	for (i = 0; !err && i < CODE_AT_ONCE && i + MACHINE_STORES_BYTES <= size; i += MACHINE_SCAN)
+		for (may = machine__storers(code + i); !err && may; may &= may - 1) {
+			j = i + (uint32_t)__builtin_ctz(may);
+			if (j + MACHINE_STORES_BYTES > size)
+				break;
+			err = take(search, frames, code + j, vaddr + j);
+		}
+	return err;
+}
+
+static int scan(struct search *search, const struct code_frames *frames, const struct data_segment *segment, uint8_t *code)
+{
+	uint64_t at, left;
+	uint32_t size;
 	int err = 0;
 
 	for (at = segment->start; !err && at < segment->end; at += CODE_AT_ONCE) {
@@ -104,16 +132,7 @@ static int scan(struct search *search, const struct code_frames *frames, const s
 		size = left < CODE_AT_ONCE + MACHINE_STORES_BYTES ? (uint32_t)left : CODE_AT_ONCE + MACHINE_STORES_BYTES;
 		if (!data__bytes(search->data, at, code, size))
 			return -EBADMSG;
-		for (i = 0; !err && i < CODE_AT_ONCE && i + MACHINE_STORES_BYTES <= size; i++) {
-			offset = stores(search, code + i, at + i, &function);
-			/* One that is exported has a name, and others call it (_PyFunction_Vectorcall). */
-			if (!offset || !data__is_code(search->data, function) || data__is_exported(search->data, function))
-				continue;
-			type = type_at(search, frames, at + i, offset);
-			piece = code_frames__find(frames, function);
-			if (type && piece && piece->start == function)
-				err = add(search, function, type->type);
-		}
+		err = scan_code(search, frames, code, size, at);
 	}
 	return err;
 }

@@ -33,8 +33,11 @@ uint32_t jumps__from(const struct data *data, const struct code_frames *frames, 
 		return 0;
 	for (i = 0; i < size && n < JUMPS_FROM; i++) {
 		transfer = machine__transfer(code + i, size - i, at + i, &target);
-		if ((transfer == MACHINE_NO_TRANSFER && !machine__short_jump(code + i, size - i, at + i, &target)) ||
-		    (transfer == MACHINE_CALL && !calls))
+		if (transfer == MACHINE_CALL && !calls)
+			continue;
+		/* Most short ones stay in the function. */
+		if (transfer == MACHINE_NO_TRANSFER &&
+		    (!machine__short_jump(code + i, size - i, at + i, &target) || target - at < piece->size))
 			continue;
 		there = code_frames__find(frames, target);
 		if (transfer == MACHINE_JUMP && (!there || there->start != target)) {

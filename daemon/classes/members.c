@@ -75,14 +75,18 @@ static bool is_flags(uint64_t flags)
 
 static bool is_method(const struct data *data, uint64_t at)
 {
-	uint64_t name, function, flags, doc;
+	const uint8_t *bytes = data__at(data, at, METHOD_BYTES);
 	char text[NAME_MAX_BYTES];
+	struct {
+		uint64_t name, function, flags, doc;
+	} method;
 
-	return data__word(data, at, &name) && data__word(data, at + 8, &function) &&
-	       data__word(data, at + 16, &flags) && data__word(data, at + 24, &doc) && is_flags(flags) &&
-	       (!function || data__is_code(data, function)) &&
-	       (!doc || data__is_constant(data, doc) || data__is_variable(data, doc)) &&
-	       read_name(data, name, false, text);
+	if (!bytes)
+		return false;
+	memcpy(&method, bytes, sizeof(method));
+	return is_flags(method.flags) && (!method.function || data__is_code(data, method.function)) &&
+	       (!method.doc || data__is_constant(data, method.doc) || data__is_variable(data, method.doc)) &&
+	       read_name(data, method.name, false, text);
 }
 
 static int add_methods(struct search *search, uint64_t at, const char *owner)
@@ -137,33 +141,37 @@ static uint32_t table_at(const struct search *search, uint64_t at)
 
 /* --- types --- */
 
-static bool is_zero_or(const struct data *data, uint64_t at, bool (*what)(const struct data *, uint64_t))
+static uint64_t word_of(const uint8_t *type, uint32_t offset)
 {
 	uint64_t word;
 
-	return data__word(data, at, &word) && (!word || what(data, word));
+	memcpy(&word, type + offset, sizeof(word));
+	return word;
+}
+
+static bool is_zero_or(const struct data *data, uint64_t word, bool (*what)(const struct data *, uint64_t))
+{
+	return !word || what(data, word);
 }
 
 /* `functions`: offsets of members that must be 0 or point to code: tp_dealloc, tp_repr, tp_hash ... */
 static bool is_type(const struct data *data, uint64_t at, char ret_name[NAME_MAX_BYTES])
 {
 	static const uint16_t functions[] = {48, 88, 120, 128, 136, 144, 152, 184, 192, 200, 216, 224, 296, 312, 320};
-	uint64_t name, basic, item, flags;
+	const uint8_t *type = data__at(data, at, functions[sizeof(functions) / sizeof(functions[0]) - 1] + sizeof(uint64_t));
 	unsigned i;
 
-	if (!data__word(data, at + TYPE_NAME, &name) || !data__is_constant(data, name) ||
-	    !data__word(data, at + TYPE_BASICSIZE, &basic) || basic > 1u << 16 ||
-	    !data__word(data, at + TYPE_ITEMSIZE, &item) || item > 4096 ||
-	    !data__word(data, at + TYPE_FLAGS, &flags) || flags >> 33)
+	if (!type || word_of(type, TYPE_BASICSIZE) > 1u << 16 || word_of(type, TYPE_ITEMSIZE) > 4096 || word_of(type, TYPE_FLAGS) >> 33 ||
+	    !data__is_constant(data, word_of(type, TYPE_NAME)))
 		return false;
 	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-		if (!is_zero_or(data, at + functions[i], data__is_code))
+		if (!is_zero_or(data, word_of(type, functions[i]), data__is_code))
 			return false;
 	for (i = TYPE_NUMBER; i <= TYPE_MAPPING; i += 8)
-		if (!is_zero_or(data, at + i, data__is_variable))
+		if (!is_zero_or(data, word_of(type, i), data__is_variable))
 			return false;
 	/* a name such as __dict__ begins a PyGetSetDef */
-	return read_name(data, name, true, ret_name) && strncmp(ret_name, "__", 2);
+	return read_name(data, word_of(type, TYPE_NAME), true, ret_name) && strncmp(ret_name, "__", 2);
 }
 
 /* Where objects of a PyType_Spec's type hold their vectorcall function: the offset of the member
@@ -233,13 +241,22 @@ static int add_slot(struct search *search, uint64_t number, uint64_t value, cons
 /* PyType_Spec: name, int basicsize, int itemsize, unsigned flags, slots. */
 static bool is_spec(const struct data *data, uint64_t at, uint64_t *ret_slots, char ret_name[NAME_MAX_BYTES])
 {
-	uint64_t name, sizes, flags, first, value;
+	const uint8_t *bytes = data__at(data, at, 32);
+	uint64_t first, value;
+	struct {
+		uint64_t name;
+		int32_t basic;
+		uint32_t item;
+		uint64_t flags, slots;
+	} spec;
 
-	return data__word(data, at, &name) && data__is_constant(data, name) && data__word(data, at + 8, &sizes) &&
-	       (int32_t)sizes < 1 << 16 && (int32_t)sizes > -(1 << 16) && sizes >> 32 <= 4096 &&
-	       data__word(data, at + 16, &flags) && !(flags >> 32) && data__word(data, at + 24, ret_slots) &&
-	       data__word(data, *ret_slots, &first) && first && first <= SLOT_LAST &&
-	       data__word(data, *ret_slots + 8, &value) && read_name(data, name, true, ret_name);
+	if (!bytes)
+		return false;
+	memcpy(&spec, bytes, sizeof(spec));
+	*ret_slots = spec.slots;
+	return !(spec.flags >> 32) && spec.item <= 4096 && spec.basic < 1 << 16 && spec.basic > -(1 << 16) &&
+	       data__is_constant(data, spec.name) && data__word(data, spec.slots, &first) && first && first <= SLOT_LAST &&
+	       data__word(data, spec.slots + 8, &value) && read_name(data, spec.name, true, ret_name);
 }
 
 static int add_spec(struct search *search, uint64_t slots, const char *name)
@@ -264,14 +281,21 @@ static int add_spec(struct search *search, uint64_t slots, const char *name)
 /* PyModuleDef: base, name, doc, size, methods. */
 static bool is_module(const struct search *search, uint64_t at, uint64_t *ret_methods, char ret_name[NAME_MAX_BYTES])
 {
-	uint64_t name, doc, size;
+	const struct data *data = search->data;
+	const uint8_t *bytes = data__at(data, at, 32);
+	struct {
+		uint64_t name, doc;
+		int64_t size;
+		uint64_t methods;
+	} module;
 
-	return data__word(search->data, at, &name) && data__is_constant(search->data, name) &&
-	       data__word(search->data, at + 8, &doc) &&
-	       (!doc || data__is_constant(search->data, doc) || data__is_variable(search->data, doc)) &&
-	       data__word(search->data, at + 16, &size) && ((int64_t)size == -1 || size < 1u << 20) &&
-	       data__word(search->data, at + 24, ret_methods) &&
-	       table_at(search, *ret_methods) != search->n_tables && read_name(search->data, name, true, ret_name);
+	if (!bytes)
+		return false;
+	memcpy(&module, bytes, sizeof(module));
+	*ret_methods = module.methods;
+	return module.size >= -1 && module.size < 1 << 20 && data__is_constant(data, module.name) &&
+	       (!module.doc || data__is_constant(data, module.doc) || data__is_variable(data, module.doc)) &&
+	       table_at(search, module.methods) != search->n_tables && read_name(data, module.name, true, ret_name);
 }
 
 static int find_owners(struct search *search, const struct data_segment *segment)
