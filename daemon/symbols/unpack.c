@@ -40,6 +40,7 @@ struct run {
 	uint64_t in, out; /* of what zlib was given; of what came out */
 	uint64_t window_at;
 	bool kept; /* all of the stream is in the window, and stays */
+	ZSTD_CCtx *packer; /* of places; NULL: none was kept. A new one for each would have its pages mapped each time. */
 	uint8_t input[INPUT], window[UNPACK_WINDOW];
 };
 
@@ -87,6 +88,8 @@ static void forget_run(struct unpack *unpack)
 		__atomic_sub_fetch(&kept_bytes, unpack->size, __ATOMIC_RELAXED);
 	else if (run)
 		inflateEnd(&run->z);
+	if (run)
+		ZSTD_freeCCtx(run->packer);
 	free(run);
 	unpack->run = NULL;
 }
@@ -105,6 +108,8 @@ static bool keep_whole(struct unpack *unpack)
 		return false;
 	}
 	inflateEnd(&run->z);
+	ZSTD_freeCCtx(run->packer);
+	run->packer = NULL;
 	run->kept = true;
 	return true;
 }
@@ -226,6 +231,7 @@ static int enter(struct unpack *unpack, uint64_t at)
 			return -ENOMEM;
 		run->z = (z_stream){};
 		run->kept = false;
+		run->packer = NULL;
 		if (inflateInit2(&run->z, -15) != Z_OK) {
 			free(run);
 			return -ENOMEM;
@@ -256,8 +262,10 @@ static void keep(struct unpack *unpack)
 		return;
 	if (inflateGetDictionary(&run->z, before, &len) != Z_OK || copied > len)
 		return;
-	size = ZSTD_compress(packed, sizeof(packed), before, len - copied, 1);
-	if (ZSTD_isError(size))
+	if (!run->packer)
+		run->packer = ZSTD_createCCtx();
+	size = run->packer ? ZSTD_compressCCtx(run->packer, packed, sizeof(packed), before, len - copied, 1) : 0;
+	if (!size || ZSTD_isError(size))
 		return;
 	point = malloc(sizeof(*point) + size);
 	if (!point)
