@@ -155,6 +155,7 @@ static void give(struct modules *modules, struct file *file)
 	*job = (struct job){.fd = file->fd,
 			    .tables = modules->tables,
 			    .descriptor = !file->image,
+			    .placed = !file->image,
 			    .rank = rank_of(modules, file),
 			    .size = (uint64_t)file->size,
 			    .module = file->seen.id};
@@ -378,9 +379,15 @@ void modules__file(struct modules *modules, int fd)
 int files__done(struct modules *modules, struct job *job)
 {
 	struct file *file = modules->files[job->module - 1];
+	int err;
 
 	if (job->before)
 		return followed(modules, file, job);
+	job->rank = rank_of(modules, file);
+	err = job->placed && job->wanted ? room__give(modules, job) : 0;
+	if (err)
+		return err;
+	room__unused(modules, job);
 	if (job->table && !room__table(modules, job, &file->table))
 		return -EAGAIN;
 	file->segments = job->segments;

@@ -233,6 +233,10 @@ void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool);
 void room__retire(struct modules *modules, uint16_t pool, void *place, size_t size, uint64_t now);
 void room__sweep(struct modules *modules, uint64_t now);
 void room__free(struct modules *modules);
+/* A place for the table that the job has found in the cache: -EINPROGRESS, and the worker has it again; -EAGAIN: no room yet; 0: there is none. */
+int room__give(struct modules *modules, struct job *job);
+/* Its place, if the table is not there. */
+void room__unused(struct modules *modules, struct job *job);
 /* Takes the job's table. False: no room yet. */
 bool room__table(struct modules *modules, struct job *job, struct placed_table *ret);
 
@@ -246,7 +250,7 @@ void files__want(struct modules *modules, struct file *file);
 void files__follow(struct modules *modules, struct file *file, uint64_t place);
 /* Those that were met while the last such job ran. */
 void files__tick(struct modules *modules);
-/* 0, or -EAGAIN: no room for its table yet. */
+/* 0; -EAGAIN: no room for its table yet; -EINPROGRESS: the worker has the job again. */
 int files__done(struct modules *modules, struct job *job);
 /* Memory that can be mapped twice, and is no ELF file: a JIT's. */
 bool files__is_memory(const struct file *file);

@@ -71,6 +71,8 @@ static void settle(struct modules *modules, struct job *job)
 {
 	int err = job->object ? objects__done(modules, job) : files__done(modules, job);
 
+	if (err == -EINPROGRESS)
+		return;
 	if (err) {
 		job->next = modules->homeless;
 		modules->homeless = job;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "modules/internal.h"
 
 static void ask(struct modules *modules, uint64_t bytes)
@@ -84,11 +85,41 @@ void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool)
 	return at;
 }
 
+int room__give(struct modules *modules, struct job *job)
+{
+	int err;
+
+	job->place = room__place(modules, job->wanted, &job->place_pool);
+	if (!job->place && modules->pool_asked)
+		return -EAGAIN;
+	if (!job->place) {
+		modules->counts.no_room++;
+		return 0;
+	}
+	err = worker__give(modules->worker, job);
+	if (!err)
+		return -EINPROGRESS;
+	room__unused(modules, job);
+	return 0;
+}
+
+void room__unused(struct modules *modules, struct job *job)
+{
+	if (job->place && job->table != job->place)
+		room__retire(modules, job->place_pool, take_ptr(job->place), job->wanted, modules->now);
+}
+
 bool room__table(struct modules *modules, struct job *job, struct placed_table *ret)
 {
 	size_t size = table__size(job->table);
-	void *at = room__place(modules, size, &ret->pool);
+	void *at;
 
+	if (job->table == job->place) { /* it is there */
+		*ret = (struct placed_table){take_ptr(job->table), size, job->place_pool};
+		modules->counts.table_bytes += size;
+		return true;
+	}
+	at = room__place(modules, size, &ret->pool);
 	if (!at && modules->pool_asked)
 		return false;
 	if (!at) {

@@ -43,6 +43,18 @@ static void *allot(struct unwind_sink *sink, size_t size)
 	return calloc(1, size);
 }
 
+struct place_sink {
+	struct unwind_sink sink;
+	const struct job *job;
+};
+
+static void *allot_place(struct unwind_sink *sink, size_t size)
+{
+	const struct job *job = ((const struct place_sink *)sink)->job;
+
+	return size == job->wanted ? job->place : NULL;
+}
+
 /* From the cache, or else compiled. */
 static void make_table(const struct unwind_cache *cache, struct job *job,
 		       const struct elf_bytes *source)
@@ -52,6 +64,8 @@ static void make_table(const struct unwind_cache *cache, struct job *job,
 		     !table__identify(source, &job->identity) &&
 		     !identity__from_file(&job->identity, job->fd);
 
+	if (keeps && job->placed && !cache__size(cache, &job->identity, &job->wanted))
+		return;
 	if (keeps) {
 		job->cached = !cache__load(cache, &job->identity, &sink, &job->table);
 		if (job->cached)
@@ -62,6 +76,18 @@ static void make_table(const struct unwind_cache *cache, struct job *job,
 	job->error = table__compile(source, &sink, &job->table);
 	if (!job->error && keeps)
 		job->table->identity = job->identity; /* without a build-id it is the file's */
+}
+
+/* Of the cache, into its place; else it is made. */
+static void read_table(const struct unwind_cache *cache, struct job *job, const struct elf_bytes *source)
+{
+	struct place_sink sink = {{.allot = allot_place}, job};
+
+	job->cached = !cache__load(cache, &job->identity, &sink.sink, &job->table);
+	if (job->cached)
+		return;
+	job->table = NULL;
+	make_table(cache, job, source);
 }
 
 static void follow(struct job *job, const struct elf_bytes *source)
@@ -88,6 +114,12 @@ static void run(const struct unwind_cache *cache, struct job *job)
 	if (job->before) {
 		if (!job->error)
 			follow(job, source);
+		return;
+	}
+	if (job->place) {
+		job->placed = false; /* not again */
+		if (!job->error)
+			read_table(cache, job, source);
 		return;
 	}
 	if (!job->error && !job->object) /* which has no segments: it was never linked */
@@ -326,7 +358,8 @@ void job__free(struct job *job)
 	if (!job)
 		return;
 	free(job->bytes);
-	free(job->table);
+	if (job->table != job->place)
+		free(job->table);
 	free(job);
 }
 

@@ -43,9 +43,15 @@ struct job {
 	uint64_t places[UNWIND_PLACES_MAX];
 	uint32_t n_places;
 	bool last, keeps; /* keeps: it goes to the cache */
+	/* Of a file: a table of the cache is not to be copied. The job is done without one when so many bytes are `wanted`, and is given again
+	 * with a place for them, of zeros. */
+	bool placed;
+	size_t wanted;
+	void *place;
+	uint16_t place_pool;
 	/* out */
 	int error;		    /* of the table: -ENODATA.. */
-	struct unwind_table *table; /* malloc'd */
+	struct unwind_table *table; /* malloc'd, or at `place` */
 	struct unwind_identity identity;
 	struct segments segments;
 	uint64_t descriptor_at; /* ELF address; 0: none */

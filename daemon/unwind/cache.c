@@ -55,22 +55,39 @@ static int read_all(int fd, void *dst, size_t size, uint64_t offset)
 	return err ? err : elf_bytes__read(&file, offset, dst, size);
 }
 
+static int open_table(const struct unwind_cache *cache, const struct unwind_identity *identity, name_t name)
+{
+	int fd;
+
+	name_of(identity, name);
+	fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+static int read_head(int fd, const struct unwind_identity *identity, struct unwind_table *ret)
+{
+	struct stat stat;
+
+	if (fstat(fd, &stat))
+		return -errno;
+	if (!S_ISREG(stat.st_mode) || stat.st_size < (off_t)sizeof(*ret) || stat.st_size > FILE_MAX || read_all(fd, ret, sizeof(*ret), 0))
+		return -EBADMSG;
+	if (ret->magic != UNWIND_MAGIC || ret->version != UNWIND_VERSION || table__size(ret) != (size_t)stat.st_size ||
+	    memcmp(&ret->identity, identity, sizeof(*identity)))
+		return -EBADMSG;
+	return 0;
+}
+
 static int load(int fd, const struct unwind_identity *identity, struct unwind_sink *sink,
 		struct unwind_table **ret)
 {
 	struct unwind_table head, *table;
-	struct stat stat;
+	int err = read_head(fd, identity, &head);
 	size_t size;
 
-	if (fstat(fd, &stat))
-		return -errno;
-	if (!S_ISREG(stat.st_mode) || stat.st_size < (off_t)sizeof(head) ||
-	    stat.st_size > FILE_MAX || read_all(fd, &head, sizeof(head), 0))
-		return -EBADMSG;
-	size = (size_t)stat.st_size;
-	if (head.magic != UNWIND_MAGIC || head.version != UNWIND_VERSION ||
-	    table__size(&head) != size || memcmp(&head.identity, identity, sizeof(*identity)))
-		return -EBADMSG;
+	if (err)
+		return err;
+	size = table__size(&head);
 	table = sink->allot(sink, size);
 	if (!table)
 		return -ENOMEM;
@@ -81,18 +98,28 @@ static int load(int fd, const struct unwind_identity *identity, struct unwind_si
 	return 0;
 }
 
+int cache__size(const struct unwind_cache *cache, const struct unwind_identity *identity, size_t *ret)
+{
+	struct unwind_table head;
+	name_t name;
+	_cleanup_close_ int fd = open_table(cache, identity, name);
+	int err = fd < 0 ? fd : read_head(fd, identity, &head);
+
+	if (!err)
+		*ret = table__size(&head);
+	return err;
+}
+
 int cache__load(const struct unwind_cache *cache, const struct unwind_identity *identity,
 		struct unwind_sink *sink, struct unwind_table **ret)
 {
-	_cleanup_close_ int fd = -1;
 	name_t name;
+	_cleanup_close_ int fd = open_table(cache, identity, name);
 	int err;
 
 	*ret = NULL;
-	name_of(identity, name);
-	fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = load(fd, identity, sink, ret);
 	if (err == -EBADMSG)
 		unlinkat(cache->directory, name, 0);

@@ -102,6 +102,8 @@ static inline size_t table__size(const struct unwind_table *table)
 struct unwind_cache {
 	int directory;
 };
+/* Its size, by its head, which cache__load() reads again. Errors as there; nothing is removed. */
+int cache__size(const struct unwind_cache *cache, const struct unwind_identity *identity, size_t *ret);
 /* -ENOENT: not cached; -EBADMSG: the file was damaged and is removed. */
 int cache__load(const struct unwind_cache *cache, const struct unwind_identity *identity,
 		struct unwind_sink *sink, struct unwind_table **ret);
