@@ -48,17 +48,14 @@ static int cover(struct following *f)
 /* Number of covered functions that begin at or below `at`. */
 static uint32_t count_starts(const struct following *f, uint64_t at)
 {
-	uint32_t low = 0, high = f->n_starts;
+	uint32_t low = 0, n = f->n_starts, half;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (f->starts[middle] <= at)
-			low = middle + 1;
-		else
-			high = middle;
+	/* By sums: a branch here would be foreseen each other time, for each symbol. */
+	for (; n > 1; n -= half) {
+		half = n / 2;
+		low += half & -(uint32_t)(f->starts[low + half - 1] <= at);
 	}
-	return low;
+	return low + (n && f->starts[low] <= at);
 }
 
 /* Cuts a function to the part before the next one with an entry. False: an entry covers its first byte already. */
