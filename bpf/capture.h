@@ -30,14 +30,16 @@ struct {
 } captures SEC(".maps");
 
 /* Copies one Python string as a part; 0, or 1 when it could not be read. */
-static __always_inline int put_string(struct capture *cap, const struct py_layout *l, __u16 kind,
-				      __u64 string, __u32 max)
+HOST_APART int put_string(struct capture *cap, const struct py_layout *l, __u16 kind, __u64 string, __u32 max)
 {
-	__u32 at = cap->position, state, unit, padded;
+	__u32 at, state, unit, padded;
 	struct part_string *part;
 	__u64 data, length, size; /* compared as a word: of a product of halves, 6.1's verifier knows nothing */
 	long err;
 
+	if (!cap || !l)
+		return 1;
+	at = cap->position;
 	if (!string || py_read_object(cap->raw, 64, string)) {
 		cap->incomplete = 1;
 		return 1;

@@ -95,7 +95,7 @@ static __always_inline void dead_tell(__u64 key)
 }
 
 /* A function apart: on_exit has no room on its stack (6.1). */
-IDS_APART int dead_tell_some(void)
+HOST_APART int dead_tell_some(void)
 {
 	__u32 i, end = dead_end;
 

@@ -125,6 +125,9 @@ struct cpu_scratch {
 	__u64 clock_at;         /* the last tick of this CPU's own clock, CLOCK_MONOTONIC ns; 0: it has none */
 	__s64 owed;             /* what threads' ticks here had of periods, less a whole one for each that was a sample, ns */
 	__u64 skipped;          /* the last of them was none */
+	/* The record's size, on its way. The verifier knows no value of what comes from memory, and goes through what follows
+	 * once, not for each. */
+	volatile __u32 size;
 	__u64 fresh_at;         /* since when there is something to be looked at soon, CLOCK_MONOTONIC ns; 0: nothing is */
 	/* Threads that ticked before, by the kernel's tid. */
 	struct thread_hint {

@@ -230,6 +230,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		size = native_part(record, (__u8 *)out, size, c);
 		fresh |= record->parts > 2; /* a copied stack */
 	}
+	own->size = size;
+	size = own->size;
 	large = size > FOLD_FROM && record->parts <= 2;
 	if (!off && whole)
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
@@ -237,6 +239,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	fresh |= record->flags & SAMPLE_NO_PYTHON && samples_ring->captured_locals.active & VALUES_AWAITED;
 	if (samples_ring->captured_locals.active && image)
 		size = values_part(&samples_ring->captured_locals, walk, image, record, out, size, &fresh);
+	own->size = size;
+	size = own->size;
 	if (off && image)
 		size = wait_part(off, image, record, (__u8 *)out, size);
 	if (large)

@@ -662,12 +662,32 @@ HOST_APART int unwind_apply(struct unwind_state *s)
 	return UNWIND_UP;
 }
 
+struct unwind_stub_context {
+	const __u64 *code;
+	__u64 cfa;
+};
+
+HOST_LOOP_FN long unwind_stub_try(__u32 i, void *context)
+{
+	struct unwind_stub_context *c = context;
+	const struct unwind_stub *stub;
+	__u64 other;
+
+	if (i >= UNWIND_STUBS)
+		return 1;
+	stub = &unwind_stubs[i];
+	other = ((c->code[0] ^ stub->bytes[0]) & stub->mask[0]) | ((c->code[1] ^ stub->bytes[1]) & stub->mask[1]) |
+		((c->code[2] ^ stub->bytes[2]) & stub->mask[2]);
+	/* Without a branch, which the verifier would go both ways. */
+	c->cfa |= stub->cfa & (((other | -other) >> 63) - 1);
+	return 0;
+}
+
 /* One frame up from a thread in a stub of which no rule is known, else `loss`. */
 HOST_APART int unwind_stub(struct unwind_state *s, int loss)
 {
-	const struct unwind_stub *stub;
-	__u64 *code, other, cfa = 0;
-	__u32 i;
+	struct unwind_stub_context c = {};
+	__u64 *code;
 
 	if (!s || !s->exact)
 		return loss;
@@ -676,17 +696,11 @@ HOST_APART int unwind_stub(struct unwind_state *s, int loss)
 		return loss;
 	if (host_read(code, 8, s->regs[UNWIND_PC] - 8))
 		code[0] = 0; /* of another page */
-	HOST_NO_UNROLL
-	for (i = 0; i < UNWIND_STUBS; i++) {
-		stub = &unwind_stubs[i];
-		other = ((code[0] ^ stub->bytes[0]) & stub->mask[0]) | ((code[1] ^ stub->bytes[1]) & stub->mask[1]) |
-			((code[2] ^ stub->bytes[2]) & stub->mask[2]);
-		/* Without a branch, which the verifier would go both ways. */
-		cfa |= stub->cfa & (((other | -other) >> 63) - 1);
-	}
-	if (!cfa)
+	c.code = code;
+	host_loop(UNWIND_STUBS, unwind_stub_try, &c);
+	if (!c.cfa)
 		return loss;
-	s->rule = UNWIND_RULE(UNWIND_KIND_PLAIN, UNWIND_SP, cfa, 0);
+	s->rule = UNWIND_RULE(UNWIND_KIND_PLAIN, UNWIND_SP, c.cfa, 0);
 	return unwind_apply(s);
 }
 
