@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Dump: what one thread's registers, a copy of its stack and the memory of its process say of where it is.
+/* Dump: where is this thread now? One stack, from its registers, a copy of its stack and the memory of its process.
  *
  *   registers + copy  --libunwind-->  native frames  \
  *   thread state      --pywalk.h--->  Python frames  --weave-->  frames with names, as JSON
  *
- * The kernel side is include/cprofd/dump.h. Everything read here is the target's bytes, which may be anything:
- * bounds are below, what does not fit together ends a walk with a loss (enum loss), never a guess.
+ * The kernel side is include/cprofd/dump.h. All bytes read here are the target's and may be anything: the bounds are
+ * below, and inconsistent data end a walk with a loss (enum loss), never with a guess.
  *
  * Owner: each object belongs to its caller. Units: addresses of the target. Threads: one at a time. Errors: -errno.
  */
@@ -25,36 +25,37 @@
 
 #define DUMP_NATIVE_MAX 4096u
 
-/* Registers and stack of one instant. */
+/* Registers and stack at one instant. */
 struct dump_state {
 	const uint64_t *regs;    /* DUMP_REGISTERS */
 	uint64_t stack_at;
 	const uint8_t *stack;
 	size_t stack_size;
-	/* May stacks be read that were not copied? The caller makes sure then that the thread did not run. */
+	/* May stack memory beyond the copy be read from the target? Then the caller checks that the thread did not run.
+	 * */
 	bool live;
 };
 
 struct dump_native {
 	uint32_t n;
-	uint16_t loss;           /* why it ended early, or 0: it came to the thread's entry */
-	uint64_t pc[DUMP_NATIVE_MAX]; /* as struct part_native_frames has it, NATIVE_EXACT too */
+	uint16_t loss;           /* why it ended early; 0: it reached the thread's entry */
+	uint64_t pc[DUMP_NATIVE_MAX]; /* as in struct part_native_frames, with NATIVE_EXACT */
 };
 #define DUMP_NATIVE_BYTES(n) (offsetof(struct dump_native, pc) + (size_t)(n) * 8)
 
 struct dump_unwinder;
-/* `memory` and `maps` are borrowed. Call frame information is found through .eh_frame_hdr of what is mapped, as it
- * lies in the target's memory: no file is opened. -ENOMEM. */
+/* `memory` and `maps` are borrowed. Call frame information is read from the target's memory, through .eh_frame_hdr of
+ * mapped files: no file is opened. -ENOMEM. */
 int dump_unwinder__new(struct host_reader *memory, const struct maps *maps, struct dump_unwinder **ret);
 struct dump_unwinder *dump_unwinder__free(struct dump_unwinder *unwinder); /* NULL */
 void dump_unwinder__walk(struct dump_unwinder *unwinder, const struct dump_state *state, struct dump_native *ret);
 
-/* --- emit.c: a thread as people and programs get it --- */
+/* --- emit.c: a thread as JSON --- */
 
 struct dump_result {
 	struct dump_thread thread;
-	uint8_t how;             /* enum dump_how; 0: it never held still, and no tick came: no stack */
-	uint8_t native;          /* 0: left out, 1: the innermost frame, 2: all */
+	uint8_t how;             /* enum dump_how; 0: it never stopped running, and no tick came: no stack */
+	uint8_t native;          /* native frames: 0: none, 1: the innermost one, 2: all */
 	struct dump_native *natives; /* NULL: none were asked for */
 	struct python_frames python;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread as JSON: frames woven and named. */
+/* Emits one thread as JSON: merges its native and Python frames (weave) and symbolizes them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "dump/dump.h"
 
-/* A line of the protocol has 4 MiB: beyond this the outer frames are left out, with a note. */
+/* A line of the protocol has at most 4 MiB: above this size the outer frames are left out, with a note. */
 #define BYTES_MAX (3u << 20)
 #define NAME_MAX_BYTES 1024u
 
@@ -27,7 +27,8 @@ static const char *const names[] = {
 #undef NAME
 };
 
-/* Bytes of nobody knows what encoding; U+FFFD where they are no UTF-8. Long names are cut. */
+/* A JSON string from bytes of unknown encoding: if they are not UTF-8, bytes above 0x7f become '?'. Long names are
+ * truncated. */
 static json_t *text(const char *bytes)
 {
 	size_t len = strnlen(bytes, NAME_MAX_BYTES), i;
@@ -73,7 +74,7 @@ static json_t *note(uint16_t loss)
 	return json_pack("{s:s, s:s, s:s}", "kind", "cut", "loss", names[loss], "why", sentences[loss]);
 }
 
-/* CPython 3.12's _Py_InitCleanup: no traceback shows it. */
+/* _Py_InitCleanup of CPython 3.12+: a frame that tracebacks do not show. */
 static bool is_shim(const json_t *frame)
 {
 	const char *function = json_string_value(json_object_get(frame, "function"));
@@ -88,7 +89,7 @@ struct emitting {
 	bool full;
 };
 
-/* Takes `frame`. */
+/* Appends `frame` and takes its reference. */
 static void put(struct emitting *emitting, json_t *frame)
 {
 	const char *function = json_string_value(json_object_get(frame, "function"));
@@ -177,7 +178,7 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 	}
 }
 
-/* /proc/PID/stat's letters, as words. */
+/* The thread's state in words. `state` has the kernel's TASK_ bits (include/linux/sched.h). */
 static const char *state_of(const struct dump_thread *thread)
 {
 	if (thread->on_cpu)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A line -> an event. The forms of fields.c say which members there are; what they cannot say is checked here: ids
- * count up by one, and a row refers only to rows before it, so that a reader of events needs no checks of its own. */
+/* Decodes a line into an event. The tables of fields.c define the members. What a table cannot express is checked here:
+ * ids count up by one, and a row refers only to earlier rows. So readers of events need no checks of their own. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +13,18 @@
 #include "events/fields.h"
 #include "events/json_read.h"
 
-/* Ids stay below this in one epoch, so that arithmetic on them cannot wrap: readers add 1, shift by a note, or take a bit for a
- * flag of their own, without a check. */
+/* Ids of one epoch stay below this, so that arithmetic on them cannot overflow: readers add 1, or use the upper bits
+ * for flags of their own, without a check. */
 #define IDS_MAX (1u << 30)
 
 struct event_decoder {
-	/* The next id of each table of this epoch, by the kind that fills it. */
+	/* For each kind of row: the next id in this epoch. */
 	uint32_t next[EVENT_KIND_COUNT];
-	struct json_reader json; /* the line at hand */
-	struct buf scratch; /* rows of the event at hand */
-	struct buf depths;  /* uint16_t: frames of each stack of this epoch, from id 1 */
+	struct json_reader json; /* the current line */
+	struct buf scratch; /* rows of the current event */
+	struct buf depths;  /* uint16_t: depth of each stack of this epoch, from id 1 */
 	bool readable;
-	struct arena words; /* of the event at hand: what was not safe as it came */
+	struct arena words; /* escaped strings of the current event */
 };
 
 static void start_epoch(struct event_decoder *decoder)
@@ -64,7 +64,7 @@ void event_decoder__readable(struct event_decoder *decoder)
 	decoder->readable = true;
 }
 
-/* As it is shown. NULL: out of memory. */
+/* The text as it may be shown to people, if that was asked for. NULL: out of memory. */
 static const char *readable(struct event_decoder *decoder, const char *text)
 {
 	_cleanup_(buf__free) struct buf safe = {};
@@ -122,7 +122,7 @@ static int read_value(struct event_decoder *decoder, const struct json_value *va
 	return !value && field->need == FIELD_REQUIRED ? -EBADMSG : 0;
 }
 
-/* Zeroed room for n items of `size` bytes. */
+/* Zeroed memory for n items of `size` bytes; valid until the next event. */
 static void *scratch(struct event_decoder *decoder, size_t n, size_t size)
 {
 	struct buf *buf = &decoder->scratch;
@@ -185,7 +185,7 @@ static int read_losses(struct event_decoder *decoder, const struct json_value *l
 	return 0;
 }
 
-/* Elements or members; 0 of what has none. */
+/* Number of elements of an array or members of an object; 0 for other values. */
 static size_t size_of(const struct json_value *value)
 {
 	return json_value__is(value, JSON_OF_ARRAY) || json_value__is(value, JSON_OF_OBJECT) ? value->n : 0;
@@ -202,7 +202,7 @@ static int read_ledger(struct event_decoder *decoder, const struct json_value *l
 	if ((losses && losses->kind != JSON_OF_OBJECT) || (stops && stops->kind != JSON_OF_ARRAY) ||
 	    n_stops > EVENTS_ROWS_MAX)
 		return -EBADMSG;
-	/* Both in the one scratch. */
+	/* Stops and losses share the scratch memory. */
 	rows = scratch(decoder, 1, n_stops * sizeof(*rows) + n * sizeof(struct ledger_line));
 	if (!rows)
 		return -ENOMEM;
@@ -218,7 +218,7 @@ static int read_ledger(struct event_decoder *decoder, const struct json_value *l
 	return read_losses(decoder, losses, (struct ledger_line *)ledger->lines, &ledger->n);
 }
 
-/* A row may refer only to what was there before it. */
+/* Does the row refer only to ids that exist already? */
 static bool row_refers_back(const struct event_decoder *decoder, enum event_kind kind, uint32_t id,
 			    const void *row)
 {
@@ -238,7 +238,7 @@ static bool row_refers_back(const struct event_decoder *decoder, enum event_kind
 
 _Static_assert(EVENTS_DEPTH_MAX <= UINT16_MAX, "a depth is kept in 16 bits");
 
-/* Rows are trusted by now. */
+/* Records the depth of new stacks, whose rows were checked. */
 static int note_depths(struct event_decoder *decoder, const struct event_rows *rows)
 {
 	const struct stack_row *row = rows->rows;
@@ -279,6 +279,7 @@ static int read_rows(struct event_decoder *decoder, const struct json_value *lin
 	return event->kind == EVENT_STACKS ? note_depths(decoder, &event->rows) : 0;
 }
 
+/* The column "t": the first time, then differences. */
 static int read_times(const struct json_value *times, const struct column_form *form, char *rows, size_t n)
 {
 	const struct json_value *at = json_value__first(times);
@@ -309,7 +310,7 @@ static int read_column(struct event_decoder *decoder, const struct json_value *v
 	return 0;
 }
 
-/* NULL: *ret_err says why. */
+/* Decodes a batch in columns into rows. NULL: see *ret_err. */
 static void *read_columns(struct event_decoder *decoder, const struct json_value *line, enum event_kind kind, uint32_t *ret_n, int *ret_err)
 {
 	const struct column_form *form = &event_columns_form[kind];
@@ -366,7 +367,7 @@ static int read_unit_ends(struct event_decoder *decoder, const struct json_value
 	return 0;
 }
 
-/* A process or thread is the next one, or a known one emitted again (its name changed). */
+/* Checks the id of a process or thread: the next one, or a known one that is emitted again (its name changed). */
 static int admit(struct event_decoder *decoder, enum event_kind kind, uint32_t id)
 {
 	if (id > decoder->next[kind] || id >= IDS_MAX)
@@ -376,7 +377,7 @@ static int admit(struct event_decoder *decoder, enum event_kind kind, uint32_t i
 	return 0;
 }
 
-/* What is left after the members with keys of their own. */
+/* What the members in event_fields do not cover: rows, columns, and checks of ids. */
 static int read_rest(struct event_decoder *decoder, const struct json_value *line, struct event *event)
 {
 	switch (event->kind) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* An event -> a line, by the forms of fields.c. Batches of samples become columns; a column of zeros is left out. */
+/* Encodes an event as a line of NDJSON, by the tables of fields.c. Example of a batch of samples, in columns; a column
+ * of zeros is left out:
+ *   {"ev":"samples","t":[5000000,1001000],"wall":[1000000,1001000],"cpu":[990000,998000],"stack":[7,8]} */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@
 #include "events/fields.h"
 #include "events/json.h"
 
-/* JSON readers hold integers in 63 bits at best (jansson: long long). */
+/* Readers of JSON have signed 64-bit integers at best (jansson: long long). */
 static int append_u64(struct buf *out, uint64_t value)
 {
 	return value > INT64_MAX ? -ERANGE : json__u64(out, value);
@@ -78,7 +80,7 @@ static int append_losses(struct buf *out, const struct event_ledger *ledger)
 	return err ? err : buf__append(out, "}", 1);
 }
 
-/* Of the kinds that are sparse. */
+/* Is the value of a sparse field empty, so that it is left out? */
 static bool is_empty(const struct field *field, const void *base)
 {
 	const void *at = (const char *)base + field->offset;
@@ -90,7 +92,7 @@ static bool is_empty(const struct field *field, const void *base)
 	return !text || !*text;
 }
 
-/* Those at a row's end that are left out are not counted. */
+/* Number of fields of a row, without empty sparse ones at its end. */
 static size_t fields_of(const struct field_list *list, const void *row)
 {
 	size_t n = list->n;
@@ -256,7 +258,7 @@ static uint32_t batch_rows(const struct event *event)
 	return event_columns_form[event->kind].size ? batch_of(event).n : 0;
 }
 
-/* Halves a batch that is too long for a line; -EMSGSIZE when it is no batch. */
+/* Splits a batch that is too long for a line into halves; -EMSGSIZE: it is not a batch. */
 static int split_event(const struct event *event, struct event *ret_a, struct event *ret_b)
 {
 	size_t size = event_rows_form[event->kind].size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The form of each event: its members in the order of docs/protocol.md, where each lies in the struct, and its
- * bounds. */
+/* The tables of events: for each kind its members in the order of docs/protocol.md, with JSON key, type and offset in
+ * the struct. A new member is one line here; encoder and decoder need no change. */
 #include "events/fields.h"
 
 #define EVENT_NAME(id, name) [EVENT_##id] = name,
@@ -8,7 +8,7 @@ const char *const event_names[EVENT_KIND_COUNT] = {EVENT_KINDS(EVENT_NAME)};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 #define LIST(array) {array, N(array)}
-/* M: must be there; O: may be left out; S: is left out when it is empty. */
+/* M: mandatory; O: optional for readers; S: sparse, left out if it is empty. */
 #define M(type, member, key) {key, FIELD_##type, FIELD_REQUIRED, offsetof(struct event, member)}
 #define O(type, member, key) {key, FIELD_##type, FIELD_OPTIONAL, offsetof(struct event, member)}
 #define S(type, member, key) {key, FIELD_##type, FIELD_SPARSE, offsetof(struct event, member)}

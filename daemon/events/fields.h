@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The form of each event as data: encode.c writes and decode.c reads from the
- * same tables, so that the two cannot differ. Private to this folder. */
+/* The JSON form of each event as data: encode.c and decode.c use the same tables, so they cannot differ. Private to
+ * this folder. */
 #ifndef CPROFD_EVENTS_FIELDS_H
 #define CPROFD_EVENTS_FIELDS_H
 
@@ -14,12 +14,12 @@ enum field_type { FIELD_U8, FIELD_U32, FIELD_I32, FIELD_U64, FIELD_BOOL, FIELD_S
 
 enum field_need {
 	FIELD_REQUIRED,
-	FIELD_OPTIONAL, /* 0, false or "" when it is left out */
-	FIELD_SPARSE,   /* ... as it always is then; of a row only at its end */
+	FIELD_OPTIONAL, /* may be missing: 0, false or "" then */
+	FIELD_SPARSE,   /* is left out if it is 0 or ""; in a row only at its end */
 };
 
 struct field {
-	const char *key;     /* in a row: its place in the array has this meaning */
+	const char *key;     /* in rows, which are arrays, the position counts and the key is only a name */
 	enum field_type type;
 	enum field_need need;
 	uint16_t offset;

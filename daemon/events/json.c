@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Strings and numbers as JSON. Invalid UTF-8 becomes U+FFFD: a reader must never fail on a name that a target
- * chose. */
+/* Writes strings and numbers as JSON. Invalid UTF-8 becomes U+FFFD: a reader must never fail because of a name that a
+ * target chose. */
 #include "events/json.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON text into a buffer: what encoders and exporters write numbers and
- * strings with. Errors: -ENOMEM. Threading: none kept. */
+/* Appends JSON strings and numbers to a buffer, for encoders and exporters. Errors: -ENOMEM. Threads: any. */
 #ifndef CPROFD_EVENTS_JSON_H
 #define CPROFD_EVENTS_JSON_H
 
@@ -8,10 +7,9 @@
 
 #include "base/buf.h"
 
-/* Appends `string` quoted and escaped, what base/safe_text.h calls unsafe, too: data stay exact, and no byte of it means
- * something to a terminal. Bytes that are not UTF-8 become U+FFFD
- * one by one, so that a strange name never costs a line; a string beyond
- * EVENTS_STRING_MAX bytes is cut and ends in an ellipsis. NULL is "". */
+/* Appends `string` quoted and escaped. Characters that base/safe_text.h calls unsafe are escaped, too: data stay exact,
+ * and a terminal executes no byte of it. Each byte that is not UTF-8 becomes U+FFFD. A string longer than
+ * EVENTS_STRING_MAX bytes is truncated and ends in an ellipsis. NULL is "". */
 int json__string(struct buf *out, const char *string);
 
 int json__u64(struct buf *out, uint64_t value);

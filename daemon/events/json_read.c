@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recursive descent over one line, at most DEPTH_MAX deep, as a line may be anybody's text. */
+/* A recursive descent parser of one line (json_read.h). Nesting is limited to DEPTH_MAX, as a line may come from
+ * anyone. */
 #include "events/json_read.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "base/safe_text.h"
 
 #define DEPTH_MAX 512u
-#define MEMBERS_FEW 24u /* names of so many are compared each with each */
+#define MEMBERS_FEW 24u /* objects with so few members: duplicates are found by comparing all pairs */
 
 struct parser {
 	struct json_reader *reader;
@@ -54,7 +55,7 @@ static bool takes(struct parser *parser, char character)
 	return true;
 }
 
-/* --- strings: there is room for all of the text's --- */
+/* --- strings: memory for all strings of the line was reserved, so pointers into it stay valid --- */
 
 static bool read_hex(struct parser *parser, uint32_t *ret)
 {
@@ -88,7 +89,7 @@ static size_t put_utf8(char *to, uint32_t character)
 	return more + 1;
 }
 
-/* Behind "\u". Takes six bytes of the text or more, and puts at most four. */
+/* After "\u". At least six bytes of text become at most four, so the output never outgrows the reserved memory. */
 static bool read_unicode(struct parser *parser, char **to)
 {
 	uint32_t character, low;
@@ -121,7 +122,7 @@ static bool read_escape(struct parser *parser, char **to)
 	return found;
 }
 
-/* Behind the quotation mark. */
+/* After the opening quotation mark. */
 static int read_string(struct parser *parser, struct json_value *value)
 {
 	struct buf *strings = &parser->reader->strings;
@@ -170,7 +171,7 @@ static bool skip_digits(struct parser *parser)
 	return parser->at > begin;
 }
 
-/* What may follow the digits of an integer. *ret_real: something does. */
+/* Fraction and exponent after the digits. *ret_real: there is one. */
 static bool skip_fraction(struct parser *parser, bool *ret_real)
 {
 	*ret_real = false;
@@ -237,7 +238,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Does the name stand among the n before it? */
+/* Is the name among the n members that begin at `first`? */
 static bool is_twice(const struct json_value *first, uint32_t n, const char *name)
 {
 	for (; n; n--, first = json_value__next(json_value__next(first)))
@@ -252,7 +253,7 @@ static int look_for_twins(const struct json_value *object)
 	const struct json_value *at = json_value__first(object);
 	uint32_t i;
 
-	if (object->n <= MEMBERS_FEW) /* each was compared as it came */
+	if (object->n <= MEMBERS_FEW) /* compared already, as each came */
 		return 0;
 	names = malloc(object->n * sizeof(*names));
 	if (!names)
@@ -266,7 +267,7 @@ static int look_for_twins(const struct json_value *object)
 	return 0;
 }
 
-/* `first`: where the members are. */
+/* `first`: index of the object's first member. */
 static int read_object(struct parser *parser, size_t first, uint32_t *ret_n)
 {
 	struct json_value *name;
@@ -316,7 +317,7 @@ static int read_many(struct parser *parser, bool object)
 	return object ? look_for_twins(value) : 0;
 }
 
-/* --- */
+/* --- any value --- */
 
 static int read_word(struct parser *parser, const char *word, enum json_kind kind)
 {
@@ -328,7 +329,7 @@ static int read_word(struct parser *parser, const char *word, enum json_kind kin
 	return add(parser, kind, NULL);
 }
 
-/* With the space around it. */
+/* Reads a value and the white space around it. */
 static int read_value(struct parser *parser)
 {
 	struct json_value *value;
@@ -371,7 +372,7 @@ int json_reader__read(struct json_reader *reader, const char *text, size_t len, 
 	buf__clear(&reader->strings);
 	if (len > UINT32_MAX / 2)
 		return -EBADMSG;
-	/* A string has a byte less than its text in quotation marks, NUL counted. */
+	/* A string with its NUL is one byte shorter than its text with quotation marks: the line's length is enough. */
 	err = buf__reserve(&reader->strings, len + 1);
 	err = err ?: read_value(&parser);
 	if (!err && (parser.at != parser.end || value_at(&parser, 0)->kind != JSON_OF_OBJECT))

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON text -> values, for the decoder of events: most of reading a recording was a general parser's allocations, one a number.
- * Here values lie in one array, in the order of the text, and strings in one block; both are used again for the next line.
+/* A JSON parser for the event decoder. General parsers allocate each value; that was most of the time of reading a
+ * recording. Here values are in one array, in the order of the text, and strings in one block; both are reused for the
+ * next line.
  *
- * As strict as RFC 8259 and more: one object a text, no member twice, no NUL in a string, valid UTF-8, integers within 64 bits.
- * A number with a fraction or an exponent is a value of its own kind, and is not converted.
+ * Stricter than RFC 8259: one object per text, no duplicate members, no NUL in a string, valid UTF-8, integers within
+ * 64 bits. A number with a fraction or an exponent is a value of its own kind and is not converted.
  *
- * Owner: who has the reader; values and strings live until its next json_reader__read(). Threads: one.
- * Errors: -EBADMSG: no such text; -ENOMEM. */
+ * Owner: the owner of the reader; values and strings are valid until its next json_reader__read(). Threads: one.
+ * Errors: -EBADMSG: not such a text; -ENOMEM. */
 #ifndef CPROFD_EVENTS_JSON_READ_H
 #define CPROFD_EVENTS_JSON_READ_H
 
@@ -20,11 +21,12 @@ enum json_kind { JSON_OF_NULL, JSON_OF_FALSE, JSON_OF_TRUE, JSON_OF_INTEGER, JSO
 
 struct json_value {
 	uint8_t kind;
-	uint32_t values; /* how many there are of it in the array: itself, and all that is in it */
+	uint32_t values; /* number of values in the array that belong to it: itself and all inside of it */
 	union {
 		int64_t integer;
 		const char *string; /* NUL-terminated */
-		uint32_t n;         /* elements; members, of which each is its name, a string, and its value */
+		/* number of elements, or of members; a member is two values: its name, a string, and its value */
+		uint32_t n;
 	};
 };
 _Static_assert(sizeof(struct json_value) == 16, "a line has 100,000 of them");
@@ -33,16 +35,16 @@ struct json_reader {
 	struct buf values, strings;
 };
 
-void json_reader__free(struct json_reader *reader); /* what it holds */
+void json_reader__free(struct json_reader *reader); /* frees its members, not the struct */
 int json_reader__read(struct json_reader *reader, const char *text, size_t len, const struct json_value **ret);
 
-/* Of an array, or of an object (its first name), if it has any. */
+/* The first element of an array, or the first name of an object; only if n > 0. */
 static inline const struct json_value *json_value__first(const struct json_value *of)
 {
 	return of + 1;
 }
 
-/* What stands behind it. */
+/* The value after it, at the same level. */
 static inline const struct json_value *json_value__next(const struct json_value *value)
 {
 	return value + value->values;
@@ -53,7 +55,7 @@ static inline bool json_value__is(const struct json_value *value, enum json_kind
 	return value && value->kind == kind;
 }
 
-/* NULL: there is none, or it is no object. */
+/* The member of this name; NULL: there is none, or `of` is not an object. */
 const struct json_value *json_value__member(const struct json_value *of, const char *name);
 
 #endif

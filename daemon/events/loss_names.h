@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of losses, as a ledger has them (include/cprofd/loss.h). */
+/* Which kind is a loss, by its name in a ledger (include/cprofd/loss.h)? */
 #ifndef CPROFD_EVENTS_LOSS_NAMES_H
 #define CPROFD_EVENTS_LOSS_NAMES_H
 

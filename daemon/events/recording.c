@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording is the stream in a file. The writer ends a zstd frame at each
- * flush; frames carry a checksum and stand alone, so a file that was cut, by a
- * full disk or by SIGKILL, reads whole up to the last flush. */
+/* Reads and writes recordings: the event stream in a file. The writer ends a zstd frame at each flush. Frames have
+ * checksums and are independent, so a file that was cut off (full disk, SIGKILL) can be read up to the last flush. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +13,17 @@
 #include "events/events.h"
 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-#define CHUNK 1024u /* inputs are small, and their ends are to meet those of chunks */
+#define CHUNK 1024u /* fuzzing inputs are small: with small chunks they reach chunk boundaries */
 #else
 #define CHUNK (128u << 10)
 #endif
-#define LEVEL 1 /* 2 and 3 make a recording no smaller, in frames of a second, and take 1.3 and 2 times as long */
-/* Bounds what a hostile file makes a reader allocate: 8 MB. Level 1 needs half of 1. */
+#define LEVEL 1 /* with frames of one second, 2 and 3 do not compress better, and take 1.3 and 2 times as long */
+/* Bounds what a reader allocates for a hostile file: 8 MB. Level 1 needs 0.5 MB. */
 #define WINDOW_LOG_MAX 23
 
 struct recording_writer {
 	int fd;
-	int failed;	 /* first error: nothing is written behind a hole */
+	int failed;	 /* the first error: nothing is written after a gap */
 	ZSTD_CCtx *zstd; /* NULL: plain */
 	bool in_frame;
 	size_t used; /* of out[] */
@@ -159,7 +158,7 @@ struct reader {
 	struct buf line; /* the start of a line whose end is not read yet */
 	bool ended;	 /* the last event was `end` */
 	bool in_frame;
-	uint64_t file, text; /* bytes: read so far, and what they expanded to */
+	uint64_t file, text; /* bytes read so far, and bytes of text that they expanded to */
 	char in[CHUNK], out[CHUNK];
 };
 
@@ -208,7 +207,7 @@ static int feed_zstd(struct reader *reader, size_t len)
 	size_t left;
 	int err;
 
-	/* A full output buffer may hide more that is ready without further input. */
+	/* If the output buffer is full, there may be more output without further input. */
 	for (;;) {
 		ZSTD_outBuffer out = {reader->out, sizeof(reader->out), 0};
 
@@ -225,7 +224,7 @@ static int feed_zstd(struct reader *reader, size_t len)
 	}
 }
 
-/* Bytes into reader->in, until it holds `least` or the file ends. */
+/* Reads into reader->in until it has at least `least` bytes, or the file ends. */
 static ssize_t fill(struct reader *reader, int fd, size_t least)
 {
 	size_t have = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The registry of code objects: an array by serial number, an open-addressing
- * index by key, one by what they are, and an arena for strings and line tables. File names repeat in
- * every code object of a file, so they are kept once; qualified names hardly do. */
+/* The registry of code objects: an array by serial number, two hash indices (by key, and by content), and an arena for
+ * strings and line tables. File names are interned, as all code objects of a file have the same; qualified names hardly
+ * repeat, so they are not. */
 #include "name/codes.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct codes {
 	struct arena arena;
 	struct code *codes;
 	uint32_t n, capacity;
-	struct slots by_key, by_content; /* by_content: of those that are equal the first, of whole ones alone */
+	struct slots by_key, by_content; /* by_content: complete code objects; of equal ones the first */
 	const char **files;
 	uint32_t n_files, files_capacity;
 	struct slots by_file;
@@ -169,7 +169,7 @@ static int decode(struct codes *codes, const struct part_string *string)
 		err = buf__puts(out, "…");
 	for (i = 0; !err && i < out->len; i++)
 		if (!out->data[i])
-			out->data[i] = '\x7f';	 /* no end of a C string; shown as a control too */
+			out->data[i] = '\x7f';	 /* NUL would end a C string; DEL is escaped in output, too */
 	return err ? err : buf__reserve(out, 1); /* data is never NULL */
 }
 
@@ -186,7 +186,7 @@ static int take_names(struct codes *codes, struct code *code, const struct recor
 		return 0;
 	err = decode(codes, (const struct part_string *)name);
 	if (err == -EBADMSG)
-		return 0; /* not a string: this code object stays without a name */
+		return 0; /* not a valid str: the code object stays without a name */
 	if (!err)
 		err = keep_text(codes, codes->scratch.data, codes->scratch.len, &name_text);
 	if (err)
@@ -201,8 +201,8 @@ static int take_names(struct codes *codes, struct code *code, const struct recor
 	code->name = name_text;
 	code->file = file_text;
 	code->named = true;
-	/* _Py_InitCleanup of 3.12+ (Python/specialize.c): the frame between a class that is called and
-	 * its __init__. No traceback shows it. */
+	/* _Py_InitCleanup of 3.12+ (Python/specialize.c): the frame between the call of a class and its __init__.
+	 * Tracebacks do not show it. */
 	code->shim = !strcmp(code->name, "__init__") && !strcmp(code->file, "__init__");
 	return 0;
 }
@@ -215,6 +215,8 @@ static void drop_pieces(struct codes *codes, struct code *code)
 	code->pieces = NULL;
 }
 
+/* Takes a piece of the line table. The sampler sends at most RECORD_LINES_MAX bytes at once, so long tables come in
+ * several records. */
 static int take_piece(struct codes *codes, struct code *code, const struct part_bytes *piece)
 {
 	struct code_pieces *pieces;
@@ -251,7 +253,7 @@ static int take_lines(struct codes *codes, struct code *code, const struct recor
 	const struct record_part *part = NULL;
 	int err = 0;
 
-	/* 0 in the first record: the table's length could not be read then. */
+	/* If the first record had 0, the table's length could not be read then. */
 	if (!code->lines_total && record->lines_total) {
 		code->lines_total = record->lines_total;
 		code->lines_whole = false;
@@ -264,7 +266,7 @@ static int take_lines(struct codes *codes, struct code *code, const struct recor
 	return err;
 }
 
-/* The most that this record can make the registry grow by. */
+/* Upper bound of the memory that this record adds. */
 static size_t growth(const struct code *code, const struct record_code *record)
 {
 	size_t bytes = 0;
@@ -284,7 +286,7 @@ static int reserve_code(struct codes *codes)
 	return err ? err : slots__reserve(&codes->by_key, codes->n, hash_key, codes);
 }
 
-/* Makes codes[n], which was filled in, the newest. */
+/* Adds codes[n], which is filled in already. */
 static void enter_code(struct codes *codes)
 {
 	slots__enter(&codes->by_key, hash__pair(&codes->seed, codes->codes[codes->n].key, 0),
@@ -315,14 +317,14 @@ static int append(struct codes *codes, const struct record_code *record, uint32_
 	return 0;
 }
 
-/* Only co_lnotab is ever empty; another table of 0 bytes was not readable. */
+/* Is the line table complete? Only a co_lnotab can be empty; any other table of 0 bytes could not be read. */
 static bool lines_known(const struct code *code)
 {
 	return code->lines_whole && code->format &&
 	       (code->lines_total || code->format == PY_LINES_LNOTAB);
 }
 
-/* --- those that are equal --- */
+/* --- equal code objects --- */
 
 static bool is_whole(const struct code *code)
 {
@@ -343,7 +345,7 @@ static bool hash_content(const void *holder, uint32_t serial, uint64_t *ret)
 	return true;
 }
 
-/* Files are kept once. */
+/* Files are interned, so they are compared by pointer. */
 static bool are_equal(const struct code *a, const struct code *b)
 {
 	return a->file == b->file && a->first_line == b->first_line && a->code_size == b->code_size &&
@@ -351,8 +353,8 @@ static bool are_equal(const struct code *a, const struct code *b)
 	       (!a->lines || !memcmp(a->lines, b->lines, a->lines_total));
 }
 
-/* Finds the first that is equal to a new whole one: text is compiled again and again, and forked children have what
- * their parent has. */
+/* Sets `first` of a new complete code object: the first one that is equal. There are many equal ones: programs compile
+ * the same text again, and forked children have copies of their parent's. */
 static int find_first(struct codes *codes, uint32_t serial)
 {
 	const struct slots *slots = &codes->by_content;
@@ -360,7 +362,7 @@ static int find_first(struct codes *codes, uint32_t serial)
 	uint64_t hash;
 	int err;
 
-	codes->codes[serial].first = CODE_NONE; /* it has no slot yet */
+	codes->codes[serial].first = CODE_NONE; /* so that rehashing skips it: it has no slot yet */
 	err = slots__reserve(&codes->by_content, codes->n, hash_content, codes);
 	codes->codes[serial].first = serial;
 	if (err || !hash_content(codes, serial, &hash))
@@ -406,7 +408,7 @@ int codes__add(struct codes *codes, const struct record_code *record, enum py_li
 		return err;
 	if (!entered)
 		return find_first(codes, serial);
-	code->first = serial; /* its table came late: another slot for it might be one too many */
+	code->first = serial; /* it was complete and got more: it may have a slot already, so it gets no second one */
 	return 0;
 }
 

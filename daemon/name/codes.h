@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Codes: the registry of captured code objects.
  *
- * A code object comes as RECORD_CODE records, perhaps more than once and with
- * its line table in pieces in any order. It is known by its capture key and, for
- * the rest of the session, by its serial number (from 0, in order of arrival).
- * Strings are kept once, in UTF-8. The keys are made from the target's bytes:
- * the hash is seeded at random.
+ * A code object comes as RECORD_CODE records, perhaps several times, with its line table in pieces in any order. Its
+ * identity is the capture key; within the session it also has a serial number (from 0, in order of arrival). Strings
+ * are kept once, in UTF-8. Keys are computed from the target's bytes, so the hash is randomly seeded.
  *
- * Memory: CODES_BYTES_MAX for everything; beyond it a new code object is refused
- * (-ENOSPC) until codes__retain() made room. Line tables longer than
- * CODES_LINES_MAX are not kept (never whole).
- * Threading: one thread. Errors: -errno.
+ * Memory: CODES_BYTES_MAX for everything; beyond that a new code object is refused (-ENOSPC) until codes__retain() has
+ * freed some. Line tables longer than CODES_LINES_MAX are not kept. Threads: one. Errors: -errno.
  */
 #ifndef CPROFD_NAME_CODES_H
 #define CPROFD_NAME_CODES_H
@@ -31,30 +27,29 @@ struct code_pieces; /* which parts of a line table have come */
 
 struct code {
 	uint64_t key;
-	uint64_t process_start; /* boottime ns; with tgid: of the process that it was read of */
-	uint64_t address;       /* where it lay: another one may lie there by now */
+	uint64_t process_start; /* boottime ns; with tgid it names the process that it was read from */
+	uint64_t address;       /* where it was; another object may be there by now */
 	uint32_t tgid;
-	const char *name;       /* qualified where the version has it; UTF-8 */
+	const char *name;       /* qualified if this CPython has that; UTF-8 */
 	const char *file;
-	uint8_t *lines;         /* lines_total bytes; NULL: none came yet, or none kept */
-	struct code_pieces *pieces; /* NULL when whole or not begun */
+	uint8_t *lines;         /* lines_total bytes; NULL: none came yet, or it is too long */
+	struct code_pieces *pieces; /* NULL if complete or not begun */
 	uint32_t first_line;
 	uint32_t lines_total;
 	uint32_t code_size;
-	uint32_t first;         /* the serial of the first one with these names, place and line table, of any process */
+	uint32_t first;         /* serial of the first equal one (names, line, line table) in any process */
 	bool lines_whole;
 	bool named;             /* name and file came */
-	bool shim;              /* the interpreter's own, no function of the program */
-	uint8_t format;         /* enum py_lines, 0: not known */
+	bool shim;              /* a frame of the interpreter, not a function of the program */
+	uint8_t format;         /* enum py_lines, 0: unknown */
 };
 
 struct codes;
 int codes__new(struct codes **ret);
 struct codes *codes__free(struct codes *codes); /* NULL */
 
-/* Takes a checked record (collect.h). `format` is of the process that it came
- * from. 0: *ret_serial is its serial; *ret_changed: it is new, or knows more than
- * before. -ENOSPC: refused. */
+/* Takes a checked record (collect.h). `format`: that of the process it came from. *ret_serial: its serial;
+ * *ret_changed: it is new, or more complete than before. -ENOSPC: refused. */
 int codes__add(struct codes *codes, const struct record_code *record, enum py_lines format,
 	       uint32_t *ret_serial, bool *ret_changed);
 
@@ -65,13 +60,13 @@ const struct code *codes__get(const struct codes *codes, uint32_t serial);
 uint32_t codes__count(const struct codes *codes);
 size_t codes__bytes(const struct codes *codes);
 
-/* The position of bytecode `offset`. 0; -EAGAIN: the line table is not whole;
- * -ERANGE, -EBADMSG as lines__position(). *ret is zeroed on error. */
+/* The source position of bytecode `offset`. -EAGAIN: the line table is not complete; -ERANGE, -EBADMSG as
+ * lines__position(). *ret is zeroed on error. */
 int codes__position(const struct codes *codes, uint32_t serial, int32_t offset,
 		    struct position *ret);
 
-/* Keeps only the code objects whose bit is set in `keep` (by serial) and gives
- * them new serial numbers from 0, in the old order. */
+/* Keeps only the code objects whose bit is set in `keep` (by serial). They get new serial numbers from 0, in the old
+ * order. */
 int codes__retain(struct codes *codes, const uint8_t *keep);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The three formats are walked from their start up to the span that holds the
- * offset; nothing after that span is looked at.
+/* Decoders of the three formats. Each reads from the start up to the entry that contains the offset, and nothing after
+ * it.
  *
  *	lnotab     (u8 bytes, s8 lines): the line changes *after* the bytes; the
  *	           last line has no end. lnotab_notes.txt of 3.8.
@@ -9,8 +9,8 @@
  *	locations  one head byte 1ccccnnn (c: form, n: code units - 1), then operand
  *	           bytes with the top bit clear. InternalDocs/code_objects.md.
  *
- * Lines are summed modulo 2^32, as the interpreter's `int` does in practice: a
- * table may step below zero and back. A final line below zero is no line.
+ * Line numbers are added modulo 2^32, as the interpreter's `int` does in practice: a table may go below zero and back.
+ * A result below zero is no line.
  */
 #include "name/lines.h"
 
@@ -41,7 +41,7 @@ struct span {
 
 static int table__operand(struct table *table, uint32_t *ret)
 {
-	/* A set top bit is the head of the next entry: this one is cut short. */
+	/* A byte with the top bit set begins the next entry: this one is too short. */
 	if (table->next == table->end || *table->next & 0x80)
 		return -EBADMSG;
 	*ret = *table->next++;
@@ -67,7 +67,7 @@ static int table__varint(struct table *table, uint32_t *ret)
 	return -EBADMSG;
 }
 
-/* The sign is the lowest bit, so that -0 exists and is 0. */
+/* A signed varint: the sign is the lowest bit; "-0" exists and is 0. */
 static int table__line_delta(struct table *table)
 {
 	uint32_t value;
@@ -82,7 +82,7 @@ static int table__long_form(struct table *table, struct span *ret)
 {
 	uint32_t lines;
 
-	/* The columns are stored as ours are: 0 unknown, else from 1. */
+	/* Columns are stored as in struct span: from 1, 0: unknown. */
 	if (table__line_delta(table) || table__varint(table, &lines) ||
 	    table__varint(table, &ret->column) || table__varint(table, &ret->end_column))
 		return -EBADMSG;
@@ -138,7 +138,7 @@ static int table__location(struct table *table, unsigned code, struct span *ret)
 
 static int locations__position(struct table table, size_t offset, struct span *ret)
 {
-	/* Grows by at most 16 for each byte of the table: cannot overflow. */
+	/* Grows by at most 16 per byte of the table, so it cannot overflow. */
 	uint64_t end = 0;
 
 	while (table.next < table.end) {

@@ -15,16 +15,15 @@
 #include "cprofd/pylayout.h"
 
 struct position {
-	/* 0: the code has no line there ("no line" is kept as such, never guessed). */
+	/* 0: the code has no line there. That is kept, never guessed. */
 	uint32_t line, end_line;
 	/* From 1 as in co_positions()+1, in UTF-8 bytes; 0: unknown (always before 3.11). */
 	uint32_t column, end_column;
 };
 
-/* The position of the instruction at byte `offset` (already in bytes for every
- * version). offset < 0: the frame was entered and runs no instruction yet; the
- * position is (firstlineno, 0). 0, -ERANGE: beyond the table (position zeroed);
- * -EBADMSG: the table does not decode up to there (position zeroed). */
+/* The position of the instruction at byte `offset` (in bytes for every version). offset < 0: the frame was entered but
+ * has not executed an instruction; the position is (firstlineno, 0). -ERANGE: beyond the table; -EBADMSG: the table
+ * does not decode up to there; both with a zeroed position. */
 int lines__position(enum py_lines format, const void *table, size_t len, uint32_t firstlineno,
 		    int32_t offset, struct position *ret);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which bytes of a line table have come: ranges, in any order, perhaps again.
- * Inside daemon/name/ only. */
+/* Which bytes of a line table have arrived? A set of ranges; pieces come in any order, perhaps repeatedly. Private to
+ * daemon/name/. */
 #ifndef CPROFD_NAME_PIECES_H
 #define CPROFD_NAME_PIECES_H
 
@@ -8,17 +8,17 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The longest table that is kept comes in 64 pieces of RECORD_LINES_MAX. */
+/* The longest table that is kept has 64 pieces of RECORD_LINES_MAX. */
 #define PIECES_MAX 64
 
 struct code_pieces {
 	unsigned n;
 	struct {
 		uint32_t from, to;
-	} range[PIECES_MAX]; /* ascending, apart from each other */
+	} range[PIECES_MAX]; /* sorted, with gaps between them */
 };
 
-/* Adds [from, to). One range too many is dropped: it may come again. */
+/* Adds [from, to), merged with ranges that it touches. If there is no room, it is dropped: the piece may come again. */
 static inline void pieces__add(struct code_pieces *pieces, uint32_t from, uint32_t to)
 {
 	unsigned first = 0, last;

@@ -14,7 +14,7 @@ static uint32_t character(const uint8_t *at, unsigned kind)
 	uint16_t ucs2;
 	uint32_t ucs4;
 
-	/* Captures are packed: nothing aligns the characters. */
+	/* Captured characters are not aligned. */
 	switch (kind) {
 	case 1:
 		return *at;
@@ -76,7 +76,8 @@ int text__from_unicode(const void *data, size_t len_bytes, unsigned kind, bool a
 
 	if ((kind != 1 && kind != 2 && kind != 4) || (ascii && kind != 1) || len_bytes % kind)
 		return -EBADMSG;
-	/* Six bytes for each of at most len / 2 characters, or two for each of len. */
+	/* The output has at most 3 bytes per input byte: 6 for a surrogate of 2, or 2 for 1. So this cannot overflow.
+	 * */
 	if (len_bytes > SIZE_MAX / 4)
 		return -ENOMEM;
 	for (size_t at = 0; at < len_bytes; at += kind) {
