@@ -20,7 +20,8 @@ struct fiber_stack {
 	void *fake; /* of AddressSanitizer */
 };
 
-/* What is not touched takes no memory. NULL: there is none. Below what is returned lie FIBER_GUARD_BYTES that nobody can touch. */
+/* Maps a stack; pages that are not used take no memory. NULL: out of memory. A guard of FIBER_GUARD_BYTES lies below
+ * it. */
 static inline char *fiber__take_stack(size_t size)
 {
 	char *bytes = mmap(NULL, FIBER_GUARD_BYTES + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -34,7 +35,7 @@ static inline char *fiber__take_stack(size_t size)
 	return bytes + FIBER_GUARD_BYTES;
 }
 
-/* Before a switch; `own` NULL: nobody comes back. */
+/* Call before a switch; `own` NULL: this stack will not be resumed. */
 static inline void fiber__leave_for(const struct fiber_stack *next, struct fiber_stack *own)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -42,7 +43,7 @@ static inline void fiber__leave_for(const struct fiber_stack *next, struct fiber
 #endif
 }
 
-/* After it. */
+/* Call after a switch, on the new stack. */
 static inline void fiber__arrive(const struct fiber_stack *own, struct fiber_stack *ret_from)
 {
 #ifdef __SANITIZE_ADDRESS__

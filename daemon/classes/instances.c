@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What runs when an object is called whose type says by tp_vectorcall_offset that each object has a function of its own (PEP 590): ufuncs,
- * partial, NumPy's dispatchers. No table has that function: the code that makes such an object stores it, at the offset that the type has. It
- * is found there, where its address is made and soon after stored; in the type's tp_new, or in a function that refers to
- * the type, as others have other things at that offset. */
+/* Functions that each object has a pointer to. A type with tp_vectorcall_offset (PEP 590) says that calling an object
+ * runs the function stored in the object at that offset: ufuncs, partial, NumPy's dispatchers. No table has that
+ * function, but the code that makes such an object stores it at the type's offset. It is found there, where its address
+ * is loaded and soon after stored: in the type's tp_new, or in a function that refers to the type, as other types have
+ * other members at that offset. */
 #include "classes/search.h"
 
 #include <errno.h>

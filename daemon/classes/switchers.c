@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which functions of an interpreter take the GIL and give it away, and which the eval loop calls for that between two instructions. */
+/* Finds the functions of an interpreter that take and release the GIL, and those that the eval loop calls for that
+ * between two instructions. They are not exported: take_gil() is what both PyEval_RestoreThread() and
+ * PyEval_AcquireThread() call, drop_gil() what PyEval_SaveThread() and PyEval_ReleaseThread() call. */
 #include "classes/search.h"
 
 #include <errno.h>
@@ -40,7 +42,7 @@ static struct functions called_by(const struct search *search, const struct code
 	return ret;
 }
 
-/* Adds what both call that is no exported function, and none of `but`. */
+/* Adds the functions that both call, if they are not exported and not in `but`. */
 static void add_common(const struct search *search, const struct code_frames *frames, const char *one, const char *other,
 		       const struct functions *but, struct functions *to)
 {

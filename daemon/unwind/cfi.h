@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Call frame information (DWARF 5, 6.4; LSB 5.0, 10.6): entries, and the machine that their
- * instructions drive. Their state, and what rule of a walker follows, is in arch/rule.h. */
+/* Call frame information (DWARF 5, 6.4; LSB 5.0, 10.6): parsing of entries (CIE, FDE), and the interpreter of their
+ * instructions. The interpreter's state, and the walker's rule that follows from it, are in arch/rule.h. */
 #ifndef CPROFD_UNWIND_CFI_H
 #define CPROFD_UNWIND_CFI_H
 
@@ -28,11 +28,10 @@ struct cfi_cie {
 /* A section of entries. */
 struct cfi_section {
 	const struct elf_frames *elf;
-	bool debug; /* .debug_frame: CIE pointers and addresses are written otherwise */
+	bool debug; /* .debug_frame: CIE pointers and addresses are encoded differently */
 };
 
-/* Whoever takes the rows of a function: the state holds from `pc` on. `why` < 0: it is not known.
- */
+/* Receives the rows of a function: `state` holds from `pc` on. `state` NULL: unknown, for the reason `why`. */
 struct cfi_rows {
 	int (*row)(struct cfi_rows *self, uint64_t pc, const struct cfi_cie *cie,
 		   const struct cfi_state *state, int why);
@@ -40,7 +39,7 @@ struct cfi_rows {
 
 /* `entry`: after the length and the CIE id. */
 void cie__parse(const struct cfi_section *section, struct cfi_bytes entry, struct cfi_cie *ret);
-/* Where a function lies; `entry` goes on at its instructions. -EBADMSG: not usable. */
+/* The range of a function; moves `entry` to its instructions. -EBADMSG: not usable. */
 int fde__parse(const struct cfi_section *section, const struct cfi_cie *cie,
 	       struct cfi_bytes *entry, uint64_t *ret_start, uint64_t *ret_size);
 /* Runs the instructions of a function: 0, or what `rows` returned. */
@@ -51,7 +50,7 @@ int fde__run(const struct cfi_section *section, const struct cfi_cie *cie, struc
 void expression__cfa(const uint8_t *at, const uint8_t *end, struct cfi_state *state);
 void expression__place(const uint8_t *at, const uint8_t *end, struct cfi_place *place);
 
-/* Numbers in entries. They fail by moving `at` behind `end`. */
+/* LEB128 numbers. On failure *at moves beyond `end`. */
 static inline uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end)
 {
 	uint64_t value = 0;

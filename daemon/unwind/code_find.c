@@ -52,7 +52,7 @@ static bool is_boundary(const struct code_decoder *decoder, const struct code_by
 	return !((code->address + skip_padding(decoder, code, at)) & 15);
 }
 
-/* The end of the function that begins at `at`; 0: not known. */
+/* The end of the function that begins at `at`; 0: unknown. `tail_calls`: forward jumps in front of padding leave it. */
 static uint32_t find_end(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t at,
 			 bool tail_calls)
 {
@@ -114,7 +114,7 @@ static int try_leaves(struct code_rows *rows, uint64_t target, const struct code
 {
 	struct trial *trial = (struct trial *)rows;
 
-	uint64_t at = trial->start + target; /* below it: very large, if that is before all */
+	uint64_t at = trial->start + target; /* relative to the whole code; wraps to a large value before it */
 	bool passed = at < trial->start, begins = passed && trial->begins[at / 8] >> (at % 8) & 1;
 
 	/* A call in place of a return leads to a function's first byte. What lies behind is not known. */
@@ -123,7 +123,7 @@ static int try_leaves(struct code_rows *rows, uint64_t target, const struct code
 	return 0;
 }
 
-/* [start, end), of which those before `start` were passed. */
+/* Is [start, end) really a function? Interprets it and checks its exits. */
 static int is_one(const struct code_decoder *decoder, const struct code_bytes *code, const uint8_t *begins,
 		  uint32_t start, uint32_t end, uint32_t place)
 {

@@ -34,7 +34,7 @@ static bool same_stack(const struct code_state *a, const struct code_state *b)
 	return x->what == y->what && x->at == y->at;
 }
 
-/* A way from block `from` leads to `to` with this state. */
+/* A path leads from block `from` to block `to` with this state. */
 static int lead(struct flow *flow, uint32_t from, uint32_t to, const struct code_state *state,
 		bool by_call)
 {
@@ -54,7 +54,7 @@ static int lead(struct flow *flow, uint32_t from, uint32_t to, const struct code
 	return code_state__meet(&block->in, state) ? queue(flow, to) : 0;
 }
 
-/* "call next; next: pop": how code learns where it is. */
+/* "call next; next: pop": how position-independent code reads its pc. */
 static bool reads_pc(const struct flow *flow, uint32_t at, const struct code_op *op)
 {
 	uint32_t next = at + op->length;
@@ -78,7 +78,7 @@ void flow__out(struct flow *flow, const struct flow_block *block, struct code_st
 			code_state__step(ret, &push, at);
 		} else if (!code_op__is_quiet(op)) {
 			code_state__step(ret, op, at);
-			/* Called to here: who knows whether it comes back once more. */
+			/* A call of the next instruction: it may be returned to a second time. */
 			if (op->kind == CODE_CALL && op->near && op->value == at + op->length)
 				ret->regs[UNWIND_SP].what = CODE_IS_ANY;
 		}
@@ -110,7 +110,8 @@ static void take_equal(const struct flow *flow, const struct flow_block *block,
 		state->regs[UNWIND_SP] = state->regs[by];
 }
 
-/* Along all ways out of a block, but behind a call: that is done when nothing else is left. */
+/* Propagates a block's state to its successors. The code after a call waits until no other path is left, so that blocks
+ * get their state from paths without calls first. */
 static int pass(struct flow *flow, uint32_t i, bool behind_call)
 {
 	struct flow_block *block = &flow->blocks[i];
@@ -180,7 +181,7 @@ int flow__run(struct flow *flow)
 				return -E2BIG;
 		}
 		certain = false;
-		/* The next call by address, around and around until none is left. */
+		/* The next waiting call by address, round robin. */
 		for (i = 0; i < flow->n_blocks && !flow->blocks[next].call_queued; i++)
 			next = next + 1 < flow->n_blocks ? next + 1 : 0;
 		if (err || i == flow->n_blocks)
@@ -193,8 +194,8 @@ int flow__run(struct flow *flow)
 
 /* --- contradictions --- */
 
-/* The last call, back along the only way to `i`, of which code that nothing else leads to is the
- * result; or the seed that it began with. */
+/* Which assumption led to block `i`? Goes back along the only path to it, to the last call that returned or to the seed
+ * that the path began with. NULL: other paths lead there, too. */
 static struct flow_block *suspect(struct flow *flow, uint32_t i)
 {
 	uint32_t n;
@@ -221,8 +222,8 @@ static void accuse(struct flow *flow, struct flow_block *block)
 		flow->marks[block->last] |= FLOW_NO_RETURN;
 }
 
-/* Compilers write no code that nothing leads to. So if a call that leads on into code that is
- * reached otherwise, too, does not agree with that, it is the one that does not return. */
+/* Resolves a conflict. If a call continues into code that another path reaches with another stack pointer, the call is
+ * the one that does not return: compilers write no unreachable code, so the other path is real. */
 static bool settle(struct flow *flow, const struct flow_conflict *conflict)
 {
 	const struct flow_block *block = &flow->blocks[conflict->block];
@@ -290,7 +291,7 @@ bool flow__blame(struct flow *flow)
 
 /* --- tables of jumps --- */
 
-/* Whether the register that a block jumps by was computed from a table, in this block. */
+/* Was the register of the block's jump computed from a jump table, in this block? */
 static bool by_table(const struct flow *flow, const struct flow_block *block)
 {
 	const struct code_op *jump = flow__op(flow, block->last), *op;
@@ -318,7 +319,7 @@ bool flow__tables(struct flow *flow)
 			continue;
 		flow__out(flow, block, &out);
 		if (code_state__is_fresh(&out) && !by_table(flow, block))
-			continue; /* a call in place of a return */
+			continue; /* an indirect tail call */
 		if (!flow->has_table) {
 			flow->at_table = out;
 			flow->has_table = true;

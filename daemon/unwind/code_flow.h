@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A function while it is followed; inside of code*.c. */
+/* The control flow graph of a function while it is interpreted. Private to code*.c:
+ *   code_blocks.c  decodes instructions and divides them into blocks
+ *   code_flow.c    propagates states along the blocks and resolves contradictions
+ *   code.c         repeats both until nothing changes, then writes rows */
 #ifndef CPROFD_UNWIND_CODE_FLOW_H
 #define CPROFD_UNWIND_CODE_FLOW_H
 
@@ -7,32 +10,33 @@
 
 #define FLOW_NOBODY UINT32_MAX
 
-/* Of each byte of the function. */
+/* Flags of each byte of the function. */
 enum flow_mark {
-	FLOW_REACHED = 1,    /* an operation begins here that some way leads to */
-	FLOW_COVERED = 2,    /* it lies in such an operation */
+	FLOW_REACHED = 1,    /* an operation that some path reaches begins here */
+	FLOW_COVERED = 2,    /* part of such an operation */
 	FLOW_LEADER = 4,     /* a block begins here */
 	FLOW_CALLED = 8,     /* it is called from within the function */
 	FLOW_SEED = 64,	     /* an indirect jump may lead here */
-	FLOW_NO_RETURN = 16, /* a call that does not return; stays from round to round */
-	FLOW_BANNED = 32,    /* no indirect jump leads here; stays */
+	FLOW_NO_RETURN = 16, /* a call that does not return; kept from round to round */
+	FLOW_BANNED = 32,    /* not the target of an indirect jump; kept from round to round */
 };
 
-/* From a leader to the next one, or to where the way ends. */
+/* A basic block: from a leader to the next one, or to the end of the path. */
 struct flow_block {
 	uint32_t at, last; /* its first and last operation */
 	uint32_t ways_in;
-	uint32_t from; /* the block that gave it its state first */
-	bool by_call;  /* it did so by a call that returned */
+	uint32_t from; /* the block from which its state came first */
+	bool by_call;  /* that came by a call that returned */
 	bool entry, seed;
 	bool known;	/* it has a state */
 	bool certain;	/* reached without a call that returns */
-	bool confirmed; /* what follows agrees: it returns, or joins code that is certain */
+	/* its exits are right: it returns with the right stack pointer, or joins code that is certain */
+	bool confirmed;
 	bool queued, call_queued;
 	struct code_state in;
 };
 
-/* Two ways into `block` do not agree where the stack is. */
+/* Two paths into `block` have different stack pointers. */
 struct flow_conflict {
 	uint32_t block, from;
 	bool by_call;
@@ -57,10 +61,10 @@ struct flow {
 	uint64_t steps;
 };
 
-/* Where a block's end leads: to blocks (FLOW_NOBODY: none). */
+/* Successors of a block (FLOW_NOBODY: none): of a jump or branch, and the next one in memory. */
 struct flow_ways {
 	uint32_t to, on;
-	bool call;   /* `on` is behind a call */
+	bool call;   /* `on` is reached when a call returns */
 	bool leaves; /* to `target`, outside */
 	int64_t target;
 };
@@ -73,9 +77,9 @@ void flow__ways(const struct flow *flow, const struct flow_block *block, struct 
 int flow__run(struct flow *flow);
 /* The state behind the block's last operation. */
 void flow__out(struct flow *flow, const struct flow_block *block, struct code_state *ret);
-/* Looks for calls that cannot return and for seeds that cannot be; true: there were some. */
+/* Finds calls that cannot return and seeds that cannot be code, from contradictions. True: there were some. */
 bool flow__blame(struct flow *flow);
-/* The state of jumps through tables; true: there is code for them to lead to that was not known. */
+/* Joins the states of all jumps through tables. True: seeds must be added, or removed; run again. */
 bool flow__tables(struct flow *flow);
 /* Sets `confirmed`. */
 void flow__confirm(struct flow *flow);

@@ -92,10 +92,9 @@ static void slots__drop(struct code_state *s, unsigned what, int64_t below)
 	}
 }
 
-/* Worth to be kept: registers that a callee keeps, and in a frame whose stack was aligned, where
- * the frame is. Other addresses of the frame are pointers to variables, which whoever has such a
- * pointer may change; CFA + 0 and above may be where a va_list is (psABI, 3.5.7), unless it was
- * pushed. */
+/* Should this stack word be remembered? Yes: callee-saved registers, and in a frame with an aligned stack the address
+ * of the frame. Other addresses of the frame are pointers to variables, which may change through such a pointer; CFA +
+ * 0 and above may hold a va_list (psABI, 3.5.7), unless it was pushed. */
 static bool is_worth(struct code_value place, struct code_value value, bool pushed)
 {
 	if (value.what == CODE_IS_FRAME)
@@ -149,7 +148,7 @@ static void pop(struct code_state *s, uint8_t to)
 	set(s, to, value);
 }
 
-/* What is known by the base is lost. */
+/* Forgets everything that is relative to the base. */
 static void forget_base(struct code_state *s)
 {
 	uint32_t i;
@@ -264,7 +263,7 @@ void code_state__step(struct code_state *s, const struct code_op *op, uint32_t a
 		rebase(s, at);
 }
 
-/* --- where ways meet --- */
+/* --- joining paths --- */
 
 static bool meet_value(struct code_value *a, struct code_value b)
 {
@@ -338,7 +337,7 @@ static struct cfi_place place_of(const struct code_state *s, uint8_t reg)
 	return (struct cfi_place){.how = CFI_UNDEFINED};
 }
 
-/* By a word that holds where the frame is, which a realigned function has. */
+/* The CFA from a stack word that has the frame's address: a function that realigns its stack saves it there. */
 static bool by_word(const struct code_state *s, struct cfi_state *ret)
 {
 	static const uint8_t order[] = {UNWIND_BP, UNWIND_SP, UNWIND_BASE};
@@ -369,7 +368,7 @@ static bool by_register(const struct code_state *s, struct cfi_state *ret)
 	int reg = -1;
 
 	if (bp->what == CODE_IS_FRAME && holds(code_state__word(s, *bp), UNWIND_BP))
-		reg = UNWIND_BP; /* a frame pointer as everybody makes it */
+		reg = UNWIND_BP; /* an ordinary frame pointer */
 	else if (s->regs[UNWIND_SP].what == CODE_IS_FRAME)
 		reg = UNWIND_SP;
 	else if (bp->what == CODE_IS_FRAME)

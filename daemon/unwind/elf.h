@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An ELF file as far as its call frame information goes: sections, code, build-id. All offsets and
- * sizes given out lie within the source; addresses are whatever the file says. */
+/* What the unwinder needs of an ELF file: sections with call frame information, code range, functions, build-id. All
+ * offsets and sizes returned lie within the file; addresses are unchecked. */
 #ifndef CPROFD_UNWIND_ELF_H
 #define CPROFD_UNWIND_ELF_H
 
@@ -8,7 +8,7 @@
 
 struct elf_section {
 	uint64_t address;      /* ELF address; of a JIT compiler's object: where it was loaded */
-	uint64_t offset, size; /* in the source; size 0: not there */
+	uint64_t offset, size; /* in the file; size 0: there is none */
 };
 
 struct elf_frames {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The expressions that occur in call frame information, as the few forms that a rule can hold.
+/* Recognises the DWARF expressions that occur in call frame information, as the few forms that a rule can express.
  * A function that realigns its stack keeps the CFA in memory (*(frame pointer - 8)); hand-written assembly
  * keeps the stack pointer that it found (*(stack pointer + 88) + 8); a PLT entry pushes a word on its way. */
 #include "unwind/cfi.h"
