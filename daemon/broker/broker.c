@@ -133,12 +133,13 @@ static int add_client(struct broker *broker, int fd, struct identity *identity, 
 	return err;
 }
 
-static int serve_client(struct broker *broker, int fd, struct limit_met *ret_met)
+static int serve_client(struct broker *broker, int fd, struct limit_met *ret_met, uid_t *ret_payer)
 {
 	struct identity identity;
 	struct peer peer = {.pidfd = -1};
 	int err = peer__of_socket(fd, &peer) ?: -EPIPE;
 
+	*ret_payer = err == -EPIPE ? peer.payer : CLOSER_NOBODY;
 	/* An engine may have left since it was polled: then a new one. */
 	for (int turn = 0; turn < 2 && err == -EPIPE; turn++) {
 		err = identity__of_socket(fd, &peer, &identity);
@@ -169,7 +170,7 @@ static void refuse_one(struct broker *broker)
 	fd = accept_one(broker);
 	if (fd >= 0) {
 		refuse__client(fd, broker->options->hello, -EMFILE, NULL);
-		closer__close(fd);
+		closer__close(fd, CLOSER_NOBODY);
 	}
 	broker->reserve = open_reserve();
 }
@@ -178,15 +179,16 @@ static void accept_client(struct broker *broker)
 {
 	int fd = accept_one(broker), err;
 	struct limit_met met;
+	uid_t payer;
 
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
 		refuse_one(broker);
 	if (fd < 0)
 		return;
-	err = serve_client(broker, fd, &met);
+	err = serve_client(broker, fd, &met, &payer);
 	if (err)
 		refuse__client(fd, broker->options->hello, err, &met);
-	closer__close(fd);
+	closer__close(fd, payer);
 	if (!err && !broker->spare.sampler)
 		load_spare(broker);
 }
@@ -311,6 +313,8 @@ int broker__run(const struct broker_options *options)
 		return 1;
 	if (options->listen_fd >= 0)
 		notify__begin();
+	if (options->listen_fd >= 0)
+		closer__begin();
 	perf__raise_fd_limit();
 	policy__set(options->allow);
 	quota__set(options->limits);

@@ -120,7 +120,7 @@ struct broker_message {
 	uint32_t threads;      /* threads that have an event */
 	/* ADD_POOL, POOL */
 	uint64_t pool_bytes;   /* whole pages */
-	uint32_t number;       /* SET_CLOCKS: on; PERF_MAP: as its innermost PID namespace counts; 0: not known */
+	uint32_t number;       /* ATTACH: the pid of the client that asks; SET_CLOCKS: on; PERF_MAP: as its innermost PID namespace counts; 0: not known */
 	uint32_t limit;        /* with LIMIT: which one (broker_message__limit); 0: none that has a name */
 	/* OPEN_DEBUG: relative, NUL-terminated */
 	char debug_path[BROKER_DEBUG_PATH_MAX];

@@ -1,65 +1,196 @@
 /* SPDX-License-Identifier: MIT */
-/* A stack of descriptors and some threads that close them. They are started when needed, and end when nothing is
- * left: a broker that serves well-behaved clients has none. */
+/* The broker sends a connection to the process, closes its own, and then says so: the process is always the last one. It has a stack of
+ * descriptors and some threads that close them, which are started when needed, and end when nothing is left. One that is behind with
+ * its work is left alone, and another one started. */
 #include "broker/closer.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/thread.h"
+#include "broker/broker.h"
+#include "broker/privileges.h"
 
-/* Until one of them is free again, further connections stay open. */
+/* While a user has so many, or all are held, further connections of theirs, or of all, stay open. */
+#define THREADS_OF_USER 8u
 #define THREADS_MAX 64u
 
+/* --- in the process --- */
+
+struct connection {
+	int fd;
+	uid_t payer;
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int *waiting;
+static struct connection *waiting;
 static uint32_t n_waiting, capacity;
-static unsigned n_threads;
+static uid_t busy[THREADS_MAX];
+static unsigned n_busy, n_threads;
 
-/* The one that came last: those before it may be what others are held by. -1: there is none, and the thread ends. */
-static int take(void)
+static unsigned busy_of(uid_t payer)
 {
-	int fd = -1;
+	unsigned n = 0;
 
-	pthread_mutex_lock(&lock);
-	if (n_waiting)
-		fd = waiting[--n_waiting];
-	else
-		n_threads--;
-	pthread_mutex_unlock(&lock);
-	return fd;
+	for (unsigned i = 0; i < n_busy; i++)
+		n += busy[i] == payer;
+	return n;
 }
 
-static void *run(void *context)
+static void forget_busy(uid_t payer)
 {
-	int fd;
+	unsigned i = 0;
 
-	while ((fd = take()) >= 0)
-		close(fd);
+	while (busy[i] != payer)
+		i++;
+	busy[i] = busy[--n_busy];
+}
+
+/* The one that came last, as those before it may be what others are held by. False: there is none that may be closed now. */
+static bool take(struct connection *ret)
+{
+	uint32_t i = n_waiting;
+
+	while (i > 0 && busy_of(waiting[i - 1].payer) >= THREADS_OF_USER)
+		i--;
+	if (!i)
+		return false;
+	*ret = waiting[i - 1];
+	waiting[i - 1] = waiting[--n_waiting];
+	busy[n_busy++] = ret->payer;
+	return true;
+}
+
+static void *close_waiting(void *context)
+{
+	struct connection connection;
+
+	pthread_mutex_lock(&lock);
+	while (take(&connection)) {
+		pthread_mutex_unlock(&lock);
+		close(connection.fd);
+		pthread_mutex_lock(&lock);
+		forget_busy(connection.payer);
+	}
+	n_threads--;
+	pthread_mutex_unlock(&lock);
 	return NULL;
 }
 
-void closer__close(int fd)
+static void add(int fd, uid_t payer)
 {
 	bool kept, more;
 
 	pthread_mutex_lock(&lock);
 	kept = !array__reserve((void **)&waiting, sizeof(*waiting), n_waiting, &capacity);
 	if (kept)
-		waiting[n_waiting++] = fd;
+		waiting[n_waiting++] = (struct connection){fd, payer};
 	more = kept && n_threads < THREADS_MAX;
 	n_threads += more;
 	pthread_mutex_unlock(&lock);
-	if (!kept)
-		close(fd);
-	if (!more || !thread__start_detached(run, NULL))
+	if (!more || !thread__start_detached(close_waiting, NULL))
 		return;
 	/* No thread is to be had: it is closed with the next one. */
 	pthread_mutex_lock(&lock);
 	n_threads--;
 	pthread_mutex_unlock(&lock);
+}
+
+/* Until the broker is gone, or wants another one. A connection comes first, and then that the broker has closed its own. */
+static void serve(int socket)
+{
+	struct broker_message message;
+	int fds[BROKER_FDS_MAX], held = -1;
+	unsigned n;
+
+	while (!broker__receive(socket, &message, fds, &n)) {
+		if (n) {
+			held = fds[0];
+		} else if (held >= 0) {
+			add(held, message.uid);
+			held = -1;
+		}
+	}
+}
+
+static void enter(int socket)
+{
+	/* It ends with the broker, whose signals are not its own. */
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	if (dup2(socket, 0) || close_range(1, ~0u, 0) || privileges__keep(0))
+		return;
+	serve(0);
+}
+
+/* --- in the broker --- */
+
+static int channel = -1;
+
+/* Not a child of the broker's, which waits for nobody: whoever adopts it reaps it. */
+static bool start(int socket)
+{
+	const pid_t between = fork();
+	int status = -1;
+	pid_t process;
+
+	if (!between) {
+		process = fork();
+		if (!process)
+			enter(socket);
+		_exit(process < 0);
+	}
+	while (between > 0 && waitpid(between, &status, 0) < 0 && errno == EINTR)
+		;
+	return !status;
+}
+
+int closer__begin(void)
+{
+	int pair[2];
+	bool started;
+
+	/* What the one before has, it closes. */
+	if (channel >= 0)
+		close(channel);
+	channel = -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	started = start(pair[1]);
+	close(pair[1]);
+	if (!started) {
+		close(pair[0]);
+		return -EAGAIN;
+	}
+	channel = pair[0];
+	fcntl(channel, F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+static bool hand_over(int fd)
+{
+	const struct broker_message message = {};
+
+	return channel >= 0 && !broker__send(channel, &message, &fd, 1);
+}
+
+void closer__close(int fd, uid_t payer)
+{
+	const struct broker_message closed = {.uid = payer};
+	/* It ended, or is behind with its work. */
+	const bool handed = hand_over(fd) || (channel >= 0 && !closer__begin() && hand_over(fd));
+
+	close(fd);
+	if (handed && broker__send(channel, &closed, NULL, 0))
+		closer__begin();
 }

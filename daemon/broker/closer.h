@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Closes connections of clients. A client may have sent descriptors that nobody received: the kernel closes them with the connection,
- * which may block (a lingering TCP socket, a file system that does not answer). So threads do it; a blocked one delays nobody. */
+ * which may block, and not even SIGKILL ends that (a lingering TCP socket, a file system that does not answer). So the broker is never the last
+ * one that has a connection: a process of its own is, whose threads close it, so many for each user that none waits for another's. */
 #ifndef CPROFD_BROKER_CLOSER_H
 #define CPROFD_BROKER_CLOSER_H
 
-void closer__close(int fd);
+#include <sys/types.h>
+
+#define CLOSER_NOBODY ((uid_t)-1)
+
+/* Starts the process; until then, and where it cannot be started, connections are closed at once. -errno. */
+int closer__begin(void);
+/* `payer`: whose connection it is (owner.h), or CLOSER_NOBODY. */
+void closer__close(int fd, uid_t payer);
 
 #endif

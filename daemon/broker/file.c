@@ -35,8 +35,8 @@
 /* What an opener is for: nothing of this, for mapped files. */
 struct purpose {
 	pid_t pid;                     /* in whose root; 0: mapped files */
-	const struct identity *client; /* debug files, with this one's rights */
-	const struct process_own *own; /* a perf map, with its own rights */
+	const struct identity *client; /* debug files, with this one's rights; NULL: a perf map, with its own rights */
+	uint64_t start_ticks;          /* of it, for a perf map */
 };
 
 static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve)
@@ -136,6 +136,7 @@ static int open_perf_map(int root, const struct process_own *own, int *ret_fd)
 
 struct opener {
 	const struct purpose *purpose;
+	struct process_own own; /* for a perf map */
 	int root;    /* where it looks, or why not: -errno */
 	int refused; /* it has no rights: -errno */
 	int kept;    /* the file opened last, for nobody yet; -1: none */
@@ -156,13 +157,13 @@ static int open_asked(struct opener *opener, const struct broker_message *asked)
 		return process__open_file(asked->pid, asked->start, asked->end, &opener->kept);
 	if (opener->purpose->client)
 		return open_debug(opener->root, asked->debug_path, &opener->kept);
-	return open_perf_map(opener->root, opener->purpose->own, &opener->kept);
+	return open_perf_map(opener->root, &opener->own, &opener->kept);
 }
 
 /* With a channel the message is the engine's, else a question. It is answered before the file is closed, which may last. */
 static bool serve_one(struct opener *opener, int socket, const struct broker_message *message, int channel)
 {
-	struct broker_message answer = {.kind = message->kind};
+	struct broker_message answer = {.kind = message->kind, .number = (uint32_t)opener->own.pid};
 	int err;
 
 	if (channel < 0) {
@@ -177,14 +178,21 @@ static bool serve_one(struct opener *opener, int socket, const struct broker_mes
 		return false;
 	if (channel >= 0)
 		give_up(opener);
-	return channel < 0 || !opener->purpose->own; /* there is one perf map */
+	return channel < 0 || !opener->own.pid; /* there is one perf map */
 }
 
-static int become_who(const struct purpose *purpose)
+static int become_who(struct opener *opener)
 {
+	const struct purpose *purpose = opener->purpose;
+	struct process_own *own = &opener->own;
+	int err;
+
 	if (!purpose->pid)
 		return 0;
-	return purpose->client ? become_client(purpose->client) : privileges__become(purpose->own->uid, purpose->own->gid, NULL, 0);
+	if (purpose->client)
+		return become_client(purpose->client);
+	err = process__own(purpose->pid, purpose->start_ticks, own);
+	return err ? err : privileges__become(own->uid, own->gid, NULL, 0);
 }
 
 /* It ends when the broker is gone; in another's root, when nothing was asked for a while. */
@@ -198,13 +206,13 @@ static void serve(void *context, int socket)
 	unsigned n;
 
 	opener.root = opener.purpose->pid ? open_root(opener.purpose->pid) : 0;
-	opener.refused = opener.root < 0 ? opener.root : become_who(opener.purpose);
+	opener.refused = opener.root < 0 ? opener.root : become_who(&opener);
 	while (more && poll(&asked, 1, opener.purpose->pid ? IDLE_MS : -1) == 1 && !broker__receive(socket, &message, fds, &n) && n <= 1)
 		more = serve_one(&opener, socket, &message, n ? fds[0] : -1);
 }
 
 /* What an opener answers, in time. *ret_answered: it did, if with an error. */
-static int take_answer(struct helper *opener, unsigned ms, bool *ret_answered)
+static int take_answer(struct helper *opener, unsigned ms, bool *ret_answered, uint32_t *ret_number)
 {
 	struct broker_message message;
 	int fds[BROKER_FDS_MAX], err;
@@ -216,6 +224,7 @@ static int take_answer(struct helper *opener, unsigned ms, bool *ret_answered)
 	if (err)
 		return err == -EPIPE ? -EIO : err;
 	*ret_answered = true;
+	*ret_number = message.number;
 	return -message.error_errno;
 }
 
@@ -227,7 +236,7 @@ void openers__leave(struct openers *openers)
 }
 
 /* One that was killed, or has ended meanwhile, is asked anew. */
-static int ask(struct helper *opener, uid_t payer, struct purpose *purpose, const struct broker_message *message)
+static int ask(struct helper *opener, uid_t payer, struct purpose *purpose, const struct broker_message *message, uint32_t *ret_number)
 {
 	bool answered = false;
 	int err = 0, tries;
@@ -238,7 +247,7 @@ static int ask(struct helper *opener, uid_t payer, struct purpose *purpose, cons
 			return err;
 		err = broker__send(opener->socket, message, NULL, 0);
 		if (!err)
-			err = take_answer(opener, FILE_OPEN_MS, &answered);
+			err = take_answer(opener, FILE_OPEN_MS, &answered, ret_number);
 		if (!answered)
 			helper__end(opener);
 	}
@@ -249,15 +258,17 @@ int file__open_mapped(struct openers *openers, uid_t payer, pid_t pid, uint64_t 
 {
 	const struct broker_message message = {.kind = BROKER_OPEN_FILE, .pid = pid, .start = start, .end = end};
 	struct purpose purpose = {};
+	uint32_t none;
 
 	*ret = &openers->mapped;
-	return ask(*ret, payer, &purpose, &message);
+	return ask(*ret, payer, &purpose, &message, &none);
 }
 
 int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const struct identity *client, const char *path, struct helper **ret)
 {
 	struct broker_message message = {.kind = BROKER_OPEN_DEBUG};
 	struct purpose purpose = {.pid = pid, .client = client};
+	uint32_t none;
 
 	if (openers->root != pid || openers->root_started != started)
 		helper__end(&openers->debug);
@@ -265,26 +276,27 @@ int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const
 	openers->root_started = started;
 	snprintf(message.debug_path, sizeof(message.debug_path), "%s", path);
 	*ret = &openers->debug;
-	return ask(*ret, client->payer, &purpose, &message);
+	return ask(*ret, client->payer, &purpose, &message, &none);
 }
 
-int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, const struct process_own *own, struct helper **ret)
+int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, uint64_t start_ticks, struct helper **ret, uint32_t *ret_own)
 {
 	const struct broker_message message = {.kind = BROKER_OPEN_PERF_MAP};
-	struct purpose purpose = {.pid = pid, .own = own};
+	struct purpose purpose = {.pid = pid, .start_ticks = start_ticks};
 
 	helper__end(&openers->perf_map); /* another process's */
 	*ret = &openers->perf_map;
-	return ask(*ret, payer, &purpose, &message);
+	return ask(*ret, payer, &purpose, &message, ret_own);
 }
 
 int file__hand_over(struct helper *opener, int channel, const struct broker_message *message)
 {
 	bool answered = false;
+	uint32_t none;
 	int err = opener->pid ? broker__send(opener->socket, message, &channel, 1) : -EPIPE;
 
 	if (!err)
-		err = take_answer(opener, SENT_MS, &answered);
+		err = take_answer(opener, SENT_MS, &answered, &none);
 	if (!answered)
 		helper__end(opener);
 	return err;

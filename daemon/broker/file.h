@@ -36,8 +36,8 @@ int file__open_mapped(struct openers *openers, uid_t payer, pid_t pid, uint64_t 
 int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const struct identity *client, const char *path, struct helper **ret);
 
 /* /tmp/perf-PID.map in the root of a process, by its own number, with no more rights than its own: a regular file
- * that belongs to its user, is no link, and was written to since the process began. */
-int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, const struct process_own *own, struct helper **ret);
+ * that belongs to its user, is no link, and was written to since the process began. *ret_own: that number. */
+int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, uint64_t start_ticks, struct helper **ret, uint32_t *ret_own);
 
 /* The message, with the file that the opener keeps, is sent to an engine. (If nobody is to get the file: helper__end().) */
 int file__hand_over(struct helper *opener, int channel, const struct broker_message *message);

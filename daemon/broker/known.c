@@ -10,8 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "broker/coroutine.h"
-#include "broker/process.h"
+#include "broker/family.h"
 
 struct known_process {
 	pid_t pid;
@@ -64,19 +63,22 @@ int known__add(struct known *known, pid_t pid)
 	return 0;
 }
 
-bool known__holds(const struct known *known, pid_t pid)
+bool known__holds(const struct known *known, uid_t payer, pid_t pid)
 {
-	struct process_stat stat;
-	unsigned depth;
+	pid_t pids[KNOWN_MAX], found;
 
-	for (depth = 0; known->n && depth < 4096 && pid > 0; depth++) {
-		if (has(known, pid))
-			return true;
-		if (process__stat(pid, &stat) || coroutine__share())
-			return false;
-		pid = stat.parent;
-	}
-	return false;
+	if (!known->n || has(known, pid))
+		return known->n;
+	for (size_t i = 0; i < known->n; i++)
+		pids[i] = known->items[i].pid;
+	found = family__nearest(payer, pid, pids, known->n);
+	/* It lives still, so it was the one of this pid all the time. */
+	return found && has(known, found);
+}
+
+bool known__is_above(const struct known *known, uid_t payer, pid_t one, pid_t pid)
+{
+	return has(known, one) && family__nearest(payer, pid, &one, 1) == one && has(known, one);
 }
 
 void known__free(struct known *known)

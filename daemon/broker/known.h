@@ -15,8 +15,10 @@ struct known {
 
 /* One that ended, or is there already, is passed over. Those that ended leave, then the oldest. -errno. */
 int known__add(struct known *known, pid_t pid);
-/* Is it one of these, or below one that lives? As process__is_descendant: true is certain, false is not. */
-bool known__holds(const struct known *known, pid_t pid);
+/* Is it one of these, or below one that lives? As process__nearest: true is certain, false is not. `payer`: whose request it is for. */
+bool known__holds(const struct known *known, uid_t payer, pid_t pid);
+/* Likewise, below this one of them. */
+bool known__is_above(const struct known *known, uid_t payer, pid_t one, pid_t pid);
 void known__free(struct known *known);
 
 #endif

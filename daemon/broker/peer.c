@@ -5,6 +5,7 @@
 #include "broker/peer.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,22 +53,20 @@ struct rights {
 	unsigned long long effective;
 };
 
+/* Not from its status: who reads that holds its memory (process.h). The folder is always the effective uid's (task_dump_owner, fs/proc/base.c). */
 static bool read_rights(pid_t pid, struct rights *ret)
 {
-	_cleanup_fclose_ FILE *file = NULL;
-	unsigned found = 0;
-	char path[64], line[256];
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, pid};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+	struct stat folder;
+	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	file = fopen(path, "re");
-	/* A name has no line's end in it here: the kernel writes \n. */
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "Uid:\t%*u\t%u", &ret->uid) == 1)
-			found |= 1;
-		else if (sscanf(line, "CapEff:\t%llx", &ret->effective) == 1)
-			found |= 2;
-	}
-	return found == 3;
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	if (stat(path, &folder) || syscall(SYS_capget, &header, data))
+		return false;
+	ret->uid = folder.st_uid;
+	ret->effective = (unsigned long long)data[1].effective << 32 | data[0].effective;
+	return true;
 }
 
 static bool shares_user_namespace(pid_t pid)

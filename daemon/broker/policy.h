@@ -16,6 +16,7 @@ void policy__set(enum broker_allow allow);
 /* May it record at all, or dump? OK, or why not. */
 enum broker_error policy__of_client(const struct identity *client, bool dump);
 /* What is asked about a process. `started`: a process of the client's started it. */
+bool policy__asks_who_started(const struct identity *client);
 enum ptrace_rule policy__of_process(const struct identity *client, bool started);
 
 /* 0 to 3; 0 without Yama. */

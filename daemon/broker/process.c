@@ -20,7 +20,6 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "broker/coroutine.h"
 
 #define KTHREAD_FLAG 0x00200000u /* PF_KTHREAD, linux/sched.h */
 
@@ -81,7 +80,7 @@ int process__stat(pid_t pid, struct process_stat *ret)
 	return -EPROTO;
 }
 
-int process__own(pid_t pid, const struct process_stat *stat, struct process_own *ret)
+int process__own(pid_t pid, uint64_t start_ticks, struct process_own *ret)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	_cleanup_free_ char *line = NULL;
@@ -94,7 +93,7 @@ int process__own(pid_t pid, const struct process_stat *stat, struct process_own 
 	file = fopen(path, "re");
 	if (!file)
 		return errno == ENOENT ? -ESRCH : -errno;
-	ret->began = clock__read(CLOCK_REALTIME) - clock__read(CLOCK_BOOTTIME) + stat->start_ticks * NS_PER_TICK;
+	ret->began = clock__read(CLOCK_REALTIME) - clock__read(CLOCK_BOOTTIME) + start_ticks * NS_PER_TICK;
 	/* A name has no line's end in it here: the kernel writes \n. */
 	while (getline(&line, &capacity, file) > 0) {
 		if (sscanf(line, "Uid:\t%*u\t%u", &ret->uid) == 1) /* real, effective, .. */
@@ -177,19 +176,28 @@ void process__close(struct process_fds *fds)
 	*fds = PROCESS_FDS_NONE;
 }
 
-bool process__is_descendant(pid_t pid, pid_t ancestor)
+static bool is_in(const pid_t *pids, size_t n, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < n && pids[i] != pid)
+		i++;
+	return i < n;
+}
+
+pid_t process__nearest(pid_t pid, const pid_t *ancestors, size_t n)
 {
 	struct process_stat stat;
 	unsigned depth;
 
-	for (depth = 0; depth < 4096 && pid > 1; depth++) {
-		if (pid == ancestor)
-			return true;
-		if (process__stat(pid, &stat) || coroutine__share())
-			return false;
+	for (depth = 0; depth < 4096 && pid > 0; depth++) {
+		if (is_in(ancestors, n, pid))
+			return pid;
+		if (process__stat(pid, &stat))
+			break;
 		pid = stat.parent;
 	}
-	return false;
+	return 0;
 }
 
 struct pids {
@@ -245,7 +253,7 @@ int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n)
 	struct pids all = {}, found = {};
 	struct process_stat stat;
 	bool *below = NULL, more;
-	size_t i, j;
+	size_t i;
 	int err;
 
 	err = list("/proc", &all);
@@ -257,20 +265,14 @@ int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n)
 		err = -ENOMEM;
 		goto out;
 	}
-	for (i = 0; i < all.n && !err; i++) {
+	for (i = 0; i < all.n; i++)
 		if (!process__stat(all.data[i], &stat) && stat.state != 'Z')
 			parents[i] = stat.parent;
-		err = coroutine__share();
-	}
 	/* A child may stand before its parent in the list: again until nothing is added. */
 	do {
 		more = false;
 		for (i = 0; i < all.n && !err; i++) {
-			if (below[i] || !parents[i])
-				continue;
-			for (j = 0; j < found.n && found.data[j] != parents[i]; j++)
-				;
-			if (parents[i] != pid && j == found.n)
+			if (below[i] || !parents[i] || (parents[i] != pid && !is_in(found.data, found.n, parents[i])))
 				continue;
 			below[i] = more = true;
 			err = pids__add(&found, all.data[i]);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A process as the broker sees it: through /proc and a pidfd. Only numbers that
- * the kernel wrote are read here, nothing that lies in the target's memory. */
+ * the kernel wrote are read here, nothing that lies in the target's memory.
+ *
+ * These run in helpers (helper.h), process__threads() and process__close() excepted. Whoever reads /proc/PID/stat or status holds the memory of that process
+ * meanwhile. If it ends at that moment, the reader is the last one, and unmaps it: pages that were written to a file's mapping go to its file
+ * system, which may never answer. */
 #ifndef CPROFD_BROKER_PROCESS_H
 #define CPROFD_BROKER_PROCESS_H
 
@@ -31,7 +35,7 @@ struct process_own {
 	gid_t gid;
 	uint64_t began; /* CLOCK_REALTIME ns, as that clock goes now; less than a tick too early */
 };
-int process__own(pid_t pid, const struct process_stat *stat, struct process_own *ret);
+int process__own(pid_t pid, uint64_t start_ticks, struct process_own *ret);
 
 /* What is kept of a process: all refer to this one process and this one image
  * of it, whatever becomes of the pid. */
@@ -48,13 +52,14 @@ int process__open(pid_t pid, struct process_fds *ret, struct process_stat *ret_s
 int process__unchanged(pid_t pid, const struct process_fds *fds, const struct process_stat *stat);
 void process__close(struct process_fds *fds);
 
-/* Is `pid` below `ancestor`? Follows the parents, which the kernel changes when
- * one of them ends: true is certain, false is not. */
-bool process__is_descendant(pid_t pid, pid_t ancestor);
-
-/* The threads of a process (ret: malloc'd), or all its living descendants. */
-int process__threads(pid_t pid, pid_t **ret, size_t *ret_n);
+/* The nearest of `ancestors` that `pid` is, or is below; 0: none. Follows the parents, which the kernel changes when
+ * one of them ends: a process is certain, 0 is not. */
+pid_t process__nearest(pid_t pid, const pid_t *ancestors, size_t n);
+/* All its living descendants (ret: malloc'd). */
 int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n);
+
+/* The threads of a process (ret: malloc'd). The only one of these that the broker itself may call: */
+int process__threads(pid_t pid, pid_t **ret, size_t *ret_n);
 
 /* The file behind a mapping, read-only. -EINVAL: not a regular file. */
 int process__open_file(pid_t pid, uint64_t start, uint64_t end, int *ret_fd);

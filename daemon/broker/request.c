@@ -70,7 +70,7 @@ static enum broker_error is_named(const struct engine *engine, pid_t pid)
 	struct pollfd ended = {.events = POLLIN};
 	bool lives;
 
-	if (!identity__may_all(&engine->client) || known__holds(&engine->named, pid))
+	if (!identity__may_all(&engine->client) || known__holds(&engine->named, engine->client.payer, pid))
 		return BROKER_ERROR_OK;
 	ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	lives = ended.fd >= 0 && poll(&ended, 1, 0) == 0;

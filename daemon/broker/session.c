@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "broker/coroutine.h"
+#include "broker/family.h"
 #include "broker/policy.h"
 
 /* A session's programs, links, maps and pidfds. Threads and CPU clocks are counted one by one. */
@@ -218,15 +219,20 @@ static void give_maps(const struct session *session, int ret[BROKER_MAP_FDS])
 	ret[3] = sampler__processes(session->sampler);
 }
 
-/* Of this session: the target, or below it. A dump is of its target alone. */
-static bool may_open(const struct session *session, pid_t pid)
+static bool lives(const struct session *session)
 {
-	bool lives = !poll(&(struct pollfd){.fd = session->pidfd, .events = POLLIN}, 1, 0);
+	return !poll(&(struct pollfd){.fd = session->pidfd, .events = POLLIN}, 1, 0);
+}
 
-	if (lives && pid == session->target)
+/* Of this session: the target, or below it. A dump is of its target alone. */
+static bool may_open(const struct session *session, const struct identity *client, pid_t pid)
+{
+	if (pid == session->target && lives(session))
 		return true;
-	return session->sampler &&
-	       (sampler__is_target(session->sampler, pid) || (lives && process__is_descendant(pid, session->target)));
+	if (!session->sampler)
+		return false;
+	return sampler__is_target(session->sampler, pid) ||
+	       (lives(session) && family__nearest(client->payer, pid, &session->target, 1) && lives(session));
 }
 
 /* --- whom the client was authorised for --- */
@@ -242,7 +248,7 @@ static struct known_process *known_of(struct session *session, pid_t pid)
 }
 
 /* It was authorised as that, which it may not be any more. Root is not asked about: what it is now. */
-static void remember(struct session *session, const struct identity *client, pid_t pid, const struct target *as)
+static void remember(struct session *session, const struct identity *client, pid_t pid, const struct process_stat *stat, const struct target *as)
 {
 	struct known_process *known = known_of(session, pid);
 	int err = 0;
@@ -252,18 +258,22 @@ static void remember(struct session *session, const struct identity *client, pid
 	if (!known)
 		known = &session->known[session->next_known++ % SESSION_KNOWN_MAX];
 	known->as = *as;
+	known->start_ticks = stat->start_ticks;
 	if (identity__may_all(client))
 		err = sampler__note(session->sampler, pid, &known->as);
 	known->pid = err ? 0 : pid;
 }
 
 /* As the kernel has it, it is what was authorised: nobody has to be asked again. */
-static bool recognises(struct session *session, pid_t pid)
+static bool recognises(struct session *session, pid_t pid, struct process_stat *ret)
 {
 	const struct known_process *known = session->sampler ? known_of(session, pid) : NULL;
 	struct target now;
 
-	return known && !sampler__note(session->sampler, pid, &now) && !memcmp(&now, &known->as, sizeof(now));
+	if (!known || sampler__note(session->sampler, pid, &now) || memcmp(&now, &known->as, sizeof(now)))
+		return false;
+	*ret = (struct process_stat){.start_ticks = known->start_ticks};
+	return true;
 }
 
 /* One child that runs already, and that the client may read. */
@@ -298,7 +308,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 	size_t n, i;
 	int err;
 
-	err = process__descendants(session->target, &pids, &n);
+	err = family__descendants(client->payer, session->target, &pids, &n);
 	if (err)
 		return err;
 	session->children = calloc(n + 1, sizeof(*session->children));
@@ -371,7 +381,8 @@ struct session *session__attach(const struct broker_message *request, const stru
 	err = charge(session, payer, request);
 	if (err)
 		goto fail;
-	session->started = known__holds(clients, request->pid);
+	session->started = policy__asks_who_started(client) &&
+			   known__is_above(clients, client->payer, (pid_t)request->number, request->pid);
 	rule = policy__of_process(client, session->started);
 	err = authorise__begin(client, request->pid, rule, &helper);
 	if (err)
@@ -417,7 +428,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 		err = open_descendants(session, client, &perf);
 	if (err)
 		goto fail;
-	remember(session, client, session->target, &as);
+	remember(session, client, session->target, &stat, &as);
 	give_maps(session, reply->fds);
 	reply->n = reply->borrowed = BROKER_MAP_FDS;
 	fill_process(reply, session->target, &stat, &fds);
@@ -443,13 +454,13 @@ void session__open_process(struct session *session, const struct identity *clien
 	struct target as;
 	int err;
 
-	if (!may_open(session, pid)) {
+	if (!may_open(session, client, pid)) {
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
 	err = open_authorised(session->sampler, pid, client, policy__of_process(client, session->started), &fds, &stat, &as);
 	/* What is open now stays that process. */
-	if (!err && !may_open(session, pid)) {
+	if (!err && !may_open(session, client, pid)) {
 		process__close(&fds);
 		err = -ESRCH;
 	}
@@ -457,22 +468,11 @@ void session__open_process(struct session *session, const struct identity *clien
 	if (!err && session->sampler)
 		sampler__publish(session->sampler, pid, &as);
 	if (!err)
-		remember(session, client, pid, &as);
+		remember(session, client, pid, &stat, &as);
 	if (err)
 		reply__fail(reply, process__error(err), err);
 	else
 		fill_process(reply, pid, &stat, &fds);
-}
-
-static int open_perf_map(pid_t pid, const struct identity *client, const struct process_stat *stat, struct openers *openers, struct reply *reply)
-{
-	struct process_own own;
-	int err = process__own(pid, stat, &own);
-
-	if (err)
-		return err;
-	reply->message.number = (uint32_t)own.pid;
-	return file__open_perf_map(openers, client->payer, pid, &own, &reply->opener);
 }
 
 static int open_file(const struct broker_message *request, const struct identity *client,
@@ -483,7 +483,7 @@ static int open_file(const struct broker_message *request, const struct identity
 	if (*stalled)
 		err = -ETIMEDOUT;
 	else if (request->kind == BROKER_OPEN_PERF_MAP)
-		err = open_perf_map(request->pid, client, stat, openers, reply);
+		err = file__open_perf_map(openers, client->payer, request->pid, stat->start_ticks, &reply->opener, &reply->message.number);
 	else if (request->kind == BROKER_OPEN_DEBUG)
 		err = file__open_debug(openers, request->pid, stat->start_ticks, client, request->debug_path, &reply->opener);
 	else
@@ -506,19 +506,19 @@ void session__open_file(struct session *session, const struct identity *client,
 		reply__fail(reply, BROKER_ERROR_INTERNAL, EINVAL);
 		return;
 	}
-	if (!may_open(session, pid)) {
+	if (!may_open(session, client, pid)) {
 		reply__fail(reply, BROKER_ERROR_NO_PROCESS, ESRCH);
 		return;
 	}
-	known = recognises(session, pid);
-	err = known ? process__stat(pid, &stat)
+	known = recognises(session, pid, &stat);
+	err = known ? 0
 		    : open_authorised(NULL, pid, client, policy__of_process(client, session->started), &fds, &stat, NULL);
 	if (!err)
 		err = open_file(request, client, &stat, openers, stalled, reply);
 	opened = !err;
 	if (!err) /* the mapping was one of the image that the client may read */
-		err = known ? (recognises(session, pid) ? 0 : -ESTALE) : authorise__again(client, pid, policy__of_process(client, session->started), &fds, &stat);
-	if (!err && !may_open(session, pid))
+		err = known ? (recognises(session, pid, &stat) ? 0 : -ESTALE) : authorise__again(client, pid, policy__of_process(client, session->started), &fds, &stat);
+	if (!err && !may_open(session, client, pid))
 		err = -ESRCH;
 	process__close(&fds);
 	reply->message.pid = pid;

@@ -19,6 +19,7 @@
 /* What a process was when the client was authorised for it. */
 struct known_process {
 	pid_t pid;
+	uint64_t start_ticks; /* struct process_stat */
 	struct target as;
 };
 

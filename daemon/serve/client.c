@@ -300,7 +300,7 @@ static void ready(struct engine *engine, struct watch *watch, uint32_t events)
 		client__flush(engine, client);
 }
 
-int client__new(struct engine *engine, int fd, enum broker_error unnamed)
+int client__new(struct engine *engine, int fd, pid_t pid, enum broker_error unnamed)
 {
 	struct client *client = calloc(1, sizeof(*client));
 	struct buf hello = {};
@@ -314,6 +314,7 @@ int client__new(struct engine *engine, int fd, enum broker_error unnamed)
 	client->watch = (struct watch){.fd = fd, .ready = ready};
 	client->snapshot = (struct snapshot){.from = -1, .into = -1};
 	client->unnamed = unnamed;
+	client->pid = pid;
 	client->next = engine->clients;
 	engine->clients = client;
 	engine->n_clients++;

@@ -108,7 +108,7 @@ static void answered(struct engine *engine, const struct broker_message *message
 	}
 }
 
-static void accept_client(struct engine *engine, int *fd, enum broker_error unnamed)
+static void accept_client(struct engine *engine, int *fd, pid_t pid, enum broker_error unnamed)
 {
 	static const char full[] = "{\"ev\":\"answer\",\"ok\":false,\"error\":\"too many connections of this user\","
 				   "\"hint\":\"close some of them\",\"code\":\"LIMIT\"}\n";
@@ -119,7 +119,7 @@ static void accept_client(struct engine *engine, int *fd, enum broker_error unna
 		send(*fd, full, sizeof(full) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		return;
 	}
-	client__new(engine, take_fd(fd), unnamed);
+	client__new(engine, take_fd(fd), pid, unnamed);
 }
 
 static void channel_ready(struct engine *engine, struct watch *watch, uint32_t events)
@@ -140,7 +140,7 @@ static void channel_ready(struct engine *engine, struct watch *watch, uint32_t e
 			return;
 		}
 		if (message.kind == BROKER_CLIENT && n == 1)
-			accept_client(engine, &fds[0], (enum broker_error)message.error);
+			accept_client(engine, &fds[0], message.pid, (enum broker_error)message.error);
 		else
 			answered(engine, &message, fds, n);
 		for (unsigned i = 0; i < n; i++)

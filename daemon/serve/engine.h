@@ -67,10 +67,11 @@ struct client {
 	struct snapshot snapshot;
 	struct user_rules *rules;       /* for what it attaches from now on; NULL: none */
 	enum broker_error unnamed;      /* why it can name no process; OK: it can */
+	pid_t pid;                      /* as the broker told it */
 };
 
 /* Takes `fd`. */
-int client__new(struct engine *engine, int fd, enum broker_error unnamed);
+int client__new(struct engine *engine, int fd, pid_t pid, enum broker_error unnamed);
 void client__die(struct engine *engine, struct client *client);
 void client__free(struct client *client);
 /* A line to this client alone. */

@@ -58,6 +58,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	struct broker_message message = {.kind = BROKER_ATTACH,
 					 .token = engine__token(engine),
 					 .pid = request->pid,
+					 .number = (uint32_t)client->pid,
 					 .rate = request->rate,
 					 .flags = request->kind == REQUEST_DUMP ? BROKER_DUMP :
 						  (request->subprocesses ? BROKER_SUBPROCESSES : 0) |

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import ctypes
 import os
+import re
 import select
 import shutil
 import signal
@@ -55,6 +56,12 @@ os.write(1, b"ready\\n")
 while True:
     sum(range(1000))
     time.sleep(0.001)
+"""
+WRITES = """
+import os, signal, sys
+os.pwrite(os.open(sys.argv[1], os.O_RDWR), bytes(4096), 0)
+os.write(1, b"dirty\\n")
+signal.pause()
 """
 THREADS = """
 import sys, threading
@@ -124,6 +131,22 @@ class Unflushed(Mute):
             self.closers.append(struct.unpack_from("<I", request, 32)[0])
             return None
         return mute_files.answer(operation, node, len(self.content))
+
+
+class Unwritten(Mute):
+    """A mount whose files, 0 and so on, are written behind the writer's back, and never are: whoever closes one that is dirty waits for ever."""
+    WRITEBACK, WRITE = 1 << 16, 16
+
+    def answer(self, operation, node, request):
+        if operation == self.WRITE:
+            return None
+        if operation == mute_files.LOOKUP:
+            node = mute_files.FILE + int(request[40:].rstrip(b"\0"))
+            return struct.pack("<4Q2I", node, 0, 1000, 1000, 0, 0) + mute_files.attributes(node, 4096)
+        body = mute_files.answer(operation, node)
+        if operation == mute_files.INIT:
+            body = body[:12] + struct.pack("<I", self.WRITEBACK) + body[16:]
+        return body
 
 
 class Daemon:
@@ -309,6 +332,17 @@ def connect(daemon, uid, groups):
     return client
 
 
+def ends_with(client, end):
+    """Was all of it read, up to where the daemon closed it?"""
+    client.settimeout(10)
+    text = b""
+    with contextlib.suppress(TimeoutError):
+        while more := client.recv(1 << 16):
+            text += more
+        return text.endswith(end)
+    return False
+
+
 def read_all(client):
     text = b""
     client.settimeout(10)
@@ -318,26 +352,106 @@ def read_all(client):
     return text
 
 
-def lingering(daemon, other, usual, _):
-    """Who is refused has sent sockets that wait for long as they are closed: one more login of a user than may have engines."""
+def log_in(daemon):
+    """As often as a user may have engines."""
     logins = [connect(daemon, USER, [i]) for i in range(ENGINES)]
     for login in logins:
         login.recv(4096) # its engine is there
-    os.kill(daemon.process.pid, signal.SIGSTOP) # all of it is there when they are refused
-    refused, peers = [], []
-    for _ in range(4):
-        sender, peer = lingering_socket(600)
+    return logins
+
+
+def refuse(daemon, sent):
+    """Each of these clients will be refused, and sends a descriptor that nobody receives. The daemon is stopped until all of it is there."""
+    os.kill(daemon.process.pid, signal.SIGSTOP)
+    refused = []
+    for fd in sent:
         refused.append(connect(daemon, USER, [ENGINES]))
-        socket.send_fds(refused[-1], [b"{"], [sender.fileno()])
-        sender.close()
-        peers.append(peer)
+        socket.send_fds(refused[-1], [b"{"], [fd])
+        os.close(fd)
+    return refused
+
+
+def lingering(daemon, other, usual, _):
+    """Who is refused has sent sockets that wait for long as they are closed."""
+    sockets = [lingering_socket(600) for _ in range(4)]
+    logins = log_in(daemon)
+    refused = refuse(daemon, [sender.detach() for sender, _ in sockets])
     os.kill(daemon.process.pid, signal.SIGCONT)
     said = [read_all(client) for client in refused]
     check(all(b"answer" in words for words in said), "lingering sockets: who is refused is told", *said)
     others(daemon, other, usual, "lingering sockets")
     ends(daemon, "lingering sockets")
-    for one in *logins, *refused, *peers:
+    for one in *logins, *refused, *(peer for _, peer in sockets):
         one.close()
+
+
+def unwritten(daemon, other, usual, folder):
+    """Who is refused has sent files that are never closed to the end, more than closers there are: not even SIGKILL ends who closes one."""
+    mount = os.path.join(folder, "mount")
+    os.mkdir(mount)
+    mute = Unwritten(mount)
+    held = log_in(daemon)
+    writers = []
+    try:
+        for i in range(3): # each time as many as may wait to be accepted
+            path = os.path.join(mount, str(i))
+            held += refuse(daemon, [os.open(path, os.O_RDWR) for _ in range(24)])
+            writers.append(start(0, WRITES, path)) # what was closed here was not dirty yet
+            os.kill(daemon.process.pid, signal.SIGCONT)
+            check(all(client.recv(1 << 16) for client in held[-24:]), "unwritten files: who is refused is told")
+        others(daemon, other, usual, "unwritten files")
+        held.append(connect(daemon, OTHER, []))
+        held[-1].shutdown(socket.SHUT_WR)
+        check(ends_with(held[-1], b"\n"), "unwritten files: another user's connection is closed")
+        ends(daemon, "unwritten files")
+    finally:
+        mute.close()
+    for one in held:
+        one.close()
+    for writer in writers:
+        stop(writer)
+
+
+SEIZE, SYSCALL, DETACH, GET_SYSCALL_INFO, SYSGOOD = 0x4206, 24, 17, 0x420e, 1
+OPENAT = {"x86_64": 257, "aarch64": 56}
+
+
+def opened_by(pid, done):
+    """Paths that the main thread of a process opens, until done(). (linux/ptrace.h, struct ptrace_syscall_info)"""
+    libc, info, paths = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(88), set()
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    if libc.ptrace(SEIZE, pid, None, SYSGOOD):
+        raise OSError(ctypes.get_errno(), "ptrace")
+    os.kill(pid, signal.SIGSTOP)
+    while True:
+        _, status = os.waitpid(pid, 0)
+        stopped_by = os.WSTOPSIG(status)
+        if stopped_by == signal.SIGTRAP | 0x80 and libc.ptrace(GET_SYSCALL_INFO, pid, 88, ctypes.addressof(info)) > 0:
+            entered, number, _, path = info.raw[0] == 1, *struct.unpack_from("<3Q", info.raw, 24)
+            if entered and number == OPENAT[os.uname().machine]:
+                with open("/proc/%d/mem" % pid, "rb", 0) as memory:
+                    memory.seek(path)
+                    paths.add(memory.read(64).split(b"\0")[0].decode(errors="replace"))
+            if done():
+                libc.ptrace(DETACH, pid, None, None)
+                return paths
+        passed = 0 if stopped_by & 0x80 or status >> 16 or stopped_by == signal.SIGSTOP else stopped_by
+        libc.ptrace(SYSCALL, pid, None, passed)
+
+
+def own_reads(daemon, other, usual, folder):
+    """To read /proc/PID/stat holds the memory of that process. The daemon leaves it to others: it could be the one that has to unmap a mute file."""
+    parent = start(USER, PARENT, "3")
+    try:
+        client = daemon.attach(USER, parent.pid, "-s", "--native=full", wait=False)
+        ends = []
+        paths = opened_by(daemon.process.pid, lambda: client.poll() is not None and (ends.append(0) or len(ends) > 20))
+        client.communicate()
+        check("/proc/%d/task" % parent.pid in paths, "what the daemon opens is seen", *paths)
+        read = [path for path in paths if re.fullmatch(r"/proc/\d+/(task/\d+/)?(stat|status|statm|maps|smaps.*|environ|cmdline|auxv|mem)", path)]
+        check(not read, "the daemon reads nothing that holds another process's memory", *read[:5])
+    finally:
+        stop(parent)
 
 
 def half_open(daemon, other, usual, n):
@@ -380,7 +494,7 @@ def main():
         return finish()
     other = start(OTHER, BUSY)
     try:
-        cases = {mute_arguments: None, stopped_engine: arguments.children, half_open: 40, mute_flush: None, lingering: None}
+        cases = {mute_arguments: None, stopped_engine: arguments.children, half_open: 40, mute_flush: None, lingering: None, unwritten: None, own_reads: None}
         if arguments.all:
             cases[crowds] = 5000
         for case, given in cases.items():

@@ -504,6 +504,29 @@ def test_policy():
                 expect(run.returncode == (1 if words else 0) and (words or "") in run.err, what, run.returncode, run.err)
 
 
+def test_started_by_another_client():
+    """ptrace_scope 1 is about what is below the process that asks: not what another client of the same user started, though they share an engine."""
+    if not mount_namespaces():
+        raise Skip("no mount namespaces here")
+    with folder(NOBODY) as work, folder() as place:
+        path = os.path.join(place, "socket")
+        with daemon(path, prefix=("unshare", "--mount", "sh", "-c", SETTINGS, "sh"), allow="ptrace") as broker:
+            settings(broker, 1, 2)
+            starter = subprocess.Popen([*as_nobody(), CPROFD, "record", "-q", "-o", "a.json", "--socket", path, "--", PYTHON, "-c", BUSY + "busy(20)"],
+                                       cwd=work, env=environment(), stderr=subprocess.DEVNULL)
+            started = None
+            try:
+                expect(until(lambda: attached_programs(broker.pid)), "who started it may not record it")
+                started, = children(starter.pid)
+                for command in ("attach", started, "-d", "0.2", "-o", "b.json"), ("dump", started):
+                    run = cprofd(*command, "--socket", path, cwd=work, prefix=as_nobody())
+                    expect(run.returncode == 1 and SCOPE in run.err, command[0] + ": another client has what this one started", run.returncode, run.err)
+            finally:
+                for pid in filter(None, (started, starter.pid)):
+                    os.kill(pid, signal.SIGKILL)
+                starter.wait()
+
+
 # --- the client ---
 
 def test_client_under_sudo():

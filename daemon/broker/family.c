@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* A helper for each question, which costs about a millisecond. Its answers come one by one, as each fits a message. */
+#include "broker/family.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "broker/helper.h"
+#include "broker/process.h"
+
+#define SCAN_MS 10000u /* it goes through all processes of the machine, and waits for a CPU */
+
+struct question {
+	pid_t pid;
+	const pid_t *ancestors;
+	size_t n;
+};
+
+/* --- in the helper --- */
+
+static void tell_nearest(void *context, int socket)
+{
+	const struct question *question = context;
+	const struct broker_message answer = {.pid = process__nearest(question->pid, question->ancestors, question->n)};
+
+	broker__send(socket, &answer, NULL, 0);
+}
+
+/* One after the other; the last is 0. */
+static void tell_descendants(void *context, int socket)
+{
+	const struct question *question = context;
+	_cleanup_free_ pid_t *pids = NULL;
+	struct broker_message answer = {};
+	size_t n = 0, i;
+
+	answer.error_errno = -process__descendants(question->pid, &pids, &n);
+	for (i = 0; i <= n; i++) {
+		answer.pid = i < n ? pids[i] : 0;
+		if (broker__send(socket, &answer, NULL, 0))
+			return;
+	}
+}
+
+/* --- in the broker --- */
+
+static int take(struct helper *helper, pid_t *ret)
+{
+	struct broker_message answer;
+	int none[BROKER_FDS_MAX];
+	unsigned unexpected;
+	int err = helper__take(helper, &answer, none, &unexpected);
+
+	if (err)
+		return err == -EPIPE ? -ESRCH : err;
+	*ret = answer.pid;
+	return -answer.error_errno;
+}
+
+pid_t family__nearest(uid_t payer, pid_t pid, const pid_t *ancestors, size_t n)
+{
+	struct question question = {.pid = pid, .ancestors = ancestors, .n = n};
+	struct helper helper;
+	pid_t found = 0;
+
+	if (helper__begin(&helper, payer, tell_nearest, &question, NULL, 0))
+		return 0;
+	if (take(&helper, &found))
+		found = 0;
+	helper__end(&helper);
+	return found;
+}
+
+int family__descendants(uid_t payer, pid_t pid, pid_t **ret, size_t *ret_n)
+{
+	struct question question = {.pid = pid};
+	uint32_t n = 0, capacity = 0;
+	struct helper helper;
+	pid_t *pids = NULL, next;
+	int err;
+
+	err = helper__begin(&helper, payer, tell_descendants, &question, NULL, 0);
+	if (err)
+		return err;
+	helper.until += (SCAN_MS - HELPER_MS) * 1000000ull;
+	while (!(err = take(&helper, &next)) && next) {
+		err = array__reserve((void **)&pids, sizeof(*pids), n, &capacity);
+		if (err)
+			break;
+		pids[n++] = next;
+	}
+	helper__end(&helper);
+	if (err) {
+		free(pids);
+		return err;
+	}
+	*ret = pids;
+	*ret_n = n;
+	return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Who is above whom, for the broker: a helper (helper.h) reads it, as process.h wants. */
+#ifndef CPROFD_BROKER_FAMILY_H
+#define CPROFD_BROKER_FAMILY_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* process__nearest(). `payer`: whose request it is for. */
+pid_t family__nearest(uid_t payer, pid_t pid, const pid_t *ancestors, size_t n);
+/* process__descendants(). */
+int family__descendants(uid_t payer, pid_t pid, pid_t **ret, size_t *ret_n);
+
+#endif
