@@ -74,6 +74,22 @@ struct bytecode_site {
 	uint32_t names[BYTECODE_NAMES];
 };
 
+/* The instruction that a Python frame is at, and what it calls, as far as bytecode tells. */
+#define CALL_SITE_NAMES 6u
+#define CALL_SITE_NAME 40u
+struct call_site {
+	uint8_t kind;       /* enum opcode_kind */
+	bool exact;         /* it is known which instruction loaded the callee: */
+	uint8_t own, owner; /* ... by names[own - 1], an attribute of names[owner - 1]; 0: by no name */
+	bool of_global;     /* ... names[owner - 1] is a global */
+	uint8_t builtin;    /* enum bytecode_builtin: is names[own - 1] one of `builtins`? */
+	bool inlines;       /* 3.11+: no native frame is between a Python function and the one that it calls by an instruction */
+	const char *callee; /* what the instruction is specialised for, or NULL */
+	uint64_t function;  /* the address of the C function that the callee's descriptor has; 0: not known */
+	uint32_t n;         /* those names, and others that were loaded lately, the nearest first */
+	char names[CALL_SITE_NAMES][CALL_SITE_NAME];
+};
+
 /* Describes the instruction at byte `offset` of this code of CPython 3.`minor`. */
 void bytecode__site(uint32_t minor, const uint8_t *code, uint32_t size, uint32_t offset, struct bytecode_site *ret);
 

@@ -19,7 +19,7 @@
 #include "cprofd/dump.h"
 #include "python/walk.h"
 #include "target/maps.h"
-#include "weave/symbolizer.h"
+#include "codemap/codemap.h"
 
 /* --- unwind.c: native frames --- */
 
@@ -67,7 +67,7 @@ static inline struct record_task dump_task(const struct dump_result *told)
 				    .exec = told->thread.exec};
 }
 
-/* docs/protocol.md, `dump`. `symbolizer` NULL: no native frames. NULL: no memory. */
-json_t *dump__emit(struct python_walker *python, struct symbolizer *symbolizer, const struct dump_result *told, uint64_t now);
+/* docs/protocol.md, `dump`. `codemap` NULL: no native frames. NULL: no memory. */
+json_t *dump__emit(struct python_walker *python, struct codemap *codemap, const struct dump_result *told, uint64_t now);
 
 #endif

@@ -42,13 +42,13 @@ static json_t *text(const char *bytes)
 	return json_stringn(clean, len);
 }
 
-static void find_location(struct symbolizer *symbolizer, const struct dump_result *told, uint64_t pc, uint64_t now,
+static void find_location(struct codemap *codemap, const struct dump_result *told, uint64_t pc, uint64_t now,
 		       struct code_location *ret)
 {
 	const struct record_task task = dump_task(told);
 
 	*ret = (struct code_location){.module_name = "", .name = ""};
-	if (symbolizer->find(symbolizer, &task, native_address(pc), now, ret))
+	if (codemap__find(codemap, &task, native_address(pc), now, ret))
 		*ret = (struct code_location){.module_name = "", .name = ""};
 }
 
@@ -57,12 +57,12 @@ static const char *const kinds[] = {
 	[LOCATION_JIT] = "jit",		[LOCATION_VDSO] = "native",    [LOCATION_KERNEL] = "kernel",
 };
 
-static json_t *native_frame(struct symbolizer *symbolizer, const struct dump_result *told, uint64_t pc, uint64_t now)
+static json_t *native_frame(struct codemap *codemap, const struct dump_result *told, uint64_t pc, uint64_t now)
 {
 	struct code_location place;
 	char address[24];
 
-	find_location(symbolizer, told, pc, now, &place);
+	find_location(codemap, told, pc, now, &place);
 	snprintf(address, sizeof(address), "0x%llx", (unsigned long long)(pc & ~NATIVE_EXACT));
 	return json_pack("{s:s, s:o, s:o, s:s, s:b}", "kind", kinds[place.kind], "function",
 			 *place.name ? text(place.name) : json_string(address), "module", text(place.module_name), "pc",
@@ -134,7 +134,7 @@ static void put_python(struct emitting *emitting, const struct python_walker *py
 		put(emitting, told);
 }
 
-static void put_woven(struct emitting *emitting, struct python_walker *python, struct symbolizer *symbolizer,
+static void put_woven(struct emitting *emitting, struct python_walker *python, struct codemap *codemap,
 		      const struct dump_result *told, uint64_t now)
 {
 	_cleanup_free_ struct weaving *weaving = malloc(sizeof(*weaving));
@@ -149,7 +149,7 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 	if (!weaving)
 		return;
 	for (i = 0; i < n; i++) {
-		find_location(symbolizer, told, natives->pc[i], now, &place);
+		find_location(codemap, told, natives->pc[i], now, &place);
 		weaving->roles[i] = place.role;
 	}
 	in = (struct weave_input){.python = told->python.frames,
@@ -158,7 +158,7 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 				  .n_native = n,
 				  .python_whole = !told->python.loss,
 				  .native_whole = whole,
-				  .eval_known = symbolizer->eval_known(symbolizer, &task, now) > 0};
+				  .eval_known = codemap__eval_known(codemap, &task, now) > 0};
 	in.n_native = weave__own(&in);
 	in.native_whole |= in.n_native < n;
 	weave(&in, weaving->items, &woven);
@@ -168,7 +168,7 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 		if (item->kind == WEAVE_PYTHON)
 			put_python(emitting, python, &told->python.frames[item->index]);
 		else if (item->kind == WEAVE_NATIVE)
-			put(emitting, native_frame(symbolizer, told, natives->pc[item->index], now));
+			put(emitting, native_frame(codemap, told, natives->pc[item->index], now));
 		else if (item->kind == WEAVE_CUT_PYTHON)
 			put(emitting, note(told->python.loss));
 		else if (item->kind == WEAVE_LEFT_OUT)
@@ -190,7 +190,7 @@ static const char *state_of(const struct dump_thread *thread)
 	return thread->state & 1 ? "sleeping" : "waiting";
 }
 
-json_t *dump__emit(struct python_walker *python, struct symbolizer *symbolizer, const struct dump_result *told, uint64_t now)
+json_t *dump__emit(struct python_walker *python, struct codemap *codemap, const struct dump_result *told, uint64_t now)
 {
 	static const char *const hows[] = {"moving", "still", "tick"};
 	struct emitting emitting = {.frames = json_array()};
@@ -198,8 +198,8 @@ json_t *dump__emit(struct python_walker *python, struct symbolizer *symbolizer, 
 	uint32_t i;
 
 	memcpy(comm, told->thread.comm, 16);
-	if (told->how && told->natives && symbolizer) {
-		put_woven(&emitting, python, symbolizer, told, now);
+	if (told->how && told->natives && codemap) {
+		put_woven(&emitting, python, codemap, told, now);
 	} else if (told->how) {
 		for (i = 0; i < told->python.n; i++)
 			put_python(&emitting, python, &told->python.frames[i]);

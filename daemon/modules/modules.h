@@ -41,6 +41,10 @@ struct modules_host {
 	/* NULL: it is forgotten. */
 	int (*set_process)(struct modules_host *self, const struct native_key *key,
 			   const struct unwind_process *process);
+	/* Whose mappings a task has of whom none are known at that time: a child runs the image of who forked it. `later`: those of the
+	 * same pid from later on, or NULL: the answer where nothing better is known. May be NULL. */
+	struct modules_process *(*inherited)(struct modules_host *self, const struct record_task *task, uint64_t time,
+					     struct modules_process *later);
 };
 
 struct modules;
@@ -103,6 +107,10 @@ void modules__close_process(struct modules *modules, struct modules_process *pro
 /* Who ran as `pid` at that time; NULL: nobody known (a child that was just forked has no entry of
  * its own: ask for its parent). */
 struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time);
+/* ... or whose mappings it inherited. `modules` may be NULL. */
+struct modules_process *modules__of_task(struct modules *modules, const struct record_task *task, uint64_t time);
+/* Its memory as it is now: all of `size`, or -EFAULT. */
+int modules_process__read(struct modules_process *process, uint64_t address, void *dst, size_t size);
 /* By modules_process__id(); NULL: it is forgotten. */
 struct modules_process *modules__numbered(const struct modules *modules, uint64_t id);
 bool modules_process__is_later(const struct modules_process *process, uint64_t time); /* opened after that time */

@@ -401,6 +401,20 @@ struct modules_process *modules__process(struct modules *modules, int32_t pid, u
 	return best;
 }
 
+struct modules_process *modules__of_task(struct modules *modules, const struct record_task *task, uint64_t time)
+{
+	struct modules_process *process = modules ? modules__process(modules, (int32_t)task->tgid, time) : NULL;
+
+	if (!modules || (process && process->opened <= time) || !modules->host->inherited)
+		return process;
+	return modules->host->inherited(modules->host, task, time, process);
+}
+
+int modules_process__read(struct modules_process *process, uint64_t address, void *dst, size_t size)
+{
+	return process->mem.fd < 0 ? -EFAULT : process_memory__read(process->mem.fd, dst, size, address);
+}
+
 struct modules_process *modules__numbered(const struct modules *modules, uint64_t id)
 {
 	struct modules_process *process = modules->processes;

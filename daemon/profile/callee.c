@@ -156,7 +156,7 @@ static const char *table_name(struct profile *profile, const struct record_heade
  * `call *pointer`, as functions of tables are called. */
 static bool is_named_by_caller(const struct profile *profile, const struct record_header *header, uint32_t frame)
 {
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct codemap *codemap = profile->options.codemap;
 	const struct stack *stack = profile->stack;
 	struct known_call *known;
 	uint8_t code[MACHINE_CALL_BYTES] = {};
@@ -166,7 +166,7 @@ static bool is_named_by_caller(const struct profile *profile, const struct recor
 		return true;
 	known = &profile->stack->calls[pc % KNOWN_CALLS];
 	if (known->pc != pc || known->since != stack->now.stable) {
-		if (!symbolizer->read || symbolizer->read(symbolizer, &header->task, pc - sizeof(code), code, sizeof(code)))
+		if (codemap__read(codemap, &header->task, header->time, pc - sizeof(code), code, sizeof(code)))
 			return true;
 		*known = (struct known_call){.pc = pc, .since = stack->now.stable, .named = machine__is_call(code)};
 	}
@@ -255,11 +255,11 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 /* The function that a method's descriptor has. */
 static const char *name_of_function(struct profile *profile, const struct record_header *header, const struct site *site)
 {
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct codemap *codemap = profile->options.codemap;
 	struct code_location place = {.module_name = "", .name = ""};
 	const char *name;
 
-	if (symbolizer->find(symbolizer, &header->task, site->function, header->time, &place) || !place.callable ||
+	if (codemap__find(codemap, &header->task, site->function, header->time, &place) || !place.callable ||
 	    place.callable->start != place.vaddr)
 		return NULL;
 	name = by_name(place.callable, site, true);

@@ -226,18 +226,18 @@ int classify__without_gil(struct profile *profile, struct item *item)
 uint16_t classify__kernel(struct profile *profile, const struct sample *sample,
 			  const struct part_native_frames *native)
 {
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct codemap *codemap = profile->options.codemap;
 	uint8_t before[MACHINE_SYSCALL_BYTES] = {};
 	uint64_t pc;
 	int number;
 
 	if (!(sample->record->flags & SAMPLE_IN_KERNEL))
 		return KERNEL_NO;
-	if (!symbolizer || !symbolizer->read || !native || !native->n)
+	if (!codemap || !native || !native->n)
 		return KERNEL_FAULT;
 	pc = native->pc[0] & ~NATIVE_EXACT;
-	if (symbolizer->read(symbolizer, &sample->record->header.task, pc - sizeof(before), before, sizeof(before)) &&
-	    symbolizer->read(symbolizer, &sample->record->header.task, pc - 2, before + 5, 2))
+	if (codemap__read(codemap, &sample->record->header.task, sample->record->header.time, pc - sizeof(before), before, sizeof(before)) &&
+	    codemap__read(codemap, &sample->record->header.task, sample->record->header.time, pc - 2, before + 5, 2))
 		return KERNEL_FAULT;
 	number = machine__syscall(before);
 	if (number == MACHINE_NO_SYSCALL)

@@ -73,7 +73,7 @@ struct step {
 struct known_location {
 	uint64_t pc;
 	const struct callable *callable; /* place.callable */
-	uint32_t since;       /* id of symbolizer.stable's number, or of symbolizer.changes' (struct known_now); 0: free */
+	uint32_t since;       /* id of codemap__stable()'s number, or of codemap__changes()' (struct known_now); 0: free */
 	uint32_t frame : 29, role : 3;
 };
 _Static_assert(FRAME_ROLES <= 8, "known_location.role");

@@ -15,9 +15,9 @@ static const struct code_location kernel = {
 static int find(struct profile *profile, const struct record_header *header, uint64_t address, uint32_t since,
 		struct known_location *ret)
 {
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct codemap *codemap = profile->options.codemap;
 	struct code_location place = {.module_name = "", .name = ""};
-	int err = symbolizer->find(symbolizer, &header->task, address, header->time, &place);
+	int err = codemap__find(codemap, &header->task, address, header->time, &place);
 	uint8_t role = err == -EACCES ? HIDDEN : 0;
 	uint32_t frame;
 
@@ -30,12 +30,12 @@ static int find(struct profile *profile, const struct record_header *header, uin
 int kernel__put(struct profile *profile, const struct sample *sample, bool *ret_whole)
 {
 	const struct part_kernel_frames *part = sample->kernel;
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct codemap *codemap = profile->options.codemap;
 	struct stack *stack = profile->stack;
 	bool hidden = false;
 	uint32_t since, i;
 
-	if (!part || !symbolizer)
+	if (!part || !codemap)
 		return 0;
 	if (part->part.loss) {
 		profile->ledger.shown[part->part.loss]++;
@@ -43,7 +43,7 @@ int kernel__put(struct profile *profile, const struct sample *sample, bool *ret_
 	}
 	/* No process: the kernel is the same for all. */
 	since = stack__since(stack, &stack->kernel,
-			     (symbolizer->stable ? symbolizer->stable : symbolizer->changes)(symbolizer, &sample->record->header.task, sample->record->header.time));
+			     codemap__stable(codemap, &sample->record->header.task, sample->record->header.time));
 	for (i = 0; i < part->n; i++) {
 		/* A return address may be the first byte of what follows its function. */
 		uint64_t address = part->pc[i] - (i > 0);

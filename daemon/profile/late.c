@@ -49,7 +49,7 @@ void tables__poll_late(struct tables *tables)
 
 	if (!tables->n_late)
 		return;
-	news = tables->symbolizer->lines_generation ? tables->symbolizer->lines_generation(tables->symbolizer) : 0;
+	news = codemap__lines_generation(tables->codemap);
 	if (news == tables->late_news && tables->tick - tables->late_tick < TABLES_LATE_TICKS)
 		return;
 	tables->late_news = news;

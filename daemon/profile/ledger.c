@@ -65,7 +65,7 @@ int ledger__emit(struct profile *profile, struct event_sink *sink, uint64_t time
 		if (count)
 			lines[event.ledger.n++] = (struct ledger_line){names[loss], count};
 	}
-	stops__emit(&profile->ledger.stops, profile->options.symbolizer, stops, &event.ledger);
+	stops__emit(&profile->ledger.stops, profile->options.codemap, stops, &event.ledger);
 	return sink->event(sink, &event);
 }
 
@@ -85,7 +85,7 @@ uint32_t profile__stops(struct profile *profile, struct ledger_stop *ret, uint32
 	struct event_ledger ledger = {};
 	uint32_t n;
 
-	stops__emit(&profile->ledger.stops, profile->options.symbolizer, rows, &ledger);
+	stops__emit(&profile->ledger.stops, profile->options.codemap, rows, &ledger);
 	n = ledger.n_stops < max ? ledger.n_stops : max;
 	memcpy(ret, rows, n * sizeof(*ret));
 	return n;

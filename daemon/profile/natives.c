@@ -42,9 +42,9 @@ static const char *keep_module(struct tables *tables, const char *name)
 	return keep(tables, name);
 }
 
-static enum frame_state state_of(const struct tables *tables, const struct code_location *place)
+static enum frame_state state_of(const struct code_location *place)
 {
-	return tables->symbolizer->line && !place->lineless ? FRAME_WAITING : FRAME_KNOWN;
+	return place->lineless ? FRAME_KNOWN : FRAME_WAITING;
 }
 
 static int add_native(struct tables *tables, const struct code_location *place, uint64_t module, uint32_t *ret_function)
@@ -61,7 +61,7 @@ static int add_native(struct tables *tables, const struct code_location *place, 
 				.kind = kinds[place->kind <= LOCATION_KERNEL ? place->kind : 0]};
 	int err = native.name && native.module ? 0 : -ENOMEM;
 
-	native.lines_asked = state_of(tables, place) == FRAME_KNOWN;
+	native.lines_asked = state_of(place) == FRAME_KNOWN;
 	if (!err)
 		err = array__reserve((void **)&tables->natives, sizeof(native), tables->n_natives,
 				     &tables->natives_capacity);
@@ -86,7 +86,7 @@ static int row_of(struct tables *tables, const struct code_location *place, stru
 	/* Nothing but its function can be shown of it. */
 	if (place->lineless)
 		ret->offset = 0;
-	if (state_of(tables, place) == FRAME_WAITING)
+	if (state_of(place) == FRAME_WAITING)
 		ret->column = tables->tick;
 	/* It was met before it was known which module is the interpreter: what was told of it stays, and it is another
 	 * function from now on. */
@@ -104,8 +104,8 @@ static int row_of(struct tables *tables, const struct code_location *place, stru
 	} else {
 		struct code_location named = *place;
 
-		if (!named.name) /* symbolizer.locate */
-			tables->symbolizer->name(tables->symbolizer, place->module, place->vaddr, &named);
+		if (!named.name) /* codemap__locate() */
+			codemap__name(tables->codemap, place->module, place->vaddr, &named);
 		if (!named.name)
 			named.name = named.module_name = "";
 		err = add_native(tables, &named, module, &ret->function);
@@ -208,7 +208,7 @@ static int name(struct tables *tables, struct pending *pending, const struct cod
 	if (err)
 		return err;
 	tables->frames[pending->frame] = row;
-	tables->frame_states[pending->frame] = (uint8_t)state_of(tables, place);
+	tables->frame_states[pending->frame] = (uint8_t)state_of(place);
 	tables__enter_frame(tables, pending->frame);
 	pending->named = true;
 	tables->n_unnamed--;
@@ -226,7 +226,7 @@ int tables__name_pending(struct tables *tables, bool give_up)
 
 		if (pending->named)
 			continue;
-		err = tables->symbolizer->name(tables->symbolizer, pending->module, pending->vaddr, &place);
+		err = codemap__name(tables->codemap, pending->module, pending->vaddr, &place);
 		if (err == -EAGAIN && !give_up && tables->tick - pending->since < TABLES_DEADLINE_NAMES)
 			continue;
 		err = name(tables, pending, &place);
@@ -265,7 +265,7 @@ int tables__native(struct tables *tables, const struct code_location *place, uin
 	if (*ret_frame != UINT32_MAX)
 		return 0;
 	*ret_frame = tables->n_frames;
-	return tables__add_frame(tables, &row, state_of(tables, place));
+	return tables__add_frame(tables, &row, state_of(place));
 }
 
 /* --- lines --- */
@@ -279,7 +279,7 @@ bool tables__native_lines(struct tables *tables, struct function *function)
 
 	if (native->lines_asked)
 		return true;
-	err = tables->symbolizer->line(tables->symbolizer, module_of(function), native->start, &file,
+	err = codemap__line(tables->codemap, module_of(function), native->start, &file,
 				   &line, &column);
 	if (err == -EAGAIN)
 		return false;
@@ -300,7 +300,7 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 	uint32_t line = 0, column = 0;
 	int err;
 
-	err = tables->symbolizer->line(tables->symbolizer, module_of(function),
+	err = codemap__line(tables->codemap, module_of(function),
 				   native->start + (uint32_t)row->offset, &file, &line, &column);
 	/* A line of another file (an inlined function's) would be shown in this one. */
 	if (!err && file && line && !strcmp(file, native->file)) {
@@ -318,7 +318,7 @@ static bool asks_on(const struct tables *tables, const struct function *function
 
 void tables__ask_lines(struct tables *tables)
 {
-	const uint64_t news = tables->symbolizer && tables->symbolizer->lines_generation ? tables->symbolizer->lines_generation(tables->symbolizer) : 0;
+	const uint64_t news = tables->codemap ? codemap__lines_generation(tables->codemap) : 0;
 	const bool all = !news || news != tables->asked_news; /* some may have found no room, or were forgotten */
 	struct function *function;
 	struct frame_row row;

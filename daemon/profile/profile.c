@@ -28,7 +28,7 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 		return -ENOMEM;
 	profile->options = *options;
 	if (!profile->options.stacks_max)
-		profile->options.stacks_max = options->symbolizer ? 200000 : 12000;
+		profile->options.stacks_max = options->codemap ? 200000 : 12000;
 	if (!profile->options.bytes_max)
 		profile->options.bytes_max = 4u << 20;
 	if (!profile->options.ended_max)
@@ -40,7 +40,7 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 	profile->stack = calloc(1, sizeof(*profile->stack));
 	err = profile->stack ? codes__new(&profile->codes) : -ENOMEM;
 	if (!err)
-		err = tables__init(&profile->tables, profile->codes, options->symbolizer,
+		err = tables__init(&profile->tables, profile->codes, options->codemap,
 				   profile->ledger.own);
 	if (err) {
 		profile__free(profile);
@@ -202,7 +202,7 @@ int profile__rotate(struct profile *profile, uint64_t now)
 	profile->rotate_due = profile->epoch_due = false;
 	tables__clear(&profile->tables);
 	classify__forget(profile);
-	if (profile->options.symbolizer)
+	if (profile->options.codemap)
 		stack__forget(profile->stack);
 	tasks__renew(&profile->tasks);
 	profile->next_process = profile->next_thread = 0;

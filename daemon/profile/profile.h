@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Profile: checked records in order of time -> events (events.h).
  *
- * Native frames are woven among the Python frames (weave/weave.h) by what the symbolizer says of them; their
+ * Native frames are woven among the Python frames (weave/weave.h) by what the code map says of them; their
  * rows wait some batches for lines that are still being read.
  *
  * Holds the tables of the epoch (functions, frames, stack tree), the processes
@@ -30,10 +30,11 @@
 
 #include "cprofd/loss.h"
 #include "cprofd/pylayout.h"
+#include "classes/bytecode.h"
+#include "codemap/codemap.h"
 #include "collect/collect.h"
 #include "cprofd/record.h"
 #include "events/events.h"
-#include "weave/symbolizer.h"
 
 #define PROFILE_HOLD_NS 50000000ull    /* a sample waits this long for its CPU time */
 #define PROFILE_FREED_NS 60000000000ull /* ... and the end of a thread for what it ran in all: a process has it when somebody waited for it */
@@ -46,6 +47,16 @@
 struct finisher {
 	int (*finish)(struct finisher *self, const struct sample *sample, bool last, struct part_native_frames *ret);
 };
+/* Who reads the bytecode of call sites. Borrowed. -ENOENT, -ENODATA: it is not known. */
+struct call_sites {
+	/* Of the code object that was captured with this key at `code`, and met by the sample `header`: read after that, and proven
+	 * to be that one still. */
+	int (*read)(struct call_sites *self, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset, struct call_site *ret);
+	/* The name (PyUFuncObject.name) of the ufunc that a global `owner`, if that is NumPy, has by the name of this attribute; owner NULL: that
+	 * is called by the name of this global. */
+	int (*ufunc)(struct call_sites *self, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size);
+};
+
 /* With a finisher, samples that have Python and native frames wait likewise until it is known where the eval
  * loop lies. */
 #define PROFILE_FINISH_NS 2000000000ull /* a sample waits this long for tables ... */
@@ -59,8 +70,9 @@ struct profile_options {
 	uint32_t ended_max;      /* ended threads and processes kept for late joiners; 2,048 */
 	uint32_t pending_max;    /* samples that wait; 65,536 */
 	bool gil;                /* samples that do not hold the GIL have no stack but a note */
-	struct symbolizer *symbolizer;   /* NULL: native frames are left out. Borrowed */
+	struct codemap *codemap;   /* NULL: native frames are left out. Borrowed */
 	struct finisher *finisher; /* NULL: none */
+	struct call_sites *call_sites; /* NULL: nothing is known of them */
 };
 
 struct profile;

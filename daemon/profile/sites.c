@@ -118,11 +118,11 @@ static void take(struct profile *profile, struct site *site, const struct call_s
 
 void sites__read(struct profile *profile, const struct record_header *header, struct site *site, bool again)
 {
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct call_sites *call_sites = profile->options.call_sites;
 	struct call_site told;
 	uint32_t serial;
 
-	if ((site->state == SITE_READ && !again) || site->offset < 0 || !symbolizer->site)
+	if ((site->state == SITE_READ && !again) || site->offset < 0 || !call_sites)
 		return;
 	/* What cannot be read now may be later: it is tried again, at longer and longer intervals. */
 	if (site->state == SITE_UNREADABLE) {
@@ -133,7 +133,7 @@ void sites__read(struct profile *profile, const struct record_header *header, st
 	serial = codes__find(profile->codes, site->key);
 	if (serial == CODE_NONE)
 		return; /* it may come */
-	site->state = symbolizer->site(symbolizer, header, site->key, codes__get(profile->codes, serial)->address,
+	site->state = call_sites->read(call_sites, header, site->key, codes__get(profile->codes, serial)->address,
 				   (uint32_t)site->offset, &told)
 			      ? SITE_UNREADABLE
 			      : SITE_READ;
@@ -143,16 +143,16 @@ void sites__read(struct profile *profile, const struct record_header *header, st
 
 const char *sites__ufunc(struct profile *profile, const struct record_header *header, struct site *site)
 {
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct call_sites *call_sites = profile->options.call_sites;
 	const char *owner = site->owner && site->owner <= site->n ? site->names[site->owner - 1] : NULL;
 	char name[64], text[80];
 
-	if (site->object || !site->exact || !site->own || !symbolizer->ufunc || (owner ? !site->of_global : site->builtin == BUILTIN_ATTRIBUTE))
+	if (site->object || !site->exact || !site->own || !call_sites || (owner ? !site->of_global : site->builtin == BUILTIN_ATTRIBUTE))
 		return site->object;
 	/* A module may get it later: asked again, at longer and longer intervals. */
 	if (site->objects < UINT16_MAX)
 		site->objects++;
-	if (site->objects & (site->objects - 1) || symbolizer->ufunc(symbolizer, header, owner, site->names[site->own - 1], name, sizeof(name)))
+	if (site->objects & (site->objects - 1) || call_sites->ufunc(call_sites, header, owner, site->names[site->own - 1], name, sizeof(name)))
 		return NULL;
 	snprintf(text, sizeof(text), "<ufunc '%s'>", name);
 	site->object = keep(profile, text);

@@ -83,11 +83,11 @@ static void keep_range(struct profile *profile, const struct process *process, c
 static int ask(struct profile *profile, const struct process *process, const struct known_now *now, const struct record_header *header,
 	       uint64_t pc, struct known_location *ret)
 {
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct codemap *codemap = profile->options.codemap;
 	uint64_t address = native_address(pc);
 	struct code_location place = {.module_name = "", .name = "", .role = WEAVE_CODE};
-	bool found = !(symbolizer->locate ? symbolizer->locate : symbolizer->find)(symbolizer, &header->task, address, header->time, &place);
-	bool stable = found && place.stable && symbolizer->stable;
+	bool found = !codemap__locate(codemap, &header->task, address, header->time, &place);
+	bool stable = found && place.stable;
 	uint32_t frame;
 	int err = found ? tables__native(&profile->tables, &place, &frame) : tables__note(&profile->tables, NOTE_NO_PLACE, &frame);
 
@@ -168,7 +168,7 @@ static int find_location(struct profile *profile, const struct process *process,
 static int find_locations(struct profile *profile, struct process *process, const struct record_header *header,
 		       const struct part_native_frames *native)
 {
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct codemap *codemap = profile->options.codemap;
 	uint64_t replaced = profile->tables.replaced * 0xbf58476d1ce4e5b9ull;
 	struct stack *stack = profile->stack;
 	const struct known_location *known;
@@ -176,10 +176,8 @@ static int find_locations(struct profile *profile, struct process *process, cons
 	uint32_t i, end;
 	int err;
 
-	now.changes = stack__since(stack, &process->changes, symbolizer->changes(symbolizer, &header->task, header->time) + replaced);
-	now.stable = now.changes;
-	if (symbolizer->stable)
-		now.stable = stack__since(stack, &process->stable, symbolizer->stable(symbolizer, &header->task, header->time) + replaced);
+	now.changes = stack__since(stack, &process->changes, codemap__changes(codemap, &header->task, header->time) + replaced);
+	now.stable = stack__since(stack, &process->stable, codemap__stable(codemap, &header->task, header->time) + replaced);
 	end = native->n - keep_outermost(stack, &now, native);
 	stack->now = (struct known_now){};
 	for (i = 0; i < end; i++)
@@ -290,12 +288,12 @@ static int read_woven(struct profile *profile, struct process *process,
 		      const struct part_native_frames *native, bool again, uint16_t loss,
 		      bool *ret_whole)
 {
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct codemap *codemap = profile->options.codemap;
 	struct stack *stack = profile->stack;
 	struct ledger *ledger = &profile->ledger;
 	uint16_t native_loss = native->part.loss;
 	bool off = sample->record->flags & SAMPLE_OFF_CPU; /* the sampler's count of it is excused */
-	int eval = symbolizer->eval_known(symbolizer, &sample->record->header.task, sample->record->header.time);
+	int eval = codemap__eval_known(codemap, &sample->record->header.task, sample->record->header.time);
 	struct weave_input in = {
 		.python = python ? python->frames : NULL,
 		.n_python = python ? python->n : 0,
@@ -323,7 +321,7 @@ static int read_woven(struct profile *profile, struct process *process,
 	*ret_whole = *ret_whole && !native_loss && !woven.loss;
 	if (native_loss && native_loss != loss)
 		(again || off ? ledger->own : ledger->shown)[native_loss]++;
-	stops__count(&ledger->stops, symbolizer, &sample->record->header, native, in.native_whole, native_loss);
+	stops__count(&ledger->stops, codemap, &sample->record->header, native, in.native_whole, native_loss);
 	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;
@@ -346,7 +344,7 @@ int stack__read(struct profile *profile, struct process *process,
 	err = kernel__put(profile, sample, ret_whole);
 	if (err)
 		return err;
-	if (native && profile->options.symbolizer && (native->n || native->part.loss))
+	if (native && profile->options.codemap && (native->n || native->part.loss))
 		return read_woven(profile, process, sample, python, native, again, loss, ret_whole);
 	for (i = 0; i < n; i++)
 		put(profile->stack, python->frames[i].code, python->frames[i].offset, false);

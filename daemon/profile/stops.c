@@ -59,14 +59,14 @@ static uint64_t identity(const struct record_task *task)
 }
 
 /* What lies where it ended. */
-static struct stop look_up(struct symbolizer *places, const struct record_header *header, uint64_t pc,
+static struct stop look_up(struct codemap *codemap, const struct record_header *header, uint64_t pc,
 			   uint16_t loss)
 {
 	uint64_t address = native_address(pc);
 	struct code_location place = {.module_name = "", .name = ""};
 	struct stop stop = {.loss = loss, .offset = address};
 
-	if (!places || places->find(places, &header->task, address, header->time, &place))
+	if (!codemap || codemap__find(codemap, &header->task, address, header->time, &place))
 		return stop;
 	stop.module = place.module + 1;
 	/* An address in code of a JIT says nothing to anybody later: the function stands for it. */
@@ -77,7 +77,7 @@ static struct stop look_up(struct symbolizer *places, const struct record_header
 	return stop;
 }
 
-void stops__count(struct stops *stops, struct symbolizer *places, const struct record_header *header,
+void stops__count(struct stops *stops, struct codemap *codemap, const struct record_header *header,
 		  const struct part_native_frames *native, bool whole, uint16_t loss)
 {
 	uint64_t pc = native->n ? native->pc[native->n - 1] : NATIVE_EXACT, changes;
@@ -93,12 +93,12 @@ void stops__count(struct stops *stops, struct symbolizer *places, const struct r
 		stops->whole++;
 		return;
 	}
-	changes = places ? places->changes(places, &header->task, header->time) : 0;
+	changes = codemap ? codemap__changes(codemap, &header->task, header->time) : 0;
 	memo = &stops->memo[((pc ^ process) * 0x9e3779b97f4a7c15ull >> 40) % STOPS_MEMO];
 	stop = &stops->items[memo->stop];
 	if (!memo->serial || memo->serial != stop->serial || memo->pc != pc ||
 	    memo->process != process || memo->changes != changes || memo->loss != loss) {
-		wanted = look_up(places, header, pc, loss);
+		wanted = look_up(codemap, header, pc, loss);
 		stop = find(stops, &wanted);
 		*memo = (struct stop_memo){.pc = pc,
 					   .process = process,
@@ -110,14 +110,14 @@ void stops__count(struct stops *stops, struct symbolizer *places, const struct r
 	stop->count++;
 }
 
-static void name(struct stop *stop, struct symbolizer *places)
+static void name(struct stop *stop, struct codemap *codemap)
 {
 	struct code_location place = {.module_name = "", .name = ""};
 	int err;
 
-	if (!stop->pending || !places || !places->name)
+	if (!stop->pending || !codemap)
 		return;
-	err = places->name(places, stop->module - 1, stop->offset, &place);
+	err = codemap__name(codemap, stop->module - 1, stop->offset, &place);
 	stop->pending = err == -EAGAIN;
 	if (!err)
 		copy(stop->function, sizeof(stop->function), place.name);
@@ -132,7 +132,7 @@ static int by_count(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : 1;
 }
 
-void stops__emit(struct stops *stops, struct symbolizer *places, struct ledger_stop rows[STOPS_LISTED],
+void stops__emit(struct stops *stops, struct codemap *codemap, struct ledger_stop rows[STOPS_LISTED],
 		 struct event_ledger *ret)
 {
 	struct stop *sorted[STOPS_MAX];
@@ -151,7 +151,7 @@ void stops__emit(struct stops *stops, struct symbolizer *places, struct ledger_s
 		struct stop *stop = sorted[i];
 
 		if (i < STOPS_LISTED) {
-			name(stop, places);
+			name(stop, codemap);
 			rows[i] = (struct ledger_stop){names[stop->loss], stop->module_name,
 						       stop->offset, stop->count, stop->function};
 		} else {

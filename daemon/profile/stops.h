@@ -12,7 +12,7 @@
 
 #include "cprofd/record.h"
 #include "events/events.h"
-#include "weave/symbolizer.h"
+#include "codemap/codemap.h"
 
 #define STOPS_MAX 256u
 #define STOPS_LISTED 16u /* in one ledger */
@@ -43,11 +43,11 @@ struct stops {
 };
 
 /* A native stack goes out: whole, or cut at its last pc by `loss`. One of which no more than the leaf was
- * asked for is not counted. `places` may be NULL. */
-void stops__count(struct stops *stops, struct symbolizer *places, const struct record_header *header,
+ * asked for is not counted. `codemap` may be NULL. */
+void stops__count(struct stops *stops, struct codemap *codemap, const struct record_header *header,
 		  const struct part_native_frames *native, bool whole, uint16_t loss);
-/* Fills rows (borrowed strings) with the places met most, and the event's sums. `places` may be NULL. */
-void stops__emit(struct stops *stops, struct symbolizer *places, struct ledger_stop rows[STOPS_LISTED],
+/* Fills rows (borrowed strings) with the places met most, and the event's sums. `codemap` may be NULL. */
+void stops__emit(struct stops *stops, struct codemap *codemap, struct ledger_stop rows[STOPS_LISTED],
 		 struct event_ledger *ret);
 
 #endif

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tables__init(struct tables *tables, struct codes *codes, struct symbolizer *symbolizer, uint64_t *losses)
+int tables__init(struct tables *tables, struct codes *codes, struct codemap *codemap, uint64_t *losses)
 {
-	*tables = (struct tables){.codes = codes, .symbolizer = symbolizer, .losses = losses};
+	*tables = (struct tables){.codes = codes, .codemap = codemap, .losses = losses};
 	return hash_seed__draw(&tables->seed);
 }
 
@@ -35,11 +35,11 @@ void tables__clear(struct tables *tables)
 	const struct tables old = *tables;
 
 	arena__free(&tables->strings);
-	if (tables->symbolizer && tables->symbolizer->new_epoch)
-		tables->symbolizer->new_epoch(tables->symbolizer);
+	if (tables->codemap)
+		codemap__new_epoch(tables->codemap);
 	*tables = (struct tables){
 		.codes = old.codes,
-		.symbolizer = old.symbolizer,
+		.codemap = old.codemap,
 		.seed = old.seed,
 		.losses = old.losses,
 		.tick = old.tick,

@@ -16,7 +16,7 @@
 #include "cprofd/loss.h"
 #include "events/events.h"
 #include "name/codes.h"
-#include "weave/symbolizer.h"
+#include "codemap/codemap.h"
 
 #define TABLES_DEADLINE 2u
 #define TABLES_DEADLINE_NATIVE 20u /* for lines of native code, once for each library */
@@ -75,7 +75,7 @@ enum note { NOTE_NO_PYTHON, NOTE_NO_FRAME, NOTE_EXITING, NOTE_UNKNOWN, NOTE_NO_P
 
 struct tables {
 	struct codes *codes;
-	struct symbolizer *symbolizer; /* NULL: no native frames */
+	struct codemap *codemap; /* NULL: no native frames */
 	struct hash_seed seed;
 	uint64_t *losses;   /* by enum loss: where DETAIL losses are counted */
 	uint32_t tick;
@@ -87,9 +87,9 @@ struct tables {
 	struct native *natives;
 	uint32_t n_natives, natives_capacity;
 	struct arena strings;
-	uint64_t kept_bytes;        /* of names that the symbolizer keeps */
+	uint64_t kept_bytes;        /* of names that the code map keeps */
 	uint32_t n_late, late_tick; /* functions and frames; when they were looked at last */
-	uint64_t late_news;         /* symbolizer.lines_generation of then */
+	uint64_t late_news;         /* codemap__lines_generation() of then */
 	uint64_t asked_news;        /* ... as lines were asked for last, of so many functions and frames */
 	uint32_t asked_functions, asked_frames;
 	uint64_t replaced;          /* differs when an address may have another frame */
@@ -110,7 +110,7 @@ struct tables {
 	struct slots by_stack;
 };
 
-int tables__init(struct tables *tables, struct codes *codes, struct symbolizer *symbolizer, uint64_t *losses);
+int tables__init(struct tables *tables, struct codes *codes, struct codemap *codemap, uint64_t *losses);
 void tables__free(struct tables *tables);
 /* A new epoch. The arrays stay: what grew again in each epoch would leave holes in the heap. */
 void tables__clear(struct tables *tables);

@@ -37,7 +37,7 @@ struct process {
 	struct known_since {
 		uint64_t number;
 		uint32_t id;         /* 0: none yet */
-	} changes, stable;           /* stack.c: what the symbolizer said last, and what that is called there */
+	} changes, stable;           /* stack.c: what the code map said last, and what that is called there */
 	char python[PYTHON_LEN], unsupported[PYTHON_LEN];
 	char comm[17];
 };

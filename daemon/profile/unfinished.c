@@ -14,10 +14,10 @@
 static bool awaits_eval(const struct profile *profile, const struct sample *sample)
 {
 	const struct part_py_frames *python = sample->python;
-	struct symbolizer *symbolizer = profile->options.symbolizer;
+	struct codemap *codemap = profile->options.codemap;
 
-	return python && python->n && sample->native && symbolizer &&
-	       symbolizer->eval_known(symbolizer, &sample->record->header.task, sample->record->header.time) == -EAGAIN;
+	return python && python->n && sample->native && codemap &&
+	       codemap__eval_known(codemap, &sample->record->header.task, sample->record->header.time) == -EAGAIN;
 }
 
 static int without_gil(struct profile *profile, struct item *item)
@@ -49,7 +49,7 @@ static int read_now(struct profile *profile, const struct sample *sample, bool l
 		return -EAGAIN;
 	if (err)
 		walked = (void *)native;
-	item->native = walked && profile->options.symbolizer;
+	item->native = walked && profile->options.codemap;
 	if (sample->record->flags & SAMPLE_OFF_CPU)
 		return waits__place(profile, item, sample, walked, again);
 	item->kernel = classify__kernel(profile, sample, walked);

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "classes/bytecode.h"
 #include "cprofd/record.h"
 #include "python/values.h"
-#include "weave/symbolizer.h"
 
 /* Append the qualified name (up to 3.10 the plain name), or the file, as UTF-8. */
 int python_code__name(struct values *values, uint64_t code, struct buf *ret);

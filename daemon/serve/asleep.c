@@ -145,9 +145,9 @@ static void taking__end(struct taking *self)
 static bool awaits_eval(const struct session *session, const struct sample *sample)
 {
 	const struct record_header *header = &sample->record->header;
-	struct symbolizer *symbolizer = session->modules ? symbolizer__of(session->symbolizer) : NULL;
+	struct codemap *codemap = session->modules ? session->codemap : NULL;
 
-	return symbolizer && sample->python && sample->python->n && symbolizer->eval_known(symbolizer, &header->task, header->time) == -EAGAIN;
+	return codemap && sample->python && sample->python->n && codemap__eval_known(codemap, &header->task, header->time) == -EAGAIN;
 }
 
 /* Frames in place of the copy, which lies behind `native`. -EAGAIN: tables are still being built. */

@@ -219,10 +219,12 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 {
 	const struct profile_options options = {.rate = session->request.rate,
 						.gil = session->request.gil,
-						.symbolizer = symbolizer__of(session->symbolizer),
-						.finisher = session->modules ? &session->finisher : NULL};
+						.codemap = session->codemap,
+						.finisher = session->modules ? &session->finisher : NULL,
+						.call_sites = &session->call_sites};
 	int err;
 
+	call_sites__open(session);
 	session->collect_sink = (struct collect_sink){.code = on_code,
 						      .preview = on_preview,
 						      .sample = on_sample,

@@ -299,7 +299,7 @@ static bool names_ready(struct session *session, uint64_t now)
 {
 	struct dumping *dump = session->dump;
 	struct modules_process *process = root_of(session)->native;
-	struct symbolizer *symbolizer = symbolizer__of(session->symbolizer);
+	struct codemap *codemap = session->codemap;
 	struct modules_found found;
 	struct code_location place;
 	bool ready = true;
@@ -308,14 +308,14 @@ static bool names_ready(struct session *session, uint64_t now)
 		const struct dump_native *natives = dump->threads[i].told.natives;
 		const struct record_task task = dump_task(&dump->threads[i].told);
 
-		if (natives && symbolizer->eval_known(symbolizer, &task, now) == -EAGAIN)
+		if (natives && codemap__eval_known(codemap, &task, now) == -EAGAIN)
 			ready = false;
 
 		for (uint32_t k = 0; natives && k < natives->n; k++) {
 			uint64_t pc = natives->pc[k];
 			uint64_t address = native_address(pc);
 
-			if (!symbolizer->find(symbolizer, &task, address, now, &place) && place.pending)
+			if (!codemap__find(codemap, &task, address, now, &place) && place.pending)
 				ready = false;
 			if (modules__find(session->modules, process, address, now, &found) || !found.module ||
 			    found.module->state != MODULE_WAITS)
@@ -361,7 +361,7 @@ static bool emit(struct engine *engine, struct session *session, uint64_t now)
 
 		if (thread->gone && !thread->told.how)
 			continue;
-		json = dump__emit(dump->python, symbolizer__of(session->symbolizer), &thread->told, now);
+		json = dump__emit(dump->python, session->codemap, &thread->told, now);
 		if (!json)
 			session->error = -ENOMEM;
 		else

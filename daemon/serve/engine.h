@@ -13,8 +13,10 @@
 #include <sys/epoll.h>
 
 #include "base/buf.h"
+#include "base/schedule.h"
 #include "broker/broker.h"
 #include "broker/ring.h"
+#include "codemap/codemap.h"
 #include "collect/collect.h"
 #include "cprofd/record.h"
 #include "dump/dump.h"
@@ -23,7 +25,6 @@
 #include "profile/profile.h"
 #include "serve/outbox.h"
 #include "serve/request.h"
-#include "serve/schedule.h"
 #include "serve/serve.h"
 #include "serve/spool.h"
 
@@ -189,29 +190,7 @@ void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now);
 bool tracee__is_awaited(const struct tracee *tracee);
 
 /* --- site.c: what a Python frame is about to call --- */
-struct call_site;
-/* As symbolizer.ufunc, symbolizer.site of weave/symbolizer.h. */
-int site__ufunc(struct tracee *tracee, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size);
-int site__read(const struct tracee *tracee, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset,
-	       struct call_site *ret);
-
-struct symbolizer;
-struct native_symbolizer;
-/* --- symbolizer.c: names of native code, for the profile --- */
-int symbolizer__new(struct session *session, bool kernel, struct native_symbolizer **ret);
-struct symbolizer *symbolizer__of(struct native_symbolizer *symbolizer);
-/* Whose mappings a task runs: its own, or of who it was forked from. NULL: nobody's that is known. */
-struct modules_process *symbolizer__process(struct native_symbolizer *symbolizer, const struct record_task *task,
-					uint64_t time);
-struct native_symbolizer *symbolizer__free(struct native_symbolizer *symbolizer);
-void symbolizer__tick(struct native_symbolizer *symbolizer);
-/* BROKER_DEBUG, BROKER_KALLSYMS. True: it was asked here; fd (or -1) is taken. */
-bool symbolizer__answered(struct native_symbolizer *symbolizer, const struct broker_message *message, int fd);
-/* Names of modules are being read. */
-bool symbolizer__reads(const struct native_symbolizer *symbolizer);
-/* Lines are. */
-bool symbolizer__waits(const struct native_symbolizer *symbolizer);
-void symbolizer__hurry(struct native_symbolizer *symbolizer); /* the end is near: what waits is read at once */
+void call_sites__open(struct session *session); /* session->call_sites */
 
 /* --- native.c: native stacks; without them these do nothing --- */
 int native__open(struct session *session, int processes_fd);
@@ -329,8 +308,11 @@ struct session {
 	int processes;                  /* map fd; -1: no native stacks */
 	struct modules_host modules_host;
 	struct modules *modules;        /* NULL: no native stacks */
-	struct native_symbolizer *symbolizer;   /* likewise: what its profile asks */
+	struct codemap *codemap;        /* what its profile asks; NULL: neither native nor kernel stacks */
+	struct watch codemap_watch;     /* of its questions for files */
+	uint32_t codemap_token;         /* ... of the one that the broker was asked */
 	struct finisher finisher;       /* likewise */
+	struct call_sites call_sites;   /* likewise */
 	struct watch native_watch;      /* modules have something to do */
 	uint32_t file_token, pool_token, map_token; /* of what modules asked for */
 	struct dumping *dump;           /* NULL: none */

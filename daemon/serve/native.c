@@ -5,10 +5,12 @@
  * the one who asked has gone. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/blocking.h"
+#include "codemap/namer.h"
 #include "serve/engine.h"
 
 static struct session *of(struct modules_host *host)
@@ -65,6 +67,59 @@ static int set_process(struct modules_host *host, const struct native_key *key,
 		       : processes__drop(session->processes, session->ring, key);
 }
 
+#define GENERATIONS 8u /* of forks, up to a process that has its own mappings */
+
+/* A forked child that has mapped nothing of its own has what its parent had at the fork; also if it ended, or executed
+ * another program, before its samples are handed on. */
+static struct modules_process *inherited(struct modules_host *host, const struct record_task *task, uint64_t time,
+					 struct modules_process *later)
+{
+	struct session *session = of(host);
+	const struct tracee *tracee = tracee__forked_as(session, task);
+	struct modules_process *process = NULL;
+	unsigned i;
+
+	if (tracee && tracee->native_from)
+		process = modules__numbered(session->modules, tracee->native_from);
+	if (process || later)
+		return process ?: later;
+	tracee = tracee ?: tracee__find(session, (int32_t)task->tgid);
+	for (i = 0; tracee && !process && i < GENERATIONS; i++) {
+		process = modules__process(session->modules, tracee->parent, time);
+		tracee = tracee__find(session, tracee->parent);
+	}
+	return process;
+}
+
+/* --- files that the code map asks for --- */
+
+static void asked(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct session *session = (struct session *)((char *)watch - offsetof(struct session, codemap_watch));
+	struct broker_message message = {.token = engine__token(engine), .session = session->broker};
+	const char *path;
+	int err;
+
+	if (!codemap__question(session->codemap, &message.pid, &path))
+		return;
+	message.kind = strcmp(path, NAMER_KALLSYMS) ? BROKER_OPEN_DEBUG : BROKER_OPEN_KALLSYMS;
+	snprintf(message.debug_path, sizeof(message.debug_path), "%s", path);
+	session->codemap_token = message.token;
+	err = session->state <= SESSION_RUNNING ? engine__ask(engine, &message) : -ESRCH;
+	if (err)
+		codemap__answer(session->codemap, err);
+}
+
+static int open_codemap(struct session *session)
+{
+	int err = codemap__new(session->modules, session->request.kernel, cache_dir__fd(), &session->codemap);
+
+	if (err)
+		return err;
+	session->codemap_watch = (struct watch){.fd = fcntl(codemap__event(session->codemap), F_DUPFD_CLOEXEC, 3), .ready = asked};
+	return session->codemap_watch.fd < 0 ? -errno : engine__watch(session->engine, &session->codemap_watch, EPOLLIN);
+}
+
 /* --- what comes back --- */
 
 /* A file that nobody waits for any more is closed by a thread that may wait: it may be of a file system that does
@@ -76,8 +131,12 @@ void native__answered(struct session *session, const struct broker_message *mess
 	int fd = good ? fcntl(fds[0], F_DUPFD_CLOEXEC, 3) : -1;
 
 	if (message->kind == BROKER_DEBUG || message->kind == BROKER_KALLSYMS) {
-		if (!symbolizer__answered(session->symbolizer, message, fd) && fd >= 0)
+		if (session->codemap && message->token == session->codemap_token) {
+			session->codemap_token = 0;
+			codemap__answer(session->codemap, fd >= 0 ? fd : message->error_errno == ENODEV ? -ENODEV : -ENOENT);
+		} else if (fd >= 0) {
 			blocking__close(fd);
+		}
 	} else if (session->modules && message->kind == BROKER_FILE &&
 	    message->token == session->file_token) {
 		session->file_token = 0;
@@ -103,7 +162,7 @@ static int finish(struct finisher *self, const struct sample *sample, bool last,
 {
 	struct session *session = (struct session *)((char *)self - offsetof(struct session, finisher));
 	uint64_t time = sample->record->header.time, pc;
-	struct modules_process *process = symbolizer__process(session->symbolizer, &sample->record->header.task, time);
+	struct modules_process *process = modules__of_task(session->modules, &sample->record->header.task, time);
 	enum loss loss;
 
 	if (!process)
@@ -138,13 +197,12 @@ static void worked(struct engine *engine, struct watch *watch, uint32_t events)
 
 int native__open(struct session *session, int processes_fd)
 {
-	bool kernel = session->request.kernel;
 	int cache = cache_dir__fd(), err;
 
 	if (session->request.native == REQUEST_NATIVE_OFF)
-		return kernel ? symbolizer__new(session, true, &session->symbolizer) : 0;
+		return session->request.kernel ? open_codemap(session) : 0;
 	session->finisher.finish = finish;
-	session->modules_host = (struct modules_host){open_file, add_pool, open_perf_map, set_process};
+	session->modules_host = (struct modules_host){open_file, add_pool, open_perf_map, set_process, inherited};
 	session->processes = fcntl(processes_fd, F_DUPFD_CLOEXEC, 3);
 	if (session->processes < 0)
 		return -errno;
@@ -152,7 +210,7 @@ int native__open(struct session *session, int processes_fd)
 			   session->request.native == REQUEST_NATIVE_FULL && session->request.kind != REQUEST_DUMP,
 			   &session->modules);
 	if (!err)
-		err = symbolizer__new(session, kernel, &session->symbolizer);
+		err = open_codemap(session);
 	if (err)
 		return err;
 	modules__cache(session->modules, cache < 0 ? -1 : fcntl(cache, F_DUPFD_CLOEXEC, 3));
@@ -164,7 +222,8 @@ int native__open(struct session *session, int processes_fd)
 void native__close(struct session *session)
 {
 	engine__unwatch(session->engine, &session->native_watch);
-	session->symbolizer = symbolizer__free(session->symbolizer);
+	engine__unwatch(session->engine, &session->codemap_watch);
+	session->codemap = codemap__free(session->codemap);
 	session->modules = modules__free(session->modules);
 	if (session->processes >= 0)
 		close(session->processes);

@@ -101,7 +101,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	session->token = message.token;
 	session->request = *request;
 	session->owner = client;
-	session->timer.fd = session->ring_watch.fd = session->native_watch.fd = session->images = session->processes = -1;
+	session->timer.fd = session->ring_watch.fd = session->native_watch.fd = session->codemap_watch.fd = session->images = session->processes = -1;
 	session->next = engine->sessions;
 	engine->sessions = session;
 	engine->n_sessions++;
@@ -240,15 +240,15 @@ static void finish(struct engine *engine, struct session *session)
 static void linger(struct engine *engine, struct session *session, uint64_t now)
 {
 	uint64_t since = now - session->detached;
-	bool symbols = symbolizer__reads(session->symbolizer);
+	bool symbols = codemap__reads(session->codemap);
 
 	drain__run(engine, session, UINT64_MAX);
-	symbolizer__hurry(session->symbolizer);
-	symbolizer__tick(session->symbolizer);
+	codemap__hurry(session->codemap);
+	codemap__tick(session->codemap);
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
 	if (session->error || since >= (symbols ? SCHEDULE_SYMBOLS_LAST_NS : SCHEDULE_LINES_LAST_NS) ||
-	    (since >= SCHEDULE_LINES_ASKED_NS && !symbols && !symbolizer__waits(session->symbolizer)))
+	    (since >= SCHEDULE_LINES_ASKED_NS && !symbols && !codemap__waits(session->codemap)))
 		finish(engine, session);
 }
 
@@ -356,7 +356,7 @@ static void tick(struct engine *engine, struct session *session)
 	/* Objects of JITs were registered before a sample met them. */
 	if (session->modules)
 		modules__tick(session->modules, now);
-	symbolizer__tick(session->symbolizer);
+	codemap__tick(session->codemap);
 	gil__poll(session, now);
 	drain__run(engine, session, now - SCHEDULE_SETTLE_NS);
 	if (session->rushes && ++session->beats % SCHEDULE_RUSH_TICKS)
@@ -569,7 +569,7 @@ void session__answered(struct engine *engine, struct session *session,
 			break;
 		if (session->profile && session->reason)
 			close_books(session, session->request.wall || session->request.idle ? message->start : 0);
-		if (!session->detached || !session->symbolizer || engine->broker_gone)
+		if (!session->detached || !session->codemap || engine->broker_gone)
 			finish(engine, session);
 		break;
 	case BROKER_FILE:

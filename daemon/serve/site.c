@@ -10,15 +10,36 @@
 #include "target/process.h"
 
 #define NO_MODULES 1u /* of a tracee: they were not found */
+#define GENERATIONS 8u /* of forks, up to a process whose memory is open */
 
-int site__ufunc(struct tracee *tracee, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size)
+static struct session *of(struct call_sites *call_sites)
 {
-	struct memory_reader memory = memory_reader__of(tracee->mem);
-	struct values values = {.memory = &memory.reader, .layout = &tracee->image.layout};
+	return (struct session *)((char *)call_sites - offsetof(struct session, call_sites));
+}
+
+/* Whose memory has a code object of `task`: its own, or, while that is not open or when it ended, that of who forked it.
+ * Which object it is is proven by its key. */
+static const struct tracee *reader_of(struct session *session, const struct record_task *task)
+{
+	const struct tracee *tracee = tracee__find(session, (int32_t)task->tgid) ?: tracee__forked_as(session, task);
+	unsigned i;
+
+	for (i = 0; tracee && tracee->mem < 0 && tracee->forked && i < GENERATIONS; i++)
+		tracee = tracee__find(session, tracee->parent);
+	return tracee;
+}
+
+static int ufunc(struct call_sites *self, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size)
+{
+	struct tracee *tracee = tracee__find(of(self), (int32_t)header->task.tgid);
+	struct memory_reader memory;
+	struct values values;
 	int err;
 
-	if (tracee->mem < 0 || !tracee->image.runtime || tracee->modules == NO_MODULES)
+	if (!tracee || tracee->mem < 0 || !tracee->image.runtime || tracee->modules == NO_MODULES)
 		return -ENOENT;
+	memory = memory_reader__of(tracee->mem);
+	values = (struct values){.memory = &memory.reader, .layout = &tracee->image.layout};
 	if (!tracee->modules) {
 		err = values__modules(&values, tracee->image.runtime, &tracee->modules);
 		if (err) {
@@ -31,19 +52,26 @@ int site__ufunc(struct tracee *tracee, const struct record_header *header, const
 }
 
 /* What was read since the sample was taken is of the object that the sample met, if that is there still when its key is read, after that. */
-int site__read(const struct tracee *tracee, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset,
-	       struct call_site *ret)
+static int read_site(struct call_sites *self, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset,
+		     struct call_site *ret)
 {
-	struct memory_reader now = memory_reader__of(tracee->mem);
-	struct values values = {.layout = &tracee->image.layout};
+	const struct tracee *tracee = reader_of(of(self), &header->task);
+	struct memory_reader now;
+	struct values values;
 	int err;
 
 	*ret = (struct call_site){};
-	if (tracee->mem < 0 || !tracee->image.runtime || !code)
+	if (!tracee || tracee->mem < 0 || !tracee->image.runtime || !code)
 		return -ENOENT;
-	values.memory = session_units__pages(tracee->session, tracee, header->time);
+	now = memory_reader__of(tracee->mem);
+	values = (struct values){.memory = session_units__pages(tracee->session, tracee, header->time), .layout = &tracee->image.layout};
 	err = python_site__read(&values, code, offset, ret);
 	if (!err && python_code__key(&now.reader, &tracee->image, &header->task, code) != key)
 		err = -ENOENT;
 	return err;
+}
+
+void call_sites__open(struct session *session)
+{
+	session->call_sites = (struct call_sites){read_site, ufunc};
 }

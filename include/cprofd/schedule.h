@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* When the sampler wakes the engine, and what each relies on of the other. All in ns. What is the engine's alone: serve/schedule.h. */
+/* When the sampler wakes the engine, and what each relies on of the other. All in ns. What is the engine's alone: base/schedule.h. */
 #ifndef CPROFD_SCHEDULE_H
 #define CPROFD_SCHEDULE_H
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unit/fake_codemap.h"
 #include "base/buf.h"
 #include "collect/collect.h"
 #include "profile/profile.h"
@@ -38,7 +39,7 @@ HAND_ON(lost, record_event)
 HAND_ON(wait, record_wait)
 
 /* What lies at an address follows from its bits, so that the fuzzer meets every kind. */
-static int find_location(struct symbolizer *self, const struct record_task *task, uint64_t address,
+static int find_location(struct codemap *self, const struct record_task *task, uint64_t address,
 		      uint64_t time, struct code_location *ret)
 {
 	if (!(address & 7))
@@ -58,7 +59,7 @@ static int find_location(struct symbolizer *self, const struct record_task *task
 	return address >> 63 && address & 8 ? -EACCES : 0;
 }
 
-static int place_name(struct symbolizer *self, uint64_t module, uint64_t vaddr, struct code_location *ret)
+static int place_name(struct codemap *self, uint64_t module, uint64_t vaddr, struct code_location *ret)
 {
 	const struct record_task anybody = {};
 
@@ -67,17 +68,17 @@ static int place_name(struct symbolizer *self, uint64_t module, uint64_t vaddr, 
 	return ret->pending ? -EAGAIN : 0;
 }
 
-static uint64_t place_changes(struct symbolizer *self, const struct record_task *task, uint64_t time)
+static uint64_t place_changes(struct codemap *self, const struct record_task *task, uint64_t time)
 {
 	return time >> 20;
 }
 
-static int place_eval(struct symbolizer *self, const struct record_task *task, uint64_t time)
+static int place_eval(struct codemap *self, const struct record_task *task, uint64_t time)
 {
 	return task->tgid == 2 ? 0 : task->tgid == 3 ? -EAGAIN : 1;
 }
 
-static int place_line(struct symbolizer *self, uint64_t module, uint64_t vaddr, const char **ret_file,
+static int place_line(struct codemap *self, uint64_t module, uint64_t vaddr, const char **ret_file,
 		      uint32_t *ret_line, uint32_t *ret_column)
 {
 	*ret_file = vaddr & 64 ? "f.c" : NULL;
@@ -145,13 +146,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const struct event_session session = {
 		.rate = 999, .monotonic = 1000, .boottime = 2000, .mode = "cpu"};
-	struct symbolizer symbolizer = {.find = find_location, .name = place_name, .changes = place_changes, .eval_known = place_eval, .line = place_line};
+	struct codemap codemap = {.find = find_location, .name = place_name, .changes = place_changes, .eval_known = place_eval, .line = place_line};
 	struct finisher finisher = {finish};
 	const struct profile_options options = {.rate = 999,
 						.stacks_max = 50,
 						.ended_max = 4,
 						.pending_max = 16,
-						.symbolizer = &symbolizer,
+						.codemap = &codemap,
 						.finisher = &finisher};
 	struct profile_process process = {.tgid = 1, .lines = 1, .name = "x", .python = "3.8"};
 	struct profile_thread thread = {.tgid = 1, .tid = 1, .cpu_known = true};

@@ -283,7 +283,7 @@ int main(int argc, char **argv)
 		err = perf_events__open(&events, pid, &perf);
 	if (!err)
 		err = ring__new(sampler__ring(own.sampler), sampler__samples(own.sampler), on_record, NULL, &own.ring);
-	own.host = (struct modules_host){open_file, add_pool, open_perf_map, set_process};
+	own.host = (struct modules_host){open_file, add_pool, open_perf_map, set_process, NULL};
 	if (!err)
 		err = modules__new(&own.host, true, &own.modules);
 	if (err)

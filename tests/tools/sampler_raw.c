@@ -313,7 +313,7 @@ int main(int argc, char **argv)
 	if (!err && load.native == BROKER_NATIVE_FULL) {
 		native.sampler = sampler;
 		native.ring = ring;
-		native.host = (struct modules_host){open_file, add_pool, open_perf_map, set_process};
+		native.host = (struct modules_host){open_file, add_pool, open_perf_map, set_process, NULL};
 		err = modules__new(&native.host, true, &native.modules);
 		if (!err)
 			modules__open_process(native.modules, pid,

@@ -10,6 +10,7 @@
 #include "book.h"
 #include "collect/collect.h"
 #include "export/export.h"
+#include "fake_codemap.h"
 #include "profile/profile.h"
 #include "records.h"
 
@@ -52,7 +53,7 @@ static const struct row rows[] = {
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
 struct made_up {
-	struct symbolizer symbolizer;
+	struct codemap codemap;
 	uint64_t changed; /* when bar() took the place of foo() */
 	unsigned asked, lines_asked;
 	unsigned lines_slow; /* so many times -EAGAIN */
@@ -68,7 +69,7 @@ struct made_up {
 
 static struct made_up made_up;
 
-static int find(struct symbolizer *self, const struct record_task *task, uint64_t address,
+static int find(struct codemap *self, const struct record_task *task, uint64_t address,
 		uint64_t time, struct code_location *ret)
 {
 	struct made_up *m = (struct made_up *)self;
@@ -111,20 +112,20 @@ static int find(struct symbolizer *self, const struct record_task *task, uint64_
 	return -ENOENT;
 }
 
-static uint64_t changes(struct symbolizer *self, const struct record_task *task, uint64_t time)
+static uint64_t changes(struct codemap *self, const struct record_task *task, uint64_t time)
 {
 	const struct made_up *m = (struct made_up *)self;
 
 	return (time >= m->changed) + m->news;
 }
 
-static uint64_t stable(struct symbolizer *self, const struct record_task *task, uint64_t time)
+static uint64_t stable(struct codemap *self, const struct record_task *task, uint64_t time)
 {
 	return ((struct made_up *)self)->file_news;
 }
 
 /* As find() says it. */
-static int name(struct symbolizer *self, uint64_t module, uint64_t vaddr, struct code_location *ret)
+static int name(struct codemap *self, uint64_t module, uint64_t vaddr, struct code_location *ret)
 {
 	const struct record_task anybody = {.tgid = 10};
 
@@ -133,14 +134,14 @@ static int name(struct symbolizer *self, uint64_t module, uint64_t vaddr, struct
 	return ret->pending ? -EAGAIN : 0;
 }
 
-static int eval_known(struct symbolizer *self, const struct record_task *task, uint64_t time)
+static int eval_known(struct codemap *self, const struct record_task *task, uint64_t time)
 {
 	const struct made_up *m = (struct made_up *)self;
 
 	return m->no_eval ? m->eval : 1;
 }
 
-static int line(struct symbolizer *self, uint64_t module, uint64_t vaddr, const char **ret_file,
+static int line(struct codemap *self, uint64_t module, uint64_t vaddr, const char **ret_file,
 		uint32_t *ret_line, uint32_t *ret_column)
 {
 	struct made_up *m = (struct made_up *)self;
@@ -214,7 +215,7 @@ static int set_up(void **state)
 					      .boot_id = "id",
 					      .command = "python3 x.py",
 					      .native = true};
-	const struct profile_options options = {.rate = 1000, .symbolizer = &made_up.symbolizer};
+	const struct profile_options options = {.rate = 1000, .codemap = &made_up.codemap};
 	const struct profile_process process = {.tgid = 10,
 						.process_start = T0 + BOOT - 100 * MS,
 						.lines = PY_LINES_LINETABLE,
@@ -222,7 +223,7 @@ static int set_up(void **state)
 						.python = "3.11.2",
 						.time = T0};
 
-	made_up = (struct made_up){.symbolizer = {find, name, changes, eval_known, line},
+	made_up = (struct made_up){.codemap = {find, name, changes, eval_known, line},
 				   .changed = UINT64_MAX};
 	sink = (struct collect_sink){.code = on_code, .sample = on_sample};
 	task = rec_task(10, 10, 0, process.process_start, "python3");
@@ -696,7 +697,7 @@ static void steady_places(void **state)
 						{.code = 1, .offset = 6, .flags = PY_FRAME_ENTRY}};
 	unsigned asked;
 
-	made_up.symbolizer.stable = stable;
+	made_up.codemap.stable = stable;
 	SAMPLE(python, other);
 	SAMPLE(nested, nested_pc);
 	flush(T0 + 100 * MS);
@@ -730,7 +731,7 @@ static void functions_without_lines(void **state)
 	unsigned asked;
 
 	memcpy(other, nested_pc, sizeof(other));
-	made_up.symbolizer.stable = stable;
+	made_up.codemap.stable = stable;
 	made_up.wide = true;
 	SAMPLE(nested, nested_pc);
 	flush(T0 + 100 * MS);

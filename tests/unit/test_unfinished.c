@@ -8,6 +8,7 @@
 
 #include "book.h"
 #include "collect/collect.h"
+#include "fake_codemap.h"
 #include "profile/profile.h"
 #include "records.h"
 
@@ -17,7 +18,7 @@
 
 /* --- a process with functions of 0x100 bytes --- */
 
-static int find(struct symbolizer *self, const struct record_task *task, uint64_t address,
+static int find(struct codemap *self, const struct record_task *task, uint64_t address,
 		uint64_t time, struct code_location *ret)
 {
 	static char name[32];
@@ -32,19 +33,19 @@ static int find(struct symbolizer *self, const struct record_task *task, uint64_
 	return 0;
 }
 
-static uint64_t changes(struct symbolizer *self, const struct record_task *task, uint64_t time)
+static uint64_t changes(struct codemap *self, const struct record_task *task, uint64_t time)
 {
 	return 0;
 }
 
 static int eval = 1;
 
-static int eval_known(struct symbolizer *self, const struct record_task *task, uint64_t time)
+static int eval_known(struct codemap *self, const struct record_task *task, uint64_t time)
 {
 	return eval;
 }
 
-static struct symbolizer symbolizer = {.find = find, .changes = changes, .eval_known = eval_known};
+static struct codemap codemap = {.find = find, .changes = changes, .eval_known = eval_known};
 
 /* --- who walks --- */
 
@@ -103,7 +104,7 @@ static int set_up_mode(const char *mode)
 					      .command = "x",
 					      .native = true};
 	struct profile_options options = {
-		.rate = 1000, .symbolizer = &symbolizer, .finisher = &made_up.finisher};
+		.rate = 1000, .codemap = &codemap, .finisher = &made_up.finisher};
 
 	made_up = (struct made_up){.finisher.finish = finish};
 	task = rec_task(10, 10, 0, T0 + BOOT - 100 * MS, "x");

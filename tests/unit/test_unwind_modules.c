@@ -102,7 +102,7 @@ static int open_perf_map(struct modules_host *self, int32_t pid)
 	return 0;
 }
 
-static struct modules_host host = {open_file, add_pool, open_perf_map, set_process};
+static struct modules_host host = {open_file, add_pool, open_perf_map, set_process, NULL};
 
 static uint64_t now(void)
 {

@@ -13,8 +13,8 @@
  * Owner: a namer for each session; it owns its names, until it ends. Threads: all functions here belong to one
  * thread, the loop's. All bytes are the target's. Errors: -errno. Units: vaddrs, as the ELF file counts.
  */
-#ifndef CPROFD_NAMER_H
-#define CPROFD_NAMER_H
+#ifndef CPROFD_CODEMAP_NAMER_H
+#define CPROFD_CODEMAP_NAMER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,7 +35,8 @@
 struct namer;
 struct names; /* of one module */
 
-int namer__new(struct namer **ret);
+/* `folder`: as codemap__new(). */
+int namer__new(int folder, struct namer **ret);
 struct namer *namer__free(struct namer *namer); /* NULL; waits for what the thread does at the moment */
 
 /* --- modules. NULL: out of memory --- */

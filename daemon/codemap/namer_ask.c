@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/blocking.h"
-#include "serve/namer_internal.h"
+#include "codemap/namer_internal.h"
 
 /* --- life --- */
 
@@ -32,7 +32,7 @@ static bool downloads_on(void)
 	return !setenv("DEBUGINFOD_CACHE_PATH", path, 1);
 }
 
-int namer__new(struct namer **ret)
+int namer__new(int folder, struct namer **ret)
 {
 	struct namer *namer = calloc(1, sizeof(*namer));
 	pthread_condattr_t monotonic;
@@ -47,6 +47,7 @@ int namer__new(struct namer **ret)
 	pthread_cond_init(&namer->answered, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	namer->answer = -ENOENT;
+	namer->folder = folder;
 	namer->downloads_on = downloads_on(); /* before there is another thread */
 	namer->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = namer->event < 0 ? -errno : hash_seed__draw(&namer->seed);

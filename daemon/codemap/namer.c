@@ -9,9 +9,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/schedule.h"
 #include "base/thread.h"
-#include "serve/engine.h"
-#include "serve/namer_internal.h"
+#include "codemap/namer_internal.h"
 #include "symbols/relocate.h"
 
 static struct timespec after(uint64_t ns)
@@ -91,7 +91,7 @@ static int open_debug(void *context, const char *path)
 
 void names__watch(struct names *names)
 {
-	names->opener = (struct symbol_opener){open_debug, names, cache_dir__fd()};
+	names->opener = (struct symbol_opener){open_debug, names, names->namer->folder};
 }
 
 /* --- a module --- */
@@ -150,7 +150,7 @@ static int open_symbols(struct names *names)
 void names__read_callables(struct names *names)
 {
 	if (names->kind == NAMES_FILE)
-		callables__open(names->fd, cache_dir__fd(), &names->callables);
+		callables__open(names->fd, names->namer->folder, &names->callables);
 }
 
 /* Opens it, and hands it to the loop. */
@@ -176,7 +176,7 @@ static void read_eval(struct namer *namer, struct names *names)
 	struct eval_ranges eval = {};
 
 	if (names->work && names->kind == NAMES_FILE)
-		eval_ranges__open(names->fd, names->work, cache_dir__fd(), &eval);
+		eval_ranges__open(names->fd, names->work, namer->folder, &eval);
 	pthread_mutex_lock(&namer->lock);
 	names->eval = eval;
 	names->eval_state = EVAL_READ;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An arena for the text and an index over it. Names are dropped all at once, between two epochs: nobody borrows one
  * then. */
-#include "serve/known_names.h"
+#include "codemap/known_names.h"
 
 static void forget(struct known_names *known)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A cache in which each name has one row: a role that takes the place of another costs a look at the name again,
  * nothing else. */
-#include "serve/known_roles.h"
+#include "codemap/known_roles.h"
 
 static uint32_t row_of(const struct known_roles *known, const struct modules_found *found, uint64_t start)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What the names of the interpreter's functions say (frame_role__of()): names are read from a file. Owner: the symbolizer. Threads: one. */
-#ifndef CPROFD_KNOWN_ROLES_H
-#define CPROFD_KNOWN_ROLES_H
+/* What the names of the interpreter's functions say (frame_role__of()): names are read from a file. Owner: the code map. Threads: one. */
+#ifndef CPROFD_CODEMAP_KNOWN_ROLES_H
+#define CPROFD_CODEMAP_KNOWN_ROLES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/hash.h"
 #include "modules/modules.h"
-#include "weave/symbolizer.h"
+#include "weave/weave.h"
 
 #define KNOWN_ROLES 1024u
 

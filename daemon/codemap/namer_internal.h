@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the namer share. `lock` guards what both threads touch; the rest says whose it is. */
-#ifndef CPROFD_NAMER_INTERNAL_H
-#define CPROFD_NAMER_INTERNAL_H
+#ifndef CPROFD_CODEMAP_NAMER_INTERNAL_H
+#define CPROFD_CODEMAP_NAMER_INTERNAL_H
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "base/slots.h"
 #include "broker/broker.h"
 #include "classes/callables.h"
-#include "serve/namer.h"
+#include "codemap/namer.h"
 
 enum names_kind { NAMES_FILE, NAMES_IMAGE, NAMES_OBJECT, NAMES_KERNEL };
 enum names_state { NAMES_WAITS, NAMES_READ };
@@ -78,6 +78,7 @@ struct namer {
 	pthread_mutex_t lock;
 	pthread_cond_t wake, answered;
 	int event;
+	int folder; /* where what takes long to make of a file is kept; < 0: nowhere */
 	bool started, downloads_on;
 	/* under lock */
 	bool stop;

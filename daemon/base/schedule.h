@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* When the engine does what: each of its periods and deadlines, with the reason. What it shares with the sampler: cprofd/schedule.h.
  * Those of a sample's way through the profile: profile/profile.h. All in ns of CLOCK_MONOTONIC, unless a name says otherwise. */
-#ifndef CPROFD_SERVE_SCHEDULE_H
-#define CPROFD_SERVE_SCHEDULE_H
+#ifndef CPROFD_BASE_SCHEDULE_H
+#define CPROFD_BASE_SCHEDULE_H
 
 #include "cprofd/schedule.h"
-#include "profile/profile.h"
 
 #define MS 1000000ull
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of libraries' functions as people know them, which are read from a file, demangled, and the file looked at again: tables ask for each
  * function once an epoch, and in each epoch for nearly the same. Tables borrow the name; if there is no room for it here they copy it. When
- * an epoch begins with more than KNOWN_NAMES_EPOCH used, all names are dropped. Owner: the symbolizer. Threads: one. */
-#ifndef CPROFD_KNOWN_NAMES_H
-#define CPROFD_KNOWN_NAMES_H
+ * an epoch begins with more than KNOWN_NAMES_EPOCH used, all names are dropped. Owner: the code map. Threads: one. */
+#ifndef CPROFD_CODEMAP_KNOWN_NAMES_H
+#define CPROFD_CODEMAP_KNOWN_NAMES_H
 
 #include <stdint.h>
 

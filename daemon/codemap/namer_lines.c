@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "serve/namer_internal.h"
-#include "serve/schedule.h"
+#include "codemap/namer_internal.h"
+#include "base/schedule.h"
 
 static void find(struct names *names, struct line_job *job)
 {

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* A code map's life, and how long its answers hold. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "codemap/internal.h"
+#include "base/clock.h"
+
+/* --- how long an answer holds --- */
+
+uint64_t codemap__changes(struct codemap *self, const struct record_task *task, uint64_t time)
+{
+	const struct modules *modules = self->modules;
+
+	return (modules ? modules__changes(modules, modules__of_task(self->modules, task, time), time) : 0) +
+	       namer__changes(self->namer) * 0x9e3779b97f4a7c15ull;
+}
+
+uint64_t codemap__stable(struct codemap *self, const struct record_task *task, uint64_t time)
+{
+	return modules__stable(modules__of_task(self->modules, task, time), time) +
+	       namer__renewed(self->namer) * 0x9e3779b97f4a7c15ull;
+}
+
+uint64_t codemap__lines_generation(const struct codemap *self)
+{
+	return namer__lines_generation(self->namer);
+}
+
+void codemap__new_epoch(struct codemap *self)
+{
+	known_names__new_epoch(&self->known);
+}
+
+/* --- what else is asked --- */
+
+int codemap__eval_known(struct codemap *self, const struct record_task *task, uint64_t time)
+{
+	struct modules_process *process = modules__of_task(self->modules, task, time);
+	const struct module *module = process ? modules__interpreter(process) : NULL;
+	struct module_names *names = module ? files__names(self, module, (int32_t)task->tgid) : NULL;
+	const struct eval_ranges *eval;
+	int err;
+
+	if (!names)
+		return process && !module && modules_process__is_new(process, clock__now()) ? -EAGAIN : 0;
+	if (!names->names)
+		return modules__awaited(module) == -EAGAIN ? -EAGAIN : 0;
+	err = names__eval(names->names, &eval);
+	return err == -EAGAIN ? err : !err;
+}
+
+int codemap__read(struct codemap *self, const struct record_task *task, uint64_t time, uint64_t address, void *dst,
+		  size_t size)
+{
+	struct modules_process *process =
+		self->modules ? modules__process(self->modules, (int32_t)task->tgid, time) : NULL;
+
+	return process && address ? modules_process__read(process, address, dst, size) : -EFAULT;
+}
+
+/* --- the loop that drives it --- */
+
+void codemap__tick(struct codemap *self)
+{
+	if (!self)
+		return;
+	self->ticks++;
+	namer__tick(self->namer);
+}
+
+bool codemap__reads(const struct codemap *self)
+{
+	return self && namer__reads(self->namer);
+}
+
+bool codemap__waits(const struct codemap *self)
+{
+	return self && namer__waits(self->namer);
+}
+
+void codemap__hurry(struct codemap *self)
+{
+	if (self)
+		namer__hurry(self->namer);
+}
+
+int codemap__event(const struct codemap *self)
+{
+	return namer__event(self->namer);
+}
+
+bool codemap__question(struct codemap *self, int32_t *ret_pid, const char **ret_path)
+{
+	return namer__question(self->namer, ret_pid, ret_path);
+}
+
+void codemap__answer(struct codemap *self, int fd)
+{
+	namer__answer(self->namer, fd);
+}
+
+/* --- life --- */
+
+int codemap__new(struct modules *modules, bool kernel, int folder, struct codemap **ret)
+{
+	struct codemap *self = calloc(1, sizeof(*self));
+	int err = self ? namer__new(folder, &self->namer) : -ENOMEM;
+
+	if (!err)
+		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->roles.seed) ?: hash_seed__draw(&self->known.seed);
+	if (!err) {
+		self->modules = modules;
+		self->kernel = kernel ? namer__add_kernel(self->namer) : NULL;
+		*ret = self;
+	} else {
+		codemap__free(self);
+	}
+	return err;
+}
+
+struct codemap *codemap__free(struct codemap *self)
+{
+	if (!self)
+		return NULL;
+	namer__free(self->namer);
+	free(self->files);
+	free(self->objects);
+	free(self->by_object.slots);
+	known_names__free(&self->known);
+	symbol__free(&self->symbol);
+	buf__free(&self->display);
+	free(self);
+	return NULL;
+}

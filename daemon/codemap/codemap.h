@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* The code map of a session: what is at this address, of this process, at this time?
+ *
+ *   modules       which file or JIT object was mapped there      (modules/)
+ *   names         its symbols and lines, read by a thread of its own: the namer (namer.h)
+ *   this folder   puts the two together: module, function, name, line; what it is to weaving and to Python
+ *
+ * Owner: one struct codemap for each session. Strings are valid until the next call.
+ * Threads: one, the one that drains the rings: codemap__find() and codemap__changes() take microseconds; what would
+ * take longer is made ready by the namer, and is not known until then.
+ * Errors: -errno; -ENOENT is no trouble. Times are CLOCK_MONOTONIC ns.
+ */
+#ifndef CPROFD_CODEMAP_H
+#define CPROFD_CODEMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "classes/callables.h"
+#include "cprofd/record.h"
+#include "modules/modules.h"
+#include "weave/weave.h"
+
+enum location_kind {
+	LOCATION_UNKNOWN,     /* executable memory of nobody knows whom */
+	LOCATION_LIBRARY,     /* a program or shared library */
+	LOCATION_INTERPRETER, /* the module that has the eval loop: libpython, or python itself */
+	LOCATION_JIT,
+	LOCATION_VDSO,
+	LOCATION_KERNEL,
+};
+
+struct code_location {
+	uint64_t module;         /* a number that no other module gets during the code map's life */
+	uint64_t function;       /* likewise, in its module: the same for all addresses of a function */
+	const char *module_name; /* for people: "libLLVM-14.so.1"; "" if there is none */
+	const char *name;        /* for people; "module+0xoffset" where no symbol is */
+	bool kept;               /* `name` is valid until codemap__new_epoch() */
+	uint64_t vaddr;          /* as the module counts (JIT, kernel: an address) */
+	uint64_t start;          /* of the function; without a name: of what `name` says */
+	uint8_t kind;            /* enum location_kind */
+	uint8_t role;            /* enum frame_role: of an interpreter's code */
+	/* What Python code calls this function (classes/callables.h); NULL: no table of the module has it. Lives as
+	 * long as the code map. */
+	const struct callable *callable;
+	bool stable;   /* it holds until codemap__stable() changes: most of codemap__changes() is about JIT code */
+	bool lineless; /* codemap__line() will not know one of any address there: its function is one place */
+	/* The names of its module are being read: codemap__name() will know. `name`, `function` and `start` are those
+	 * of an address without a name until then. */
+	bool pending;
+	/* Addresses, `address` among them, of which the answer is the same but for `vaddr`; both 0: it is not known of
+	 * others. By codemap__locate() alone, of what is `lineless` and `stable`. */
+	uint64_t from, to;
+};
+
+/* code_location.module of all the kernel's code. */
+#define LOCATION_MODULE_KERNEL (1ull << 62)
+
+struct codemap;
+
+/* `modules` is borrowed, and outlives it; NULL: of processes nothing is known. `kernel`: names of the kernel are read,
+ * too. `folder`: where what takes long to make of a file is kept for later sessions (borrowed; < 0: nowhere). */
+int codemap__new(struct modules *modules, bool kernel, int folder, struct codemap **ret);
+struct codemap *codemap__free(struct codemap *codemap); /* NULL */
+
+/* --- the question --- */
+
+/* `address`: a byte of the instruction: of a return address the byte before it. `task`: whose;
+ * the image that was mapped at `time`; the kernel's are those with the highest bit. -ENOENT: nothing
+ * is known to have been there; -EACCES: the kernel hides its names. */
+int codemap__find(struct codemap *codemap, const struct record_task *task, uint64_t address, uint64_t time,
+		  struct code_location *ret);
+/* The same, but of what it found before `name` may be NULL: codemap__name() has it, with `module_name`. Most of what a
+ * codemap__find() costs is names, of functions that who asks has. */
+int codemap__locate(struct codemap *codemap, const struct record_task *task, uint64_t address, uint64_t time,
+		    struct code_location *ret);
+/* The name of what was `pending`. -EAGAIN: it is still; *ret is as codemap__find() gave it then. */
+int codemap__name(struct codemap *codemap, uint64_t module, uint64_t vaddr, struct code_location *ret);
+/* The line of an address in its function (not in what was inlined there). -ENOENT: there is no debug information, or
+ * none for it; -EAGAIN: it is being read. *ret_file may be NULL. */
+int codemap__line(struct codemap *codemap, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
+		  uint32_t *ret_column);
+/* Is the eval loop of the interpreter that this process ran at `time` known, so that the absence
+ * of a role means something? 1, 0; -EAGAIN: it is being looked for. */
+int codemap__eval_known(struct codemap *codemap, const struct record_task *task, uint64_t time);
+/* The task's memory as it is now: all of `size`, or -EFAULT. `time`: of the image that is meant. */
+int codemap__read(struct codemap *codemap, const struct record_task *task, uint64_t time, uint64_t address, void *dst,
+		  size_t size);
+
+/* --- how long an answer holds --- */
+
+/* A number that differs whenever an answer of codemap__find() could: what is mapped, JIT code
+ * included, as far as it is known of that time. Answers are kept until it changes. */
+uint64_t codemap__changes(struct codemap *codemap, const struct record_task *task, uint64_t time);
+/* Likewise, of answers that are `stable`. */
+uint64_t codemap__stable(struct codemap *codemap, const struct record_task *task, uint64_t time);
+/* Likewise, of codemap__line() that was -EAGAIN. */
+uint64_t codemap__lines_generation(const struct codemap *codemap);
+/* Names that were `kept` are not used any more. */
+void codemap__new_epoch(struct codemap *codemap);
+
+/* --- the loop that drives it; NULL: nothing is done --- */
+
+void codemap__tick(struct codemap *codemap);
+bool codemap__reads(const struct codemap *codemap); /* names of modules are being read */
+bool codemap__waits(const struct codemap *codemap); /* lines are */
+void codemap__hurry(struct codemap *codemap);	    /* the end is near: what waits is read at once */
+/* Files that it asks for, as namer.h has them: the event is readable, there is a question, it is answered. */
+int codemap__event(const struct codemap *codemap);
+bool codemap__question(struct codemap *codemap, int32_t *ret_pid, const char **ret_path);
+void codemap__answer(struct codemap *codemap, int fd);
+
+#endif

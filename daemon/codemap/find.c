@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* What is at an address of a process at a time? modules say which file or object of a JIT it is; its names, which
+ * symbol; its tables, what Python calls that; and the interpreter's own code has a role in weaving. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codemap/internal.h"
+
+/* --- files --- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+struct module_names *files__names(struct codemap *self, const struct module *module, int32_t pid)
+{
+	struct module_names *grown, *found;
+	struct module_bytes bytes;
+	uint32_t n = self->n_files;
+
+	if (module->id >= n) {
+		n = module->id + 64;
+		grown = realloc(self->files, n * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		memset(grown + self->n_files, 0, (n - self->n_files) * sizeof(*grown));
+		self->files = grown;
+		self->n_files = n;
+	}
+	found = &self->files[module->id];
+	if (!found->module)
+		found->switches = weave__switches(base_name(module->path));
+	found->module = module;
+	if (found->names || modules__bytes(self->modules, module, &bytes))
+		return found;
+	found->names = bytes.image ? namer__add_image(self->namer, bytes.image, bytes.size)
+				   : namer__add_file(self->namer, bytes.fd, module->path, pid);
+	return found;
+}
+
+/* The name as people know it, in self->display. */
+static const char *display(struct codemap *self, const char *name, bool jit)
+{
+	buf__clear(&self->display);
+	if (symbol__display(name, strlen(name), jit, &self->display) || buf__append(&self->display, "", 1))
+		return "?";
+	return self->display.data;
+}
+
+/* The interpreter's names, and those of what switches stacks, mean something: self->symbol has them. */
+static bool is_plain(const struct module_names *names)
+{
+	return names->names && !names->interpreter && !names->switches;
+}
+
+/* Its name was read before: of the function at ret->start. */
+static bool find_known(struct codemap *self, const struct module_names *names, uint64_t vaddr,
+		       struct code_location *ret)
+{
+	if (!is_plain(names) || names__start(names->names, vaddr, &ret->start))
+		return false;
+	ret->function = ret->start;
+	ret->name = known_names__find(&self->known, namer__renewed(self->namer), names->module->id, ret->start);
+	return ret->kept = ret->name;
+}
+
+/* 0, or why it has no name: -EAGAIN. */
+static int name_file(struct codemap *self, const struct module_names *names, uint64_t vaddr, bool vaddr_known,
+		     struct code_location *ret)
+{
+	const struct module *module = names->module;
+	const struct callable *callable = NULL;
+	const char *kept = NULL;
+	int err = -ENOENT;
+
+	snprintf(self->module_name, sizeof(self->module_name), "%s", base_name(module->path));
+	ret->kind = !strcmp(module->path, "[vdso]") ? LOCATION_VDSO
+		    : names->interpreter	    ? LOCATION_INTERPRETER
+						    : LOCATION_LIBRARY;
+	ret->module = module->id;
+	ret->module_name = self->module_name;
+	ret->vaddr = vaddr;
+	ret->kept = false;
+	if (vaddr_known && names->names)
+		callable = names__callable(names->names, vaddr);
+	ret->callable = callable;
+	if (vaddr_known && find_known(self, names, vaddr, ret))
+		return 0;
+	self->symbol.size = 0;
+	if (vaddr_known)
+		err = names->names ? names__find(names->names, vaddr, &self->symbol) : modules__awaited(module);
+	if (!err) {
+		ret->start = self->symbol.start;
+		ret->function = self->symbol.start;
+		ret->name = display(self, self->symbol.name.data, false);
+		if (is_plain(names))
+			kept = known_names__keep(&self->known, namer__renewed(self->namer), module->id, ret->start,
+						 ret->name);
+		ret->kept = kept;
+		ret->name = kept ?: ret->name;
+		return 0;
+	}
+	if (callable && callable->name && err == -ENOENT) { /* no symbol, but Python's own name */
+		ret->start = callable->start;
+		ret->function = callable->start | FUNCTION_NAMELESS;
+		ret->name = callable->name;
+		return err;
+	}
+	/* Call frame information tells functions that have no name. */
+	ret->start = err == -ENOENT && self->symbol.size ? self->symbol.start : vaddr;
+	ret->function = ret->start | FUNCTION_NAMELESS;
+	snprintf(self->nameless, sizeof(self->nameless), "%s+0x%llx", self->module_name,
+		 (unsigned long long)ret->start);
+	ret->name = self->nameless;
+	return err;
+}
+
+/* What a function of the interpreter's is to a stack that is woven; `mark` is what its name says. */
+static enum frame_role role_at(const struct modules_found *found, const struct module_names *names,
+			       enum frame_role role)
+{
+	const struct eval_ranges *eval;
+	enum frame_role by_code = WEAVE_CODE;
+
+	if (found->vaddr_known && names->names && !names__eval(names->names, &eval))
+		by_code = eval_ranges__role(eval, found->vaddr);
+	return by_code != WEAVE_CODE ? by_code : role;
+}
+
+/* All but the name, if it has one; of the interpreter's functions those whose names were read. */
+static bool locate_file(struct codemap *self, const struct modules_found *found, const struct module_names *names,
+			struct code_location *ret)
+{
+	enum frame_role role;
+
+	*ret = (struct code_location){.module = found->module->id, .vaddr = found->vaddr, .kind = LOCATION_LIBRARY};
+	if (!found->vaddr_known || !names->names || names->interpreter != found->interpreter ||
+	    !strcmp(found->module->path, "[vdso]") || names__start(names->names, found->vaddr, &ret->start))
+		return false;
+	if (found->interpreter || names->switches) {
+		if (!known_roles__find(&self->roles, found, ret->start, namer__renewed(self->namer), &role))
+			return false;
+		ret->role = role;
+	}
+	if (found->interpreter) {
+		ret->kind = LOCATION_INTERPRETER;
+		ret->role = role_at(found, names, role);
+	}
+	ret->function = ret->start;
+	ret->callable = names__callable(names->names, found->vaddr);
+	return true;
+}
+
+static void find_file(struct codemap *self, const struct modules_found *found, struct module_names *names,
+		      struct code_location *ret)
+{
+	enum frame_role role;
+	int err;
+
+	names->interpreter |= found->interpreter;
+	err = name_file(self, names, found->vaddr, found->vaddr_known, ret);
+	ret->pending = err == -EAGAIN;
+	if (!found->interpreter && !names->switches)
+		return;
+	role = (names->switches ? frame_role__of_switcher : frame_role__of)(err ? NULL : self->symbol.name.data);
+	if (!err)
+		known_roles__keep(&self->roles, found, ret->start, namer__renewed(self->namer), role);
+	ret->role = found->interpreter ? role_at(found, names, role) : role;
+}
+
+/* --- JIT compilers --- */
+
+/* CPython -X perf: each function of Python has a copy of this one, which calls the eval loop, and whose name is the
+ * function's. That has its own frame. */
+static const char trampoline[] = "_Py_trampoline_func";
+
+static int find_jit(struct codemap *self, const struct modules_process *process, const struct modules_found *found,
+		    uint64_t address, struct code_location *ret)
+{
+	const struct jit_found *object = &found->object;
+	uint32_t number;
+
+	if (object->kind == JIT_KIND_PY_TRAMPOLINE) {
+		*ret = (struct code_location){.kind = LOCATION_INTERPRETER,
+					      .module = MODULE_TRAMPOLINES,
+					      .module_name = "JIT",
+					      .name = trampoline};
+		return 0;
+	}
+	number = objects__number(self, object->origin, object->object);
+	if (number == UINT32_MAX)
+		return -ENOMEM;
+	if (!self->objects[number].copied) {
+		self->objects[number].heir = modules_process__id(process);
+		self->objects[number].no_lines = false;
+	}
+	*ret = (struct code_location){.kind = LOCATION_JIT,
+				      .lineless = self->objects[number].no_lines,
+				      .module = MODULE_JIT + number,
+				      .module_name = "JIT",
+				      .vaddr = address,
+				      .start = object->start,
+				      .function = object->start | (uint64_t)object->serial << FUNCTION_SERIAL};
+	if (object->name) {
+		ret->name = display(self, object->name, true);
+		return 0;
+	}
+	snprintf(self->nameless, sizeof(self->nameless), "JIT code at 0x%llx", (unsigned long long)object->start);
+	ret->name = self->nameless;
+	return 0;
+}
+
+/* --- the kernel --- */
+
+static int name_kernel(struct codemap *self, uint64_t address, struct code_location *ret)
+{
+	int err = self->kernel ? names__find(self->kernel, address, &self->symbol) : -ENOENT;
+
+	*ret = (struct code_location){
+		.module = LOCATION_MODULE_KERNEL, .module_name = "kernel", .kind = LOCATION_KERNEL, .lineless = true};
+	if (err) { /* no address of the kernel leaves this process */
+		ret->name = "[kernel]";
+		return err;
+	}
+	if (*self->symbol.module.data) {
+		snprintf(self->module_name, sizeof(self->module_name), "%s", self->symbol.module.data);
+		ret->module_name = self->module_name;
+	}
+	ret->name = display(self, self->symbol.name.data, false);
+	ret->vaddr = address;
+	ret->start = ret->function = self->symbol.start;
+	return 0;
+}
+
+static int find_kernel(struct codemap *self, uint64_t address, struct code_location *ret)
+{
+	int err = name_kernel(self, address, ret);
+
+	ret->pending = err == -EAGAIN;
+	if (ret->pending)
+		ret->vaddr = ret->start = address; /* what name() is asked with */
+	return err == -EAGAIN || err == -ENOENT ? 0 : err ? -EACCES : 0;
+}
+
+/* --- the question --- */
+
+/* All that is asked about its code is known by now, or never will be. */
+static bool is_settled(const struct modules_found *found, struct names *names)
+{
+	const struct eval_ranges *eval;
+
+	return !names || !found->vaddr_known ||
+	       (names__settled(names) && !(found->interpreter && names__eval(names, &eval) == -EAGAIN));
+}
+
+/* All of a function without lines, as far as it is mapped there and is the same to Python. */
+static void widen(struct names *names, const struct modules_found *found, uint64_t address, struct code_location *ret)
+{
+	uint64_t bias = address - found->vaddr, from, to;
+	const struct eval_ranges *eval;
+
+	if (!ret->lineless || !ret->stable || ret->pending || ret->kind == LOCATION_VDSO || !found->vaddr_known ||
+	    !names__range(names, found->vaddr, &from, &to))
+		return;
+	if (found->interpreter && !names__eval(names, &eval))
+		eval_ranges__range(eval, found->vaddr, &from, &to);
+	from += bias;
+	to += bias;
+	/* Beyond an end of the address space: code that no function has. */
+	if (from > address || to <= address)
+		return;
+	ret->from = from > found->start ? from : found->start;
+	ret->to = to < found->end ? to : found->end;
+}
+
+static int search(struct codemap *self, const struct record_task *task, uint64_t address, uint64_t time, bool named,
+		  struct code_location *ret)
+{
+	struct module_names *names, none = {};
+	struct modules_process *process;
+	struct modules_found found;
+	int err;
+
+	if (address & ADDRESS_KERNEL)
+		return find_kernel(self, address, ret);
+	process = self->modules ? modules__of_task(self->modules, task, time) : NULL;
+	if (!process)
+		return -ENOENT;
+	err = modules__find(self->modules, process, address, time, &found);
+	if (err)
+		return err;
+	if (found.jit)
+		return find_jit(self, process, &found, address, ret);
+	if (!found.module)
+		return -ENOENT;
+	none.module = found.module;
+	names = files__names(self, found.module, (int32_t)task->tgid) ?: &none;
+	if (named || !locate_file(self, &found, names, ret)) {
+		*ret = (struct code_location){};
+		find_file(self, &found, names, ret);
+	}
+	ret->stable = found.stable && is_settled(&found, names->names);
+	ret->lineless = names->names && names__lineless(names->names);
+	if (!named && names->names)
+		widen(names->names, &found, address, ret);
+	return 0;
+}
+
+int codemap__find(struct codemap *self, const struct record_task *task, uint64_t address, uint64_t time,
+		  struct code_location *ret)
+{
+	return search(self, task, address, time, true, ret);
+}
+
+int codemap__locate(struct codemap *self, const struct record_task *task, uint64_t address, uint64_t time,
+		    struct code_location *ret)
+{
+	return search(self, task, address, time, false, ret);
+}
+
+int codemap__name(struct codemap *self, uint64_t module, uint64_t vaddr, struct code_location *ret)
+{
+	if (module == LOCATION_MODULE_KERNEL)
+		return name_kernel(self, vaddr, ret);
+	return module < self->n_files && self->files[module].module
+		       ? name_file(self, files__names(self, self->files[module].module, 0), vaddr, true, ret)
+		       : -ENOENT;
+}
+
+int codemap__line(struct codemap *self, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
+		  uint32_t *ret_column)
+{
+	struct names *names = NULL;
+	int err;
+
+	if (module < self->n_files)
+		names = self->files[module].names;
+	if (module >= MODULE_JIT && module - MODULE_JIT < self->n_objects) {
+		struct object_names *object = &self->objects[module - MODULE_JIT];
+
+		err = objects__lines(self, object);
+		if (err)
+			return err;
+		names = object->names;
+	}
+	return names ? names__line(names, vaddr, ret_file, ret_line, ret_column) : -ENOENT;
+}

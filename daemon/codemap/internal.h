@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the code map share:
+ *   find.c     address -> location, from top to bottom
+ *   objects.c  ... of code of JIT compilers: numbers and lines of its objects
+ *   codemap.c  its life, how long answers hold
+ *   namer*.c   symbols and lines are read in a thread of its own (namer.h) */
+#ifndef CPROFD_CODEMAP_INTERNAL_H
+#define CPROFD_CODEMAP_INTERNAL_H
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/slots.h"
+#include "codemap/codemap.h"
+#include "codemap/known_names.h"
+#include "codemap/known_roles.h"
+#include "codemap/namer.h"
+
+/* Numbers of modules that are no files. */
+#define MODULE_JIT (1ull << 61) /* + the object's number */
+#define MODULE_TRAMPOLINES (MODULE_JIT + UINT32_MAX)
+#define FUNCTION_NAMELESS (1ull << 63)
+#define FUNCTION_SERIAL 48 /* bits of an address below it */
+#define ADDRESS_KERNEL (1ull << 63)
+
+/* A file, or the vDSO. */
+struct module_names {
+	struct names *names; /* NULL: not asked for, or not open yet */
+	const struct module *module;
+	bool interpreter;
+	bool switches; /* C stacks: greenlet's */
+};
+
+/* An object of a JIT compiler; numbers of objects are of the process that made them, and forked children
+ * have them, too. */
+struct object_names {
+	uint64_t origin, heir; /* heir: who was seen with it last */
+	uint64_t copied;       /* whose memory `names` are of; 0: nobody's yet */
+	uint32_t object;
+	bool no_lines;
+	struct names *names; /* of its lines; NULL: not asked for */
+	uint64_t seen;	     /* tick at which its image was there; 0: not yet */
+	bool certain;	     /* ... and it was still the same object after that */
+};
+
+struct codemap {
+	struct modules *modules; /* NULL: none */
+	struct namer *namer;
+	struct names *kernel;	    /* NULL: they are not asked for */
+	struct module_names *files; /* by id of their module */
+	uint32_t n_files;
+	struct object_names *objects;
+	uint32_t n_objects, objects_capacity;
+	struct slots by_object;
+	struct hash_seed seed;
+	uint64_t ticks;
+	struct known_roles roles;
+	struct known_names known;
+	struct symbol symbol; /* of the last answer */
+	struct buf display;
+	char module_name[256], nameless[320];
+};
+
+/* --- find.c --- */
+
+/* A file's names. NULL: no memory. `names` in it is NULL while the file is not open. `pid`: who sees its debug file. */
+struct module_names *files__names(struct codemap *self, const struct module *module, int32_t pid);
+
+/* --- objects.c --- */
+
+/* The number of an object; UINT32_MAX: no memory. */
+uint32_t objects__number(struct codemap *self, uint64_t origin, uint32_t object);
+/* The lines of an object are in its image, which the namer copies from the target's memory. What it copied is that
+ * object's if the object is there after it: 0; -EAGAIN; -ENOENT: it has no lines, or is gone. */
+int objects__lines(struct codemap *self, struct object_names *object);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* A code map that a test makes up: the functions of codemap/codemap.h that profile and dump call, by those that the
+ * test fills in. In one file of a program alone, which is linked without daemon/codemap then. */
+#ifndef CPROFD_TESTS_FAKE_CODEMAP_H
+#define CPROFD_TESTS_FAKE_CODEMAP_H
+
+#include <errno.h>
+
+#include "codemap/codemap.h"
+
+struct codemap {
+	int (*find)(struct codemap *self, const struct record_task *task, uint64_t address, uint64_t time,
+		    struct code_location *ret);
+	int (*name)(struct codemap *self, uint64_t module, uint64_t vaddr, struct code_location *ret);
+	uint64_t (*changes)(struct codemap *self, const struct record_task *task, uint64_t time);
+	int (*eval_known)(struct codemap *self, const struct record_task *task, uint64_t time);
+	/* NULL: none is known. */
+	int (*line)(struct codemap *self, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
+		    uint32_t *ret_column);
+	/* NULL: changes(). */
+	uint64_t (*stable)(struct codemap *self, const struct record_task *task, uint64_t time);
+};
+
+int codemap__find(struct codemap *self, const struct record_task *task, uint64_t address, uint64_t time,
+		  struct code_location *ret)
+{
+	return self->find(self, task, address, time, ret);
+}
+
+int codemap__locate(struct codemap *self, const struct record_task *task, uint64_t address, uint64_t time,
+		    struct code_location *ret)
+{
+	return self->find(self, task, address, time, ret);
+}
+
+int codemap__name(struct codemap *self, uint64_t module, uint64_t vaddr, struct code_location *ret)
+{
+	return self->name(self, module, vaddr, ret);
+}
+
+uint64_t codemap__changes(struct codemap *self, const struct record_task *task, uint64_t time)
+{
+	return self->changes(self, task, time);
+}
+
+uint64_t codemap__stable(struct codemap *self, const struct record_task *task, uint64_t time)
+{
+	return self->stable ? self->stable(self, task, time) : self->changes(self, task, time);
+}
+
+int codemap__eval_known(struct codemap *self, const struct record_task *task, uint64_t time)
+{
+	return self->eval_known(self, task, time);
+}
+
+int codemap__line(struct codemap *self, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
+		  uint32_t *ret_column)
+{
+	return self->line ? self->line(self, module, vaddr, ret_file, ret_line, ret_column) : -ENOENT;
+}
+
+int codemap__read(struct codemap *self, const struct record_task *task, uint64_t time, uint64_t address, void *dst,
+		  size_t size)
+{
+	return -EFAULT;
+}
+
+uint64_t codemap__lines_generation(const struct codemap *self)
+{
+	return 0;
+}
+
+void codemap__new_epoch(struct codemap *self) {}
+
+#endif
