@@ -108,7 +108,7 @@ int codemap__new(struct modules *modules, bool kernel, int folder, struct codema
 	int err = self ? namer__new(folder, &self->namer) : -ENOMEM;
 
 	if (!err)
-		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->roles.seed) ?: hash_seed__draw(&self->known.seed);
+		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->known.seed);
 	if (!err) {
 		self->modules = modules;
 		self->kernel = kernel ? namer__add_kernel(self->namer) : NULL;

@@ -52,30 +52,55 @@ static const char *display(struct codemap *self, const char *name, bool jit)
 	return self->display.data;
 }
 
-/* The interpreter's names, and those of what switches stacks, mean something: self->symbol has them. */
-static bool is_plain(const struct module_names *names)
+/* The function at ret->start, if it has a name that was read before. */
+static const struct known_name *find_known(struct codemap *self, const struct module_names *names, uint64_t vaddr,
+					   struct code_location *ret)
 {
-	return names->names && !names->interpreter && !names->switches;
-}
-
-/* Its name was read before: of the function at ret->start. */
-static bool find_known(struct codemap *self, const struct module_names *names, uint64_t vaddr,
-		       struct code_location *ret)
-{
-	if (!is_plain(names) || names__start(names->names, vaddr, &ret->start))
-		return false;
+	if (!names->names || names__start(names->names, vaddr, &ret->start))
+		return NULL;
 	ret->function = ret->start;
-	ret->name = known_names__find(&self->known, namer__renewed(self->namer), names->module->id, ret->start);
-	return ret->kept = ret->name;
+	return known_names__find(&self->known, namer__renewed(self->namer), names->module->id, ret->start);
 }
 
-/* 0, or why it has no name: -EAGAIN. */
+static enum frame_role role_of(const struct module_names *names, const char *symbol)
+{
+	return names->switches ? frame_role__of_switcher(symbol) : frame_role__of(symbol);
+}
+
+/* The name of the symbol that was found, self->symbol, is kept if there is room. */
+static void name_symbol(struct codemap *self, const struct module_names *names, struct code_location *ret)
+{
+	const char *name = display(self, self->symbol.name.data, false), *kept;
+
+	ret->start = ret->function = self->symbol.start;
+	ret->role = (uint8_t)role_of(names, self->symbol.name.data);
+	kept = known_names__keep(&self->known, namer__renewed(self->namer),
+				 &(struct known_name){ret->start, names->module->id, ret->role, name});
+	ret->kept = kept;
+	ret->name = kept ?: name;
+}
+
+/* What has no symbol: Python's own name, or where it begins, which call frame information may know. */
+static void name_nameless(struct codemap *self, const struct callable *callable, int err, struct code_location *ret)
+{
+	if (callable && callable->name && err == -ENOENT) {
+		ret->start = callable->start;
+		ret->name = callable->name;
+	} else {
+		ret->start = err == -ENOENT && self->symbol.size ? self->symbol.start : ret->vaddr;
+		snprintf(self->nameless, sizeof(self->nameless), "%s+0x%llx", self->module_name,
+			 (unsigned long long)ret->start);
+		ret->name = self->nameless;
+	}
+	ret->function = ret->start | FUNCTION_NAMELESS;
+}
+
+/* 0, or why it has no name: -EAGAIN. ret->role: by that name. How long it holds stays as it is. */
 static int name_file(struct codemap *self, const struct module_names *names, uint64_t vaddr, bool vaddr_known,
 		     struct code_location *ret)
 {
 	const struct module *module = names->module;
-	const struct callable *callable = NULL;
-	const char *kept = NULL;
+	const struct known_name *known;
 	int err = -ENOENT;
 
 	snprintf(self->module_name, sizeof(self->module_name), "%s", base_name(module->path));
@@ -86,47 +111,37 @@ static int name_file(struct codemap *self, const struct module_names *names, uin
 	ret->module_name = self->module_name;
 	ret->vaddr = vaddr;
 	ret->kept = false;
+	ret->callable = NULL;
 	if (vaddr_known && names->names)
-		callable = names__callable(names->names, vaddr);
-	ret->callable = callable;
-	if (vaddr_known && find_known(self, names, vaddr, ret))
+		ret->callable = names__callable(names->names, vaddr);
+	known = vaddr_known ? find_known(self, names, vaddr, ret) : NULL;
+	if (known) {
+		ret->name = known->name;
+		ret->role = (uint8_t)known->role;
+		ret->kept = true;
 		return 0;
+	}
 	self->symbol.size = 0;
 	if (vaddr_known)
 		err = names->names ? names__find(names->names, vaddr, &self->symbol) : modules__awaited(module);
 	if (!err) {
-		ret->start = self->symbol.start;
-		ret->function = self->symbol.start;
-		ret->name = display(self, self->symbol.name.data, false);
-		if (is_plain(names))
-			kept = known_names__keep(&self->known, namer__renewed(self->namer), module->id, ret->start,
-						 ret->name);
-		ret->kept = kept;
-		ret->name = kept ?: ret->name;
+		name_symbol(self, names, ret);
 		return 0;
 	}
-	if (callable && callable->name && err == -ENOENT) { /* no symbol, but Python's own name */
-		ret->start = callable->start;
-		ret->function = callable->start | FUNCTION_NAMELESS;
-		ret->name = callable->name;
-		return err;
-	}
-	/* Call frame information tells functions that have no name. */
-	ret->start = err == -ENOENT && self->symbol.size ? self->symbol.start : vaddr;
-	ret->function = ret->start | FUNCTION_NAMELESS;
-	snprintf(self->nameless, sizeof(self->nameless), "%s+0x%llx", self->module_name,
-		 (unsigned long long)ret->start);
-	ret->name = self->nameless;
+	name_nameless(self, ret->callable, err, ret);
+	ret->role = (uint8_t)role_of(names, NULL);
 	return err;
 }
 
-/* What a function of the interpreter's is to a stack that is woven; `mark` is what its name says. */
+/* What a function is to a stack that is woven; `role` is what its name says. Names of other modules mean nothing. */
 static enum frame_role role_at(const struct modules_found *found, const struct module_names *names,
 			       enum frame_role role)
 {
 	const struct eval_ranges *eval;
 	enum frame_role by_code = WEAVE_CODE;
 
+	if (!found->interpreter)
+		return names->switches ? role : WEAVE_CODE;
 	if (found->vaddr_known && names->names && !names__eval(names->names, &eval))
 		by_code = eval_ranges__role(eval, found->vaddr);
 	return by_code != WEAVE_CODE ? by_code : role;
@@ -136,20 +151,19 @@ static enum frame_role role_at(const struct modules_found *found, const struct m
 static bool locate_file(struct codemap *self, const struct modules_found *found, const struct module_names *names,
 			struct code_location *ret)
 {
-	enum frame_role role;
+	const struct known_name *known;
 
-	*ret = (struct code_location){.module = found->module->id, .vaddr = found->vaddr, .kind = LOCATION_LIBRARY};
+	*ret = (struct code_location){.module = found->module->id,
+				      .vaddr = found->vaddr,
+				      .kind = found->interpreter ? LOCATION_INTERPRETER : LOCATION_LIBRARY};
 	if (!found->vaddr_known || !names->names || names->interpreter != found->interpreter ||
 	    !strcmp(found->module->path, "[vdso]") || names__start(names->names, found->vaddr, &ret->start))
 		return false;
 	if (found->interpreter || names->switches) {
-		if (!known_roles__find(&self->roles, found, ret->start, namer__renewed(self->namer), &role))
+		known = known_names__find(&self->known, namer__renewed(self->namer), found->module->id, ret->start);
+		if (!known)
 			return false;
-		ret->role = role;
-	}
-	if (found->interpreter) {
-		ret->kind = LOCATION_INTERPRETER;
-		ret->role = role_at(found, names, role);
+		ret->role = (uint8_t)role_at(found, names, known->role);
 	}
 	ret->function = ret->start;
 	ret->callable = names__callable(names->names, found->vaddr);
@@ -159,18 +173,10 @@ static bool locate_file(struct codemap *self, const struct modules_found *found,
 static void find_file(struct codemap *self, const struct modules_found *found, struct module_names *names,
 		      struct code_location *ret)
 {
-	enum frame_role role;
-	int err;
-
+	*ret = (struct code_location){};
 	names->interpreter |= found->interpreter;
-	err = name_file(self, names, found->vaddr, found->vaddr_known, ret);
-	ret->pending = err == -EAGAIN;
-	if (!found->interpreter && !names->switches)
-		return;
-	role = (names->switches ? frame_role__of_switcher : frame_role__of)(err ? NULL : self->symbol.name.data);
-	if (!err)
-		known_roles__keep(&self->roles, found, ret->start, namer__renewed(self->namer), role);
-	ret->role = found->interpreter ? role_at(found, names, role) : role;
+	ret->pending = name_file(self, names, found->vaddr, found->vaddr_known, ret) == -EAGAIN;
+	ret->role = (uint8_t)role_at(found, names, ret->role);
 }
 
 /* --- JIT compilers --- */
@@ -300,10 +306,8 @@ static int search(struct codemap *self, const struct record_task *task, uint64_t
 		return -ENOENT;
 	none.module = found.module;
 	names = files__names(self, found.module, (int32_t)task->tgid) ?: &none;
-	if (named || !locate_file(self, &found, names, ret)) {
-		*ret = (struct code_location){};
+	if (named || !locate_file(self, &found, names, ret))
 		find_file(self, &found, names, ret);
-	}
 	ret->stable = found.stable && is_settled(&found, names->names);
 	ret->lineless = names->names && names__lineless(names->names);
 	if (!named && names->names)

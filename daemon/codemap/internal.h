@@ -12,7 +12,6 @@
 #include "base/slots.h"
 #include "codemap/codemap.h"
 #include "codemap/known_names.h"
-#include "codemap/known_roles.h"
 #include "codemap/namer.h"
 
 /* Numbers of modules that are no files. */
@@ -53,7 +52,6 @@ struct codemap {
 	struct slots by_object;
 	struct hash_seed seed;
 	uint64_t ticks;
-	struct known_roles roles;
 	struct known_names known;
 	struct symbol symbol; /* of the last answer */
 	struct buf display;

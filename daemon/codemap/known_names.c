@@ -34,32 +34,36 @@ static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
 	return true;
 }
 
-const char *known_names__find(const struct known_names *known, uint64_t files, uint32_t module, uint64_t start)
+const struct known_name *known_names__find(const struct known_names *known, uint64_t files, uint32_t module,
+					   uint64_t start)
 {
 	const uint64_t hash = hash__pair(&known->seed, start, module);
+	const struct slots *slots = &known->by_place;
 	uint32_t at, row;
 
 	if (known->files != files)
 		return NULL;
-	for (at = slots__first(&known->by_place, hash); slots__row(&known->by_place, at, &row); at = slots__next(&known->by_place, at))
-		if (slots__may(&known->by_place, at, hash) && known->rows[row].start == start && known->rows[row].module == module)
-			return known->rows[row].name;
+	for (at = slots__first(slots, hash); slots__row(slots, at, &row); at = slots__next(slots, at))
+		if (slots__may(slots, at, hash) && known->rows[row].start == start && known->rows[row].module == module)
+			return &known->rows[row];
 	return NULL;
 }
 
-const char *known_names__keep(struct known_names *known, uint64_t files, uint32_t module, uint64_t start, const char *name)
+const char *known_names__keep(struct known_names *known, uint64_t files, const struct known_name *name)
 {
-	const size_t size = strlen(name) + 1;
+	const size_t size = strlen(name->name) + 1;
 	uint64_t hash;
 	char *copy;
 
 	if (known->files != files)
 		forget(known);
 	known->files = files;
-	if (known->text.bytes + size > KNOWN_NAMES_BYTES || array__reserve((void **)&known->rows, sizeof(*known->rows), known->n, &known->capacity) ||
+	if (known->text.bytes + size > KNOWN_NAMES_BYTES ||
+	    array__reserve((void **)&known->rows, sizeof(*known->rows), known->n, &known->capacity) ||
 	    slots__reserve(&known->by_place, known->n, hash_row, known) || !(copy = arena__take(&known->text, size)))
 		return NULL;
-	known->rows[known->n] = (struct known_name){start, module, memcpy(copy, name, size)};
+	known->rows[known->n] = *name;
+	known->rows[known->n].name = memcpy(copy, name->name, size);
 	hash_row(known, known->n, &hash);
 	slots__enter(&known->by_place, hash, known->n++);
 	return copy;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of libraries' functions as people know them, which are read from a file, demangled, and the file looked at again: tables ask for each
- * function once an epoch, and in each epoch for nearly the same. Tables borrow the name; if there is no room for it here they copy it. When
- * an epoch begins with more than KNOWN_NAMES_EPOCH used, all names are dropped. Owner: the code map. Threads: one. */
+/* Names of files' functions as people know them, and what each name is to weaving. A name is read from a file,
+ * demangled, and the file looked at again: tables ask for each function once an epoch, and in each epoch for nearly the
+ * same. Tables borrow the name; if there is no room for it here they copy it. When an epoch begins with more than
+ * KNOWN_NAMES_EPOCH used, all names are dropped. Owner: the code map. Threads: one. */
 #ifndef CPROFD_CODEMAP_KNOWN_NAMES_H
 #define CPROFD_CODEMAP_KNOWN_NAMES_H
 
@@ -10,14 +11,17 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/slots.h"
+#include "weave/weave.h"
 
-/* Of their text; Numba's loop meets 11,000 in half a minute at 9999 Hz, of 180 bytes each; JAX's has 13,000 in an epoch. */
+/* Of their text; Numba's loop meets 11,000 in half a minute at 9999 Hz, of 180 bytes each; JAX's has 13,000 in an
+ * epoch. */
 #define KNOWN_NAMES_BYTES (4u << 20)
 #define KNOWN_NAMES_EPOCH (3u << 20) /* ... as an epoch begins */
 
 struct known_name {
 	uint64_t start;
 	uint32_t module;
+	enum frame_role role; /* by its symbol, if the module is an interpreter's, or switches stacks */
 	const char *name;
 };
 
@@ -27,15 +31,17 @@ struct known_names {
 	struct slots by_place;
 	struct arena text;
 	uint64_t files; /* differs when another file tells the names of a module */
-	bool stale;     /* there is text of other files */
+	bool stale;	/* there is text of other files */
 	struct hash_seed seed;
 };
 
 void known_names__free(struct known_names *known); /* what it holds */
-/* Of the function at `start`; NULL: not known. Lives until known_names__new_epoch(). */
-const char *known_names__find(const struct known_names *known, uint64_t files, uint32_t module, uint64_t start);
-/* One that is not known: a copy that lives as long. NULL: there is no room. */
-const char *known_names__keep(struct known_names *known, uint64_t files, uint32_t module, uint64_t start, const char *name);
+/* Of the function at `start`; NULL: not known. Lives until the next is kept; its name until known_names__new_epoch().
+ */
+const struct known_name *known_names__find(const struct known_names *known, uint64_t files, uint32_t module,
+					   uint64_t start);
+/* One that is not known: a copy of its name that lives as long. NULL: there is no room. */
+const char *known_names__keep(struct known_names *known, uint64_t files, const struct known_name *name);
 void known_names__new_epoch(struct known_names *known);
 
 #endif

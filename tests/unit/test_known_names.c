@@ -17,6 +17,20 @@ static void name_of(uint32_t module, uint64_t start, char ret[300])
 	snprintf(ret + 200, 100, "f%u+%llu", module, (unsigned long long)start);
 }
 
+static const char *keep(struct known_names *known, uint64_t files, uint32_t module, uint64_t start, const char *name)
+{
+	return known_names__keep(known, files, &(struct known_name){start, module, start % FRAME_ROLES, name});
+}
+
+static const char *find(const struct known_names *known, uint64_t files, uint32_t module, uint64_t start)
+{
+	const struct known_name *found = known_names__find(known, files, module, start);
+
+	if (found)
+		assert_int_equal(found->role, start % FRAME_ROLES);
+	return found ? found->name : NULL;
+}
+
 /* What was given to an epoch stays as it was to its end. */
 static void names(void **state)
 {
@@ -26,14 +40,14 @@ static void names(void **state)
 	uint32_t i, n = 0;
 
 	assert_int_equal(hash_seed__draw(&known.seed), 0);
-	assert_null(known_names__find(&known, 0, 1, 16));
+	assert_null(find(&known, 0, 1, 16));
 	for (i = 0; i < 40000; i++) { /* twice what there is room for */
 		name_of(i % 3, i * 16, name);
-		given[i] = known_names__keep(&known, 7, i % 3, i * 16, name);
-		assert_ptr_equal(known_names__find(&known, 7, i % 3, i * 16), given[i]);
+		given[i] = keep(&known, 7, i % 3, i * 16, name);
+		assert_ptr_equal(find(&known, 7, i % 3, i * 16), given[i]);
 		assert_true(known.text.bytes <= KNOWN_NAMES_BYTES + ARENA_CHUNK + 100);
 	}
-	known_names__keep(&known, 8, 0, 0, "g");
+	keep(&known, 8, 0, 0, "g");
 	for (i = 0; i < 40000; i++) {
 		name_of(i % 3, i * 16, name);
 		if (given[i])
@@ -53,25 +67,25 @@ static void epochs(void **state)
 	assert_int_equal(hash_seed__draw(&known.seed), 0);
 	for (i = 0; i < 10000; i++) {
 		name_of(i % 3, i * 16, name);
-		known_names__keep(&known, 7, i % 3, i * 16, name);
+		keep(&known, 7, i % 3, i * 16, name);
 	}
 	known_names__new_epoch(&known);
 	for (i = 0; i < 10000; i++) { /* they were few */
 		name_of(i % 3, i * 16, name);
-		assert_string_equal(known_names__find(&known, 7, i % 3, i * 16), name);
-		assert_null(known_names__find(&known, 7, (i + 1) % 3, i * 16));
-		assert_null(known_names__find(&known, 8, i % 3, i * 16));
+		assert_string_equal(find(&known, 7, i % 3, i * 16), name);
+		assert_null(find(&known, 7, (i + 1) % 3, i * 16));
+		assert_null(find(&known, 8, i % 3, i * 16));
 	}
 	for (; i < 20000; i++)
-		known_names__keep(&known, 7, 0, i * 16, name);
+		keep(&known, 7, 0, i * 16, name);
 	known_names__new_epoch(&known);
-	assert_null(known_names__find(&known, 7, 0, 0));
+	assert_null(find(&known, 7, 0, 0));
 	assert_int_equal(known.text.bytes, 0);
 	/* Another file tells the names. */
-	known_names__keep(&known, 7, 0, 16, "f");
-	known_names__keep(&known, 8, 0, 16, "g");
-	assert_null(known_names__find(&known, 7, 0, 16));
-	assert_string_equal(known_names__find(&known, 8, 0, 16), "g");
+	keep(&known, 7, 0, 16, "f");
+	keep(&known, 8, 0, 16, "g");
+	assert_null(find(&known, 7, 0, 16));
+	assert_string_equal(find(&known, 8, 0, 16), "g");
 	known_names__new_epoch(&known);
 	assert_int_equal(known.text.bytes, 0);
 	known_names__free(&known);
