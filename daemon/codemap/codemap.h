@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "classes/callables.h"
+#include "collect/collect.h"
 #include "cprofd/record.h"
 #include "modules/modules.h"
 #include "weave/weave.h"
@@ -87,6 +88,15 @@ int codemap__eval_known(struct codemap *codemap, const struct record_task *task,
 /* The task's memory as it is now: all of `size`, or -EFAULT. `time`: of the image that is meant. */
 int codemap__read(struct codemap *codemap, const struct record_task *task, uint64_t time, uint64_t address, void *dst,
 		  size_t size);
+
+/* --- walks that the sampler could not finish --- */
+
+/* Can it walk stacks? */
+bool codemap__walks(const struct codemap *codemap); /* NULL: no */
+/* Walks the native stack of a sample again that has a copy of it (struct part_stack). 0: `ret` (room for
+ * RECORD_NATIVE_FRAMES_MAX) holds n, flags, pc and the part's loss. -EAGAIN: a table is missing that may come; not said
+ * to the `last` question. Others: there is no better walk than the kernel's. */
+int codemap__walk(struct codemap *codemap, const struct sample *sample, bool last, struct part_native_frames *ret);
 
 /* --- how long an answer holds --- */
 

@@ -2,6 +2,7 @@
 /* What the files of the code map share:
  *   find.c     address -> location, from top to bottom
  *   objects.c  ... of code of JIT compilers: numbers and lines of its objects
+ *   walk.c     stacks that are walked again
  *   codemap.c  its life, how long answers hold
  *   namer*.c   symbols and lines are read in a thread of its own (namer.h) */
 #ifndef CPROFD_CODEMAP_INTERNAL_H

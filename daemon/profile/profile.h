@@ -41,12 +41,6 @@
 #define PROFILE_BATCH_NS 100000000ull  /* samples go out at least this often */
 #define PROFILE_LEDGER_NS 1000000000ull
 
-/* Walks the native stack of a sample again that has a copy of it (struct part_stack). Borrowed.
- * 0: `ret` (room for RECORD_NATIVE_FRAMES_MAX) holds n, flags, pc and the part's loss. -EAGAIN: a table is
- * missing that may come; not said to the `last` question. Others: there is no better walk than the kernel's. */
-struct finisher {
-	int (*finish)(struct finisher *self, const struct sample *sample, bool last, struct part_native_frames *ret);
-};
 /* Who reads the bytecode of call sites. Borrowed. -ENOENT, -ENODATA: it is not known. */
 struct call_sites {
 	/* Of the code object that was captured with this key at `code`, and met by the sample `header`: read after that, and proven
@@ -57,8 +51,8 @@ struct call_sites {
 	int (*ufunc)(struct call_sites *self, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size);
 };
 
-/* With a finisher, samples that have Python and native frames wait likewise until it is known where the eval
- * loop lies. */
+/* With a code map that walks, samples whose native walk lacked a table wait for it, and those that have Python and native frames until it is
+ * known where the eval loop lies. */
 #define PROFILE_FINISH_NS 2000000000ull /* a sample waits this long for tables ... */
 #define PROFILE_FINISH_BYTES (8u << 20) /* ... and all that wait have this much room */
 
@@ -71,7 +65,6 @@ struct profile_options {
 	uint32_t pending_max;    /* samples that wait; 65,536 */
 	bool gil;                /* samples that do not hold the GIL have no stack but a note */
 	struct codemap *codemap;   /* NULL: native frames are left out. Borrowed */
-	struct finisher *finisher; /* NULL: none */
 	struct call_sites *call_sites; /* NULL: nothing is known of them */
 };
 

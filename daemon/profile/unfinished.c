@@ -36,16 +36,16 @@ static int read_now(struct profile *profile, const struct sample *sample, bool l
 		    struct item *item)
 {
 	const struct part_native_frames *native = sample->native;
-	struct finisher *finisher = profile->options.finisher;
+	const bool walks = codemap__walks(profile->options.codemap);
 	struct part_native_frames *walked = (void *)profile->stack->native;
-	bool again = finisher && native && native->part.loss && sample->stack;
+	bool again = walks && native && native->part.loss && sample->stack;
 	int err;
 
 	if (profile->options.gil && !(sample->record->flags & (SAMPLE_GIL | SAMPLE_OFF_CPU)))
 		return without_gil(profile, item);
-	err = again ? finisher->finish(finisher, sample, last, walked) : -ENOENT;
+	err = again ? codemap__walk(profile->options.codemap, sample, last, walked) : -ENOENT;
 
-	if (!last && (err == -EAGAIN || (finisher && awaits_eval(profile, sample))))
+	if (!last && (err == -EAGAIN || (walks && awaits_eval(profile, sample))))
 		return -EAGAIN;
 	if (err)
 		walked = (void *)native;
@@ -95,7 +95,7 @@ int unfinished__read(struct profile *profile, const struct sample *sample, struc
 	const struct part_native_frames *native = sample->native;
 	int err = read_now(profile, sample, false, item);
 
-	if (profile->options.finisher && native && native->part.loss && sample->stack && !(sample->record->flags & SAMPLE_OFF_CPU))
+	if (codemap__walks(profile->options.codemap) && native && native->part.loss && sample->stack && !(sample->record->flags & SAMPLE_OFF_CPU))
 		profile->ledger.again[native->part.loss]++;
 	if (err != -EAGAIN || keep(profile, sample, item))
 		return err == -EAGAIN ? 0 : err;

@@ -158,7 +158,7 @@ static int walk(struct session *session, struct taking *taking, size_t native, c
 	int err;
 
 	record__parse((const void *)out->data, &sample);
-	err = sample.stack ? session->finisher.finish(&session->finisher, &sample, false, walked) : -ENOENT;
+	err = sample.stack && codemap__walks(session->codemap) ? codemap__walk(session->codemap, &sample, false, walked) : -ENOENT;
 	if (err || awaits_eval(session, &sample))
 		return !err || err == -EAGAIN ? -EAGAIN : 0;
 	walked->part.kind = PART_NATIVE_FRAMES;

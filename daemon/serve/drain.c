@@ -57,8 +57,88 @@ static int on_code(struct collect_sink *self, const struct record_code *code)
 	return profile__code(session->profile, code);
 }
 
-/* The sample as what is known by now has it. */
-static int correct(struct session *session, const struct sample *sample, bool no_python, uint32_t trusted)
+/* --- samples: what is known of their native frames by now --- */
+
+#define NATIVE_BEGUN (UINT32_MAX - 1)
+
+/* A thread's first instruction is where its stack ends. */
+static bool is_begun(const struct modules_process *process, const struct sample *sample,
+		     const struct part_native_frames *part)
+{
+	return (part->part.loss == LOSS_PAGE_FAULT || part->part.loss == LOSS_NATIVE_MAPPING ||
+		part->part.loss == LOSS_NATIVE_ORDER) &&
+	       part->n && part->n <= 2 && modules__begins(process, part->pc[0], sample->record->header.time);
+}
+
+/* How many frames of its native stack can be believed: UINT32_MAX all, NATIVE_BEGUN: the first one is the whole
+ * stack. Code that was mapped away or replaced since the sample makes what is further out doubtful, as an address
+ * is of another function by now. Learns from walks that ended early. */
+static uint32_t trusted(struct session *session, const struct sample *sample)
+{
+	int32_t pid = (int32_t)sample->record->header.task.tgid;
+	const struct part_native_frames *part = sample->native;
+	struct modules_process *process;
+	uint32_t n;
+
+	if (!session->modules || !part)
+		return UINT32_MAX;
+	process = modules__process(session->modules, pid, sample->record->header.time);
+	if (!process)
+		process = native__meet(session, pid);
+	else if (modules_process__is_later(process, sample->record->header.time) &&
+		 tracee__forked_as(session, &sample->record->header.task))
+		return UINT32_MAX; /* of before its exec */
+	if (!process)
+		return UINT32_MAX;
+	n = modules_process__trusted(process, part->pc, part->n, sample->record->header.time);
+	if (n < part->n)
+		return n;
+	if (is_begun(process, sample, part))
+		return NATIVE_BEGUN;
+	if (part->part.loss && part->n && !sample->stack) /* else it is not over */
+		modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
+				 sample->record->header.time);
+	return UINT32_MAX;
+}
+
+/* May it have met code of a JIT compiler? */
+static bool near_jit(struct session *session, const struct sample *sample)
+{
+	const struct part_native_frames *part = sample->native;
+	struct modules_process *process = NULL;
+
+	if (session->modules && part)
+		process = modules__process(session->modules, (int32_t)sample->record->header.task.tgid, sample->record->header.time);
+	return process && modules_process__near_jit(process, part->pc, part->n, sample->record->header.time);
+}
+
+/* Takes off what cannot be believed. A loss that the sampler counted for the frames which are taken off is taken
+ * back, or it would be told twice. */
+static void cut(struct session *session, const struct sample *sample, uint32_t n)
+{
+	struct part_native_frames *part = (struct part_native_frames *)sample->native;
+	bool counts = !(sample->record->flags & SAMPLE_OFF_CPU); /* else that is excused already */
+
+	if (part && n == NATIVE_BEGUN) {
+		if (counts)
+			profile__excuse(session->profile, part->part.loss, 1);
+		part->part.loss = LOSS_NONE;
+		part->flags |= NATIVE_WHOLE;
+		part->n = 1;
+	}
+	if (!part || n >= part->n)
+		return;
+	part->n = n;
+	part->flags &= ~NATIVE_WHOLE;
+	if (part->part.loss && sample->stack)
+		return; /* it is walked again */
+	if (part->part.loss && counts)
+		profile__excuse(session->profile, part->part.loss, 1);
+	part->part.loss = LOSS_NATIVE_PENDING;
+}
+
+/* The sample as what is known by now has it. `n`: native frames that are true. */
+static int correct(struct session *session, const struct sample *sample, bool no_python, uint32_t n)
 {
 	struct record_sample *record = malloc(sample->record->header.size);
 	struct sample copy;
@@ -72,7 +152,7 @@ static int correct(struct session *session, const struct sample *sample, bool no
 		record->flags |= SAMPLE_NO_PYTHON;
 		profile__excuse(session->profile, LOSS_PROCESS_UNKNOWN, 1);
 	}
-	native__cut(session, &copy, trusted);
+	cut(session, &copy, n);
 	err = profile__sample(session->profile, &copy);
 	free(record);
 	return err;
@@ -90,7 +170,7 @@ static void excuse(struct session *session, const struct sample *sample)
 static int on_sample(struct collect_sink *self, const struct sample *sample)
 {
 	struct session *session = of(self);
-	uint32_t trusted = native__sample(session, sample);
+	uint32_t n = trusted(session, sample);
 	/* A program that began just now is no Python for its first moments, or for ever. */
 	bool no_python = sample->record->loss == LOSS_PROCESS_UNKNOWN &&
 			 tracee__ran_no_python(session, &sample->record->header);
@@ -99,8 +179,8 @@ static int on_sample(struct collect_sink *self, const struct sample *sample)
 		return asleep__sample(session, sample->record);
 	if (sample->record->flags & SAMPLE_OFF_CPU)
 		excuse(session, sample);
-	if (no_python || trusted != UINT32_MAX)
-		return correct(session, sample, no_python, trusted);
+	if (no_python || n != UINT32_MAX)
+		return correct(session, sample, no_python, n);
 	return profile__sample(session->profile, sample);
 }
 
@@ -110,7 +190,7 @@ static int on_preview(struct collect_sink *self, const struct sample *sample)
 
 	if (sample->record->flags & SAMPLE_ASLEEP)
 		return 0;
-	session->urgent = session->urgent || sample->stack || native__near_jit(session, sample);
+	session->urgent = session->urgent || sample->stack || near_jit(session, sample);
 	return session_units__sample(session, sample) ?: sleepers__ticked(session, sample);
 }
 
@@ -220,7 +300,6 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 	const struct profile_options options = {.rate = session->request.rate,
 						.gil = session->request.gil,
 						.codemap = session->codemap,
-						.finisher = session->modules ? &session->finisher : NULL,
 						.call_sites = &session->call_sites};
 	int err;
 

@@ -207,13 +207,8 @@ void native__identified(struct tracee *tracee);
 void native__poll(struct tracee *tracee);
 /* `parent` forked it at `time`. */
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time);
-/* A child is met for the first time; learns from walks that ended early. How many native frames can be
- * believed: UINT32_MAX: all. */
-uint32_t native__sample(struct session *session, const struct sample *sample);
-/* May it have met code of a JIT compiler? */
-bool native__near_jit(struct session *session, const struct sample *sample);
-/* Cuts the native frames of a copy behind so many. */
-void native__cut(struct session *session, const struct sample *copy, uint32_t trusted);
+/* The mappings of a process that has none of its own yet, and is sampled. NULL: it is no forked child, or they are not known. */
+struct modules_process *native__meet(struct session *session, int32_t pid);
 /* Something was mapped; if it came to the place of code, that is looked at. */
 void native__mapped(struct session *session, const struct record_map *map);
 uint64_t native__refresh(struct session *session); /* monotonic ns: when there is more to do */
@@ -311,7 +306,6 @@ struct session {
 	struct codemap *codemap;        /* what its profile asks; NULL: neither native nor kernel stacks */
 	struct watch codemap_watch;     /* of its questions for files */
 	uint32_t codemap_token;         /* ... of the one that the broker was asked */
-	struct finisher finisher;       /* likewise */
 	struct call_sites call_sites;   /* likewise */
 	struct watch native_watch;      /* modules have something to do */
 	uint32_t file_token, pool_token, map_token; /* of what modules asked for */

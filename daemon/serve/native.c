@@ -154,36 +154,6 @@ void native__answered(struct session *session, const struct broker_message *mess
 	}
 }
 
-/* --- walks that the sampler could not finish --- */
-
-/* A walk that the sampler cut for want of a table, done again over the copy of the stack. -EAGAIN: the table is
- * still being made, ask later; `last`: there is no later. */
-static int finish(struct finisher *self, const struct sample *sample, bool last, struct part_native_frames *ret)
-{
-	struct session *session = (struct session *)((char *)self - offsetof(struct session, finisher));
-	uint64_t time = sample->record->header.time, pc;
-	struct modules_process *process = modules__of_task(session->modules, &sample->record->header.task, time);
-	enum loss loss;
-
-	if (!process)
-		return last ? -ENOENT : -EAGAIN;
-	modules__walk(session->modules, process, sample->stack, time, ret);
-	loss = ret->part.loss;
-	if (!loss)
-		return 0;
-	if (!ret->n) /* no memory to walk with */
-		return last ? -ENOENT : -EAGAIN;
-	pc = ret->pc[ret->n - 1];
-	if (!last && modules__may_retry(session->modules, process, pc, loss, time)) {
-		modules__wants(session->modules, process, pc, loss, time);
-		return -EAGAIN;
-	}
-	if (loss == LOSS_PAGE_FAULT) /* the copy ends: with the table in time it would not have mattered */
-		ret->part.loss = sample->native->part.loss;
-	modules__stopped(session->modules, process, pc, ret->part.loss, time);
-	return 0;
-}
-
 /* The worker has something. */
 static void worked(struct engine *engine, struct watch *watch, uint32_t events)
 {
@@ -201,7 +171,6 @@ int native__open(struct session *session, int processes_fd)
 
 	if (session->request.native == REQUEST_NATIVE_OFF)
 		return session->request.kernel ? open_codemap(session) : 0;
-	session->finisher.finish = finish;
 	session->modules_host = (struct modules_host){open_file, add_pool, open_perf_map, set_process, inherited};
 	session->processes = fcntl(processes_fd, F_DUPFD_CLOEXEC, 3);
 	if (session->processes < 0)
@@ -286,7 +255,7 @@ void native__forked(struct tracee *child, const struct tracee *parent, uint64_t 
 
 /* A forked child that runs: what it inherits is set up, and its own files of /proc are asked for.
  * Those that exec at once never come here. */
-static struct modules_process *meet(struct session *session, int32_t pid)
+struct modules_process *native__meet(struct session *session, int32_t pid)
 {
 	struct tracee *tracee = tracee__find(session, pid);
 
@@ -298,86 +267,6 @@ static struct modules_process *meet(struct session *session, int32_t pid)
 	tracee->native_met = true;
 	tracee__ask_memory(session->engine, tracee);
 	return tracee->native;
-}
-
-#define NATIVE_BEGUN (UINT32_MAX - 1)
-
-/* A thread's first instruction is where its stack ends. */
-static bool is_begun(const struct modules_process *process, const struct sample *sample,
-		     const struct part_native_frames *part)
-{
-	return (part->part.loss == LOSS_PAGE_FAULT || part->part.loss == LOSS_NATIVE_MAPPING ||
-		part->part.loss == LOSS_NATIVE_ORDER) &&
-	       part->n && part->n <= 2 && modules__begins(process, part->pc[0], sample->record->header.time);
-}
-
-/* How many frames of its native stack can be believed: UINT32_MAX all, NATIVE_BEGUN: the first one is the whole
- * stack. Code that was mapped away or replaced since the sample makes what is further out doubtful, as an address
- * is of another function by now. */
-uint32_t native__sample(struct session *session, const struct sample *sample)
-{
-	int32_t pid = (int32_t)sample->record->header.task.tgid;
-	const struct part_native_frames *part;
-	struct modules_process *process;
-	uint32_t trusted;
-
-	if (!session->modules)
-		return UINT32_MAX;
-	part = sample->native;
-	if (!part)
-		return UINT32_MAX;
-	process = modules__process(session->modules, pid, sample->record->header.time);
-	if (!process)
-		process = meet(session, pid);
-	else if (modules_process__is_later(process, sample->record->header.time) &&
-		 tracee__forked_as(session, &sample->record->header.task))
-		return UINT32_MAX; /* of before its exec */
-	if (!process)
-		return UINT32_MAX;
-	trusted = modules_process__trusted(process, part->pc, part->n, sample->record->header.time);
-	if (trusted < part->n)
-		return trusted;
-	if (is_begun(process, sample, part))
-		return NATIVE_BEGUN;
-	if (part->part.loss && part->n && !sample->stack) /* else it is not over */
-		modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
-				 sample->record->header.time);
-	return UINT32_MAX;
-}
-
-bool native__near_jit(struct session *session, const struct sample *sample)
-{
-	const struct part_native_frames *part = sample->native;
-	struct modules_process *process = NULL;
-
-	if (session->modules && part)
-		process = modules__process(session->modules, (int32_t)sample->record->header.task.tgid, sample->record->header.time);
-	return process && modules_process__near_jit(process, part->pc, part->n, sample->record->header.time);
-}
-
-/* Takes off what cannot be believed. A loss that the sampler counted for the frames which are taken off is taken
- * back, or it would be told twice. */
-void native__cut(struct session *session, const struct sample *sample, uint32_t trusted)
-{
-	struct part_native_frames *part = (struct part_native_frames *)sample->native;
-	bool counts = !(sample->record->flags & SAMPLE_OFF_CPU); /* else that is excused already */
-
-	if (part && trusted == NATIVE_BEGUN) {
-		if (counts)
-			profile__excuse(session->profile, part->part.loss, 1);
-		part->part.loss = LOSS_NONE;
-		part->flags |= NATIVE_WHOLE;
-		part->n = 1;
-	}
-	if (!part || trusted >= part->n)
-		return;
-	part->n = trusted;
-	part->flags &= ~NATIVE_WHOLE;
-	if (part->part.loss && sample->stack)
-		return; /* it is walked again */
-	if (part->part.loss && counts)
-		profile__excuse(session->profile, part->part.loss, 1);
-	part->part.loss = LOSS_NATIVE_PENDING;
 }
 
 void native__mapped(struct session *session, const struct record_map *map)

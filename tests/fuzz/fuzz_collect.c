@@ -88,7 +88,7 @@ static int place_line(struct codemap *self, uint64_t module, uint64_t vaddr, con
 }
 
 /* Reads all that the check has let through. */
-static int finish(struct finisher *self, const struct sample *sample, bool last, struct part_native_frames *ret)
+static int walk(struct codemap *self, const struct sample *sample, bool last, struct part_native_frames *ret)
 {
 	const struct part_stack *stack = sample->stack;
 	uint64_t sum = stack->sp + stack->regs[16];
@@ -146,14 +146,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const struct event_session session = {
 		.rate = 999, .monotonic = 1000, .boottime = 2000, .mode = "cpu"};
-	struct codemap codemap = {.find = find_location, .name = place_name, .changes = place_changes, .eval_known = place_eval, .line = place_line};
-	struct finisher finisher = {finish};
+	struct codemap codemap = {.find = find_location, .name = place_name, .changes = place_changes, .eval_known = place_eval, .line = place_line, .walk = walk};
 	const struct profile_options options = {.rate = 999,
 						.stacks_max = 50,
 						.ended_max = 4,
 						.pending_max = 16,
-						.codemap = &codemap,
-						.finisher = &finisher};
+						.codemap = &codemap};
 	struct profile_process process = {.tgid = 1, .lines = 1, .name = "x", .python = "3.8"};
 	struct profile_thread thread = {.tgid = 1, .tid = 1, .cpu_known = true};
 	struct way way = {

@@ -17,6 +17,8 @@ struct codemap {
 	/* NULL: none is known. */
 	int (*line)(struct codemap *self, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
 		    uint32_t *ret_column);
+	/* NULL: it does not walk. */
+	int (*walk)(struct codemap *self, const struct sample *sample, bool last, struct part_native_frames *ret);
 	/* NULL: changes(). */
 	uint64_t (*stable)(struct codemap *self, const struct record_task *task, uint64_t time);
 };
@@ -63,6 +65,16 @@ int codemap__read(struct codemap *self, const struct record_task *task, uint64_t
 		  size_t size)
 {
 	return -EFAULT;
+}
+
+bool codemap__walks(const struct codemap *self)
+{
+	return self && self->walk;
+}
+
+int codemap__walk(struct codemap *self, const struct sample *sample, bool last, struct part_native_frames *ret)
+{
+	return self->walk(self, sample, last, ret);
 }
 
 uint64_t codemap__lines_generation(const struct codemap *self)

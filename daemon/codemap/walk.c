@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Native stacks that the sampler could not walk to their end: walked again over a copy of the stack, by the tables of
+ * now. */
+#include <errno.h>
+
+#include "codemap/internal.h"
+
+bool codemap__walks(const struct codemap *self)
+{
+	return self && self->modules;
+}
+
+int codemap__walk(struct codemap *self, const struct sample *sample, bool last, struct part_native_frames *ret)
+{
+	const struct record_header *header = &sample->record->header;
+	struct modules_process *process = modules__of_task(self->modules, &header->task, header->time);
+	enum loss loss;
+	uint64_t pc;
+
+	if (!process)
+		return last ? -ENOENT : -EAGAIN;
+	modules__walk(self->modules, process, sample->stack, header->time, ret);
+	loss = ret->part.loss;
+	if (!loss)
+		return 0;
+	if (!ret->n) /* no memory to walk with */
+		return last ? -ENOENT : -EAGAIN;
+	pc = ret->pc[ret->n - 1];
+	if (!last && modules__may_retry(self->modules, process, pc, loss, header->time)) {
+		modules__wants(self->modules, process, pc, loss, header->time);
+		return -EAGAIN;
+	}
+	if (loss == LOSS_PAGE_FAULT) /* the copy ends: with the table in time it would not have mattered */
+		ret->part.loss = sample->native->part.loss;
+	modules__stopped(self->modules, process, pc, ret->part.loss, header->time);
+	return 0;
+}
