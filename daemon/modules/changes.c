@@ -153,22 +153,6 @@ static bool has_file(const struct modules_process *process, uint32_t i, uint64_t
 	return false;
 }
 
-bool changes__given_after(const struct modules_process *process, uint64_t pc, uint64_t time)
-{
-	uint32_t i;
-
-	for (i = process->n_changes; i-- > 0;)
-		if (process->changes[i].time > time && process->changes[i].time <= process->read_end &&
-		    process->changes[i].start <= pc &&
-		    pc < process->changes[i].end)
-			return true;
-	for (i = process->n_given; i-- > 0 && process->given[i].time > time;)
-		if (process->given[i].time <= process->read_end && process->given[i].start <= pc &&
-		    pc < process->given[i].end)
-			return true;
-	return false;
-}
-
 void modules_process__mapped(struct modules_process *process, uint64_t start, uint64_t end,
 			     uint64_t time)
 {
@@ -254,64 +238,4 @@ void changes__published(struct modules_process *process, uint64_t now)
 	for (i = 0; i < process->n_changes; i++)
 		if (!process->changes[i].known && process->changes[i].time <= process->read_at)
 			process->changes[i].known = now;
-}
-
-bool changes__unseen(const struct modules_process *process, uint64_t pc, uint64_t time)
-{
-	uint32_t i;
-
-	for (i = process->n_changes; i-- > 0 && process->changes[i].time > process->read_at;)
-		if (process->changes[i].start <= pc && pc < process->changes[i].end &&
-		    process->changes[i].time <= time)
-			return true;
-	return false;
-}
-
-uint64_t modules__changes(const struct modules *modules, const struct modules_process *process,
-			  uint64_t time)
-{
-	uint64_t n = process ? process->changes_gone : 0;
-	uint32_t i;
-
-	for (i = 0; process && i < process->n_changes; i++)
-		n += process->changes[i].time <= time;
-	return modules->answers << 20 ^ n;
-}
-
-/* What is known, apart from when the question is of: a sample that is looked at again is older than others before it, and has
- * no number of theirs. */
-uint64_t modules__stable(const struct modules_process *process, uint64_t time)
-{
-	uint64_t answers = process ? process->file_answers : 0;
-	uint32_t n = 0, i;
-
-	for (i = 0; process && i < process->n_changes; i++)
-		n += process->changes[i].file && process->changes[i].time <= time;
-	return answers << 20 ^ n;
-}
-
-static uint32_t trusted(const struct change *changes, uint32_t n_changes, const __u64 *pc, uint32_t n, uint64_t time)
-{
-	uint32_t i, k;
-
-	for (k = n_changes; k-- > 0;) {
-		const struct change *change = &changes[k];
-
-		if (time < change->time || (change->known && time >= change->known))
-			continue;
-		for (i = 0; i + 1 < n; i++) {
-			uint64_t at = native_address(pc[i]);
-
-			if (change->start <= at && at < change->end)
-				n = i + 1;
-		}
-	}
-	return n;
-}
-
-uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,
-				  uint32_t n, uint64_t time)
-{
-	n = trusted(process->changes, process->n_changes, pc, n, time);
-	return process->files ? trusted(process->files->changes, process->files->n_changes, pc, n, time) : n;
 }

@@ -1,13 +1,116 @@
 /* SPDX-License-Identifier: MIT */
-/* What is at pc, and where walks stop. */
+/* What is at pc of a process at a time: whose mappings, which mapping, which file or object of a JIT; how long that
+ * holds, and which frames of a walk are true by it. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "arch/arch.h"
-#include "base/blocking.h"
 #include "modules/internal.h"
+
+/* --- whose mappings? --- */
+
+/* The image that this pid ran at that time: an exec closes one and opens the next, with the same pid. */
+struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time)
+{
+	struct modules_process *process, *best = NULL;
+
+	/* The newest come first. */
+	for (process = modules->processes; process; process = process->next) {
+		if (process->pid != pid)
+			continue;
+		if (!process->closed || time <= process->closed)
+			best = process;
+		if (process->opened <= time)
+			break;
+	}
+	return best;
+}
+
+struct modules_process *modules__of_task(struct modules *modules, const struct record_task *task, uint64_t time)
+{
+	struct modules_process *process = modules ? modules__process(modules, (int32_t)task->tgid, time) : NULL;
+
+	if (!modules || (process && process->opened <= time) || !modules->host->inherited)
+		return process;
+	return modules->host->inherited(modules->host, task, time, process);
+}
+
+struct modules_process *modules__numbered(const struct modules *modules, uint64_t id)
+{
+	struct modules_process *process = modules->processes;
+
+	while (process && process->id != id)
+		process = process->next;
+	return process;
+}
+
+bool modules_process__is_later(const struct modules_process *process, uint64_t time)
+{
+	return process->opened > time;
+}
+
+/* --- which mapping? --- */
+
+/* Was the place of pc given away after `time`, and before the last look? Then what that found there was not
+ * there at `time`. */
+static bool given_after(const struct modules_process *process, uint64_t pc, uint64_t time)
+{
+	uint32_t i;
+
+	for (i = process->n_changes; i-- > 0;)
+		if (process->changes[i].time > time && process->changes[i].time <= process->read_end &&
+		    process->changes[i].start <= pc &&
+		    pc < process->changes[i].end)
+			return true;
+	for (i = process->n_given; i-- > 0 && process->given[i].time > time;)
+		if (process->given[i].time <= process->read_end && process->given[i].start <= pc &&
+		    pc < process->given[i].end)
+			return true;
+	return false;
+}
+
+/* Something was mapped at pc before `time`, and nobody looked since. */
+static bool is_unseen(const struct modules_process *process, uint64_t pc, uint64_t time)
+{
+	uint32_t i;
+
+	for (i = process->n_changes; i-- > 0 && process->changes[i].time > process->read_at;)
+		if (process->changes[i].start <= pc && pc < process->changes[i].end &&
+		    process->changes[i].time <= time)
+			return true;
+	return false;
+}
+
+/* What lay at pc at that time. In this order: what is mapped now, if it was by then; what is gone, by its times;
+ * and what is mapped now, though it was seen later only. */
+const struct code *modules_process__code(const struct modules_process *process, uint64_t pc,
+				   uint64_t time)
+{
+	uint32_t low = 0, high = process->n, i;
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (process->code[mid].start <= pc)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (is_unseen(process, pc, time))
+		return NULL;
+	if (low && given_after(process, pc, time))
+		low = 0;
+	if (low && pc < process->code[low - 1].end && process->code[low - 1].born <= time)
+		return &process->code[low - 1];
+	for (i = process->n; i < process->n + process->n_gone; i++)
+		if (process->code[i].start <= pc && pc < process->code[i].end &&
+		    process->code[i].born <= time && time <= process->code[i].died)
+			return &process->code[i];
+	/* It came after the last look at the mappings, and the pc before: nothing else was there. */
+	return low && pc < process->code[low - 1].end && !process->code[low - 1].exact
+		       ? &process->code[low - 1]
+		       : NULL;
+}
+
+/* --- which file, or object of a JIT? --- */
 
 /* Of a file's names only those that are certain: it was read since that time, and no other line of the time is for the
  * place. CPython's trampolines stay where they are. */
@@ -23,7 +126,7 @@ static int find_jit(const struct modules_process *process, uint64_t pc, uint64_t
 int modules__find(struct modules *modules, const struct modules_process *process, uint64_t pc,
 		  uint64_t time, struct modules_found *ret)
 {
-	const struct code *code = processes__code(process, pc, time);
+	const struct code *code = modules_process__code(process, pc, time);
 	int err;
 
 	*ret = (struct modules_found){};
@@ -49,6 +152,75 @@ int modules__find(struct modules *modules, const struct modules_process *process
 	if (err && code)
 		jit_files__miss(process, time);
 	return err && code ? 0 : err;
+}
+
+/* --- how long does an answer hold? --- */
+
+uint64_t modules__changes(const struct modules *modules, const struct modules_process *process,
+			  uint64_t time)
+{
+	uint64_t n = process ? process->changes_gone : 0;
+	uint32_t i;
+
+	for (i = 0; process && i < process->n_changes; i++)
+		n += process->changes[i].time <= time;
+	return modules->answers << 20 ^ n;
+}
+
+/* What is known, apart from when the question is of: a sample that is looked at again is older than others before it, and has
+ * no number of theirs. */
+uint64_t modules__stable(const struct modules_process *process, uint64_t time)
+{
+	uint64_t answers = process ? process->file_answers : 0;
+	uint32_t n = 0, i;
+
+	for (i = 0; process && i < process->n_changes; i++)
+		n += process->changes[i].file && process->changes[i].time <= time;
+	return answers << 20 ^ n;
+}
+
+/* --- walks --- */
+
+static uint32_t trusted(const struct change *changes, uint32_t n_changes, const __u64 *pc, uint32_t n, uint64_t time)
+{
+	uint32_t i, k;
+
+	for (k = n_changes; k-- > 0;) {
+		const struct change *change = &changes[k];
+
+		if (time < change->time || (change->known && time >= change->known))
+			continue;
+		for (i = 0; i + 1 < n; i++) {
+			uint64_t at = native_address(pc[i]);
+
+			if (change->start <= at && at < change->end)
+				n = i + 1;
+		}
+	}
+	return n;
+}
+
+uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,
+				  uint32_t n, uint64_t time)
+{
+	n = trusted(process->changes, process->n_changes, pc, n, time);
+	return process->files ? trusted(process->files->changes, process->files->n_changes, pc, n, time) : n;
+}
+
+bool modules_process__near_jit(const struct modules_process *process, const __u64 *pc, uint32_t n, uint64_t time)
+{
+	const struct jit_reach *reach = process->jit ? jit__reach(process->jit) : NULL;
+	const struct code *code;
+	uint32_t i;
+
+	for (i = 0; reach && i < n; i++) {
+		if (!reach__has(reach, native_address(pc[i])))
+			continue;
+		code = modules_process__code(process, native_address(pc[i]), time);
+		if (!code || !code->file || files__is_memory(code->file)) /* else a library lies between objects */
+			return true;
+	}
+	return false;
 }
 
 /* --- what else is asked of modules and processes --- */
@@ -94,108 +266,12 @@ int modules__jit_object(const struct modules *modules, uint64_t process, uint32_
 	return 0;
 }
 
-/* --- where walks stop --- */
-
-static void count_stop(struct modules *modules, const struct modules_found *found, uint64_t pc,
-		       enum loss loss)
+const struct module *modules__interpreter(const struct modules_process *process)
 {
-	uint32_t module = found->module ? found->module->id : 0, i;
-	uint64_t offset = found->module ? found->vaddr : pc;
-	uint32_t at =
-		(uint32_t)((offset * 0x9e3779b97f4a7c15ull) >> 40) ^ module ^ (uint32_t)loss << 4;
-	size_t len;
-
-	for (i = 0; i < 16; i++) {
-		struct modules_stop *stop = &modules->stops[(at + i) % STOPS];
-
-		if (!stop->count) {
-			*stop = (struct modules_stop){.loss = loss, .offset = offset};
-			modules->stop_modules[(at + i) % STOPS] = module;
-			len = found->module ? strlen(found->module->path) : 0;
-			if (found->module)
-				strncpy(stop->path,
-					found->module->path +
-						(len >= sizeof(stop->path)
-							 ? len - sizeof(stop->path) + 1
-							 : 0),
-					sizeof(stop->path) - 1);
-		}
-		if (stop->loss == loss && stop->offset == offset &&
-		    modules->stop_modules[(at + i) % STOPS] == module) {
-			stop->count++;
-			return;
-		}
-	}
+	return process->interpreter ? &process->interpreter->seen : NULL;
 }
 
-void modules__wants(struct modules *modules, struct modules_process *process, uint64_t pc,
-		    enum loss loss, uint64_t time)
+int modules_process__read(struct modules_process *process, uint64_t address, void *dst, size_t size)
 {
-	const struct code *code = processes__code(process, native_address(pc), time);
-	struct jit_found found;
-	bool known;
-
-	if (loss == LOSS_NATIVE_PENDING && code && code->file)
-		files__want(modules, code->file);
-	if (loss == LOSS_NATIVE_PENDING && code && code->biased)
-		files__follow(modules, code->file, native_address(pc) - code->bias);
-	if (loss != LOSS_NATIVE_MAPPING)
-		return;
-	known = process->jit && !jit__find(process->jit, native_address(pc), time, &found);
-	if (code) {
-		jit_tables__want(modules, process, native_address(pc));
-		if (!known)
-			jit_files__miss(process, time);
-	} else if (!(known && found.source == JIT_SOURCE_GDB) && time > process->asked_for) { /* its table needs no mapping */
-		process->asked_for = time;
-		process->poll_soon |= !process->pause; /* later ones wait, while it finds nothing */
-	}
-}
-
-void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
-		      enum loss loss, uint64_t time)
-{
-	struct modules_found found;
-
-	modules__wants(modules, process, pc, loss, time);
-	if (loss == LOSS_NATIVE_PENDING) /* that passes by itself */
-		return;
-	pc = native_address(pc);
-	modules__find(modules, process, pc, time, &found);
-	count_stop(modules, &found, pc, loss);
-}
-
-/* In glibc's clone or clone3, where the new thread goes on: its stack is empty. */
-bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_t time)
-{
-	const struct code *code = pc & NATIVE_EXACT ? processes__code(process, native_address(pc), time) : NULL;
-	uint8_t bytes[32] = {};
-	uint64_t offset;
-
-	pc = native_address(pc);
-	if (!code || !code->file || code->file->fd < 0 || pc - code->start < 16 || code->end - pc < 16)
-		return false;
-	offset = pc - code->start + code->offset;
-	return blocking__pread(code->file->fd, bytes, sizeof(bytes), offset - 16) == sizeof(bytes) && machine__begins_thread(bytes);
-}
-
-static int by_count(const void *a, const void *b)
-{
-	const struct modules_stop *x = a, *y = b;
-
-	return x->count > y->count ? -1 : x->count < y->count;
-}
-
-uint32_t modules__stops(const struct modules *modules, struct modules_stop *ret, uint32_t max)
-{
-	struct modules_stop sorted[STOPS];
-	uint32_t n = 0;
-
-	memcpy(sorted, modules->stops, sizeof(sorted));
-	qsort(sorted, STOPS, sizeof(sorted[0]), by_count);
-	while (n < max && n < STOPS && sorted[n].count) {
-		ret[n] = sorted[n];
-		n++;
-	}
-	return n;
+	return process->mem.fd < 0 ? -EFAULT : process_memory__read(process->mem.fd, dst, size, address);
 }

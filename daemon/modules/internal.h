@@ -256,11 +256,14 @@ int files__done(struct modules *modules, struct job *job);
 bool files__is_memory(const struct file *file);
 void files__free(struct modules *modules);
 
+/* --- find.c --- */
+/* The mapping that holds pc; NULL: none was there at that time, as far as is known. */
+const struct code *modules_process__code(const struct modules_process *process, uint64_t pc,
+				   uint64_t time);
+
 /* --- processes.c --- */
 void processes__tick(struct modules *modules, uint64_t now);
 void processes__dirty(struct modules *modules);
-const struct code *processes__code(const struct modules_process *process, uint64_t pc,
-				   uint64_t time);
 void processes__free(struct modules *modules);
 
 struct modules_process *processes__add(struct modules *modules, int32_t pid,
@@ -282,15 +285,10 @@ uint64_t changes__taken(const struct modules_process *process, uint64_t start, u
 /* The first time instead: several libraries may have come and gone there since the last look. */
 uint64_t changes__left(const struct modules_process *process, uint64_t start, uint64_t end,
 		       uint64_t after);
-/* Was the place of pc given away after `time`, and before the last look? Then what that found there was not
- * there at `time`. */
-bool changes__given_after(const struct modules_process *process, uint64_t pc, uint64_t time);
 /* A loader may still be at work where something was mapped: another look is needed. */
 bool changes__settle(const struct modules_process *process, uint64_t now);
 /* The list that is published now is of the last look. */
 void changes__published(struct modules_process *process, uint64_t now);
-/* Something was mapped at pc before `time`, and nobody looked since. */
-bool changes__unseen(const struct modules_process *process, uint64_t pc, uint64_t time);
 
 /* --- fork.c --- */
 /* 0 or -ENOMEM: then *a stays alone. */

@@ -185,7 +185,7 @@ struct copies {
 
 static bool find_copies(const struct modules_process *process, uint64_t pc, struct copies *ret)
 {
-	const struct code *code = processes__code(process, pc, UINT64_MAX);
+	const struct code *code = modules_process__code(process, pc, UINT64_MAX);
 	_cleanup_free_ struct jit_function *functions = NULL;
 	const struct jit_function *last;
 	uint32_t n;

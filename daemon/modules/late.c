@@ -159,7 +159,7 @@ bool modules__may_retry(const struct modules *modules, const struct modules_proc
 	if (loss != LOSS_NATIVE_MAPPING && loss != LOSS_NATIVE_PENDING)
 		return false;
 	pc = native_address(pc);
-	code = processes__code(process, pc, time);
+	code = modules_process__code(process, pc, time);
 	if (loss ==
 	    LOSS_NATIVE_PENDING) /* what could not be opened is asked for while it is mapped */
 		return !code || !code->file ||

@@ -112,11 +112,11 @@ static uint32_t sort(struct unwind_placed *places, uint32_t sorted, uint32_t n)
 	return kept;
 }
 
-/* Did all of it lie there at `time`, as processes__code() sees it? */
+/* Did all of it lie there at `time`, as modules_process__code() sees it? */
 static bool was_there(const struct modules_process *process, const struct code *code, uint64_t time)
 {
-	return processes__code(process, code->start, time) == code &&
-	       processes__code(process, code->end - 1, time) == code;
+	return modules_process__code(process, code->start, time) == code &&
+	       modules_process__code(process, code->end - 1, time) == code;
 }
 
 /* All that was there at `time`, or is there NOW. */

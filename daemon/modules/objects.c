@@ -273,19 +273,3 @@ bool modules__replace_code(const struct modules *modules)
 			return true;
 	return false;
 }
-
-bool modules_process__near_jit(const struct modules_process *process, const __u64 *pc, uint32_t n, uint64_t time)
-{
-	const struct jit_reach *reach = process->jit ? jit__reach(process->jit) : NULL;
-	const struct code *code;
-	uint32_t i;
-
-	for (i = 0; reach && i < n; i++) {
-		if (!reach__has(reach, native_address(pc[i])))
-			continue;
-		code = processes__code(process, native_address(pc[i]), time);
-		if (!code || !code->file || files__is_memory(code->file)) /* else a library lies between objects */
-			return true;
-	}
-	return false;
-}

@@ -253,37 +253,6 @@ static void bias_all(struct modules_process *process)
 	}
 }
 
-/* What lay at pc at that time. In this order: what is mapped now, if it was by then; what is gone, by its times;
- * and what is mapped now, though it was seen later only. */
-const struct code *processes__code(const struct modules_process *process, uint64_t pc,
-				   uint64_t time)
-{
-	uint32_t low = 0, high = process->n, i;
-
-	while (low < high) {
-		uint32_t mid = (low + high) / 2;
-
-		if (process->code[mid].start <= pc)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (changes__unseen(process, pc, time))
-		return NULL;
-	if (low && changes__given_after(process, pc, time))
-		low = 0;
-	if (low && pc < process->code[low - 1].end && process->code[low - 1].born <= time)
-		return &process->code[low - 1];
-	for (i = process->n; i < process->n + process->n_gone; i++)
-		if (process->code[i].start <= pc && pc < process->code[i].end &&
-		    process->code[i].born <= time && time <= process->code[i].died)
-			return &process->code[i];
-	/* It came after the last look at the mappings, and the pc before: nothing else was there. */
-	return low && pc < process->code[low - 1].end && !process->code[low - 1].exact
-		       ? &process->code[low - 1]
-		       : NULL;
-}
-
 /* --- life --- */
 
 /* Its salt makes addresses of two processes (or of two images of one) different keys in the sampler's cache of
@@ -382,56 +351,6 @@ static void free_process(struct modules *modules, struct modules_process *proces
 void processes__undo(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	free_process(modules, process, now);
-}
-
-/* The image that this pid ran at that time: an exec closes one and opens the next, with the same pid. */
-struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time)
-{
-	struct modules_process *process, *best = NULL;
-
-	/* The newest come first. */
-	for (process = modules->processes; process; process = process->next) {
-		if (process->pid != pid)
-			continue;
-		if (!process->closed || time <= process->closed)
-			best = process;
-		if (process->opened <= time)
-			break;
-	}
-	return best;
-}
-
-struct modules_process *modules__of_task(struct modules *modules, const struct record_task *task, uint64_t time)
-{
-	struct modules_process *process = modules ? modules__process(modules, (int32_t)task->tgid, time) : NULL;
-
-	if (!modules || (process && process->opened <= time) || !modules->host->inherited)
-		return process;
-	return modules->host->inherited(modules->host, task, time, process);
-}
-
-int modules_process__read(struct modules_process *process, uint64_t address, void *dst, size_t size)
-{
-	return process->mem.fd < 0 ? -EFAULT : process_memory__read(process->mem.fd, dst, size, address);
-}
-
-struct modules_process *modules__numbered(const struct modules *modules, uint64_t id)
-{
-	struct modules_process *process = modules->processes;
-
-	while (process && process->id != id)
-		process = process->next;
-	return process;
-}
-
-bool modules_process__is_later(const struct modules_process *process, uint64_t time)
-{
-	return process->opened > time;
-}
-
-const struct module *modules__interpreter(const struct modules_process *process)
-{
-	return process->interpreter ? &process->interpreter->seen : NULL;
 }
 
 void processes__dirty(struct modules *modules)
