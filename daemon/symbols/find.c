@@ -31,6 +31,108 @@ int symbol_file__vaddr(const struct symbol_file *file, uint64_t offset, uint64_t
 	return 0;
 }
 
+/* --- in one table --- */
+
+static const struct table_extra *extra(const struct symbol_table *table, uint32_t row)
+{
+	uint32_t low = 0, high = table->n_extras;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table->extras[middle].row < row)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return &table->extras[low];
+}
+
+bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct table_row *ret)
+{
+	uint64_t end = table->base + UINT32_MAX + 1; /* as far as a table goes */
+	uint32_t low = 0, high = table->n, at, row;
+	uint32_t size;
+
+	*ret = (struct table_row){};
+	if (vaddr < table->base || vaddr - table->base > UINT32_MAX) {
+		ret->from = vaddr < table->base ? 0 : end;
+		ret->to = vaddr < table->base ? table->base : UINT64_MAX;
+		return false;
+	}
+	at = (uint32_t)(vaddr - table->base);
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table->starts[middle] <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	ret->from = table->base;
+	ret->to = low < table->n ? table->base + table->starts[low] : end;
+	if (!low)
+		return false;
+	row = low - 1;
+	size = table->sizes[row] & TABLE_SIZE;
+	ret->start = ret->from = table->base + table->starts[row];
+	ret->size = size;
+	ret->name = table->names[row];
+	ret->extended = table->sizes[row] & TABLE_EXTENDED;
+	if (size == TABLE_EXTRA) {
+		const struct table_extra *more = extra(table, row);
+
+		size = more->size;
+		ret->start = table->base + more->symbol;
+		ret->size = (uint64_t)table->starts[row] + size - more->symbol;
+	}
+	if (at - table->starts[row] < size) {
+		ret->to = size <= UINT32_MAX - table->starts[row] ? ret->from + size : end;
+		return true;
+	}
+	ret->from += size;
+	return false;
+}
+
+bool symbol_table__begins(const struct symbol_table *table, uint64_t vaddr)
+{
+	struct table_row row;
+
+	return symbol_table__find(table, vaddr, &row) && row.start == vaddr && !row.extended;
+}
+
+int symbol_table__name(const struct symbol_table *table, uint32_t name, struct buf *ret)
+{
+	size_t begin = ret->len, step = 256, got;
+	uint64_t at = name;
+	int err;
+
+	while (at < table->strings_size && ret->len - begin < SYMBOL_NAME_MAX) {
+		size_t want = table->strings_size - at < step ? table->strings_size - at : step;
+		const char *end;
+
+		err = buf__reserve(ret, want);
+		if (!err)
+			err = elf_bytes__read_some(table->bytes, table->strings + at,
+						   ret->data + ret->len, want, &got);
+		if (err)
+			return err;
+		end = memchr(ret->data + ret->len, 0, got);
+		if (end) {
+			ret->len = (size_t)(end - ret->data);
+			return 0;
+		}
+		if (!got)
+			return -EIO;
+		ret->len += got;
+		at += got;
+		step = 4096;
+	}
+	return 0;
+}
+
+/* --- in all tables of a file --- */
+
 /* The tables in the order in which they are asked. */
 static const struct symbol_table *table_of(const struct symbol_file *file,
 					   enum symbol_source source)
