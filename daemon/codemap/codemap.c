@@ -8,18 +8,15 @@
 
 /* --- how long an answer holds --- */
 
-uint64_t codemap__changes(struct codemap *self, const struct record_task *task, uint64_t time)
+struct code_generations codemap__generations(struct codemap *self, const struct record_task *task, uint64_t time)
 {
-	const struct modules *modules = self->modules;
+	struct modules_process *process = modules__of_task(self->modules, task, time);
 
-	return (modules ? modules__changes(modules, modules__of_task(self->modules, task, time), time) : 0) +
-	       namer__changes(self->namer) * 0x9e3779b97f4a7c15ull;
-}
-
-uint64_t codemap__stable(struct codemap *self, const struct record_task *task, uint64_t time)
-{
-	return modules__stable(modules__of_task(self->modules, task, time), time) +
-	       namer__renewed(self->namer) * 0x9e3779b97f4a7c15ull;
+	return (struct code_generations){
+		.all = (self->modules ? modules__changes(self->modules, process, time) : 0) +
+		       namer__changes(self->namer) * 0x9e3779b97f4a7c15ull,
+		.stable = modules__stable(process, time) + namer__renewed(self->namer) * 0x9e3779b97f4a7c15ull,
+	};
 }
 
 uint64_t codemap__lines_generation(const struct codemap *self)

@@ -6,7 +6,7 @@
  *   this folder   puts the two together: module, function, name, line; what it is to weaving and to Python
  *
  * Owner: one struct codemap for each session. Strings are valid until the next call.
- * Threads: one, the one that drains the rings: codemap__find() and codemap__changes() take microseconds; what would
+ * Threads: one, the one that drains the rings: codemap__find() and codemap__generations() take microseconds; what would
  * take longer is made ready by the namer, and is not known until then.
  * Errors: -errno; -ENOENT is no trouble. Times are CLOCK_MONOTONIC ns.
  */
@@ -33,19 +33,19 @@ enum location_kind {
 };
 
 struct code_location {
-	uint64_t module;         /* a number that no other module gets during the code map's life */
-	uint64_t function;       /* likewise, in its module: the same for all addresses of a function */
+	uint64_t module;	 /* a number that no other module gets during the code map's life */
+	uint64_t function;	 /* likewise, in its module: the same for all addresses of a function */
 	const char *module_name; /* for people: "libLLVM-14.so.1"; "" if there is none */
-	const char *name;        /* for people; "module+0xoffset" where no symbol is */
-	bool kept;               /* `name` is valid until codemap__new_epoch() */
-	uint64_t vaddr;          /* as the module counts (JIT, kernel: an address) */
-	uint64_t start;          /* of the function; without a name: of what `name` says */
-	uint8_t kind;            /* enum location_kind */
-	uint8_t role;            /* enum frame_role: of an interpreter's code */
+	const char *name;	 /* for people; "module+0xoffset" where no symbol is */
+	bool kept;		 /* `name` is valid until codemap__new_epoch() */
+	uint64_t vaddr;		 /* as the module counts (JIT, kernel: an address) */
+	uint64_t start;		 /* of the function; without a name: of what `name` says */
+	uint8_t kind;		 /* enum location_kind */
+	uint8_t role;		 /* enum frame_role: of an interpreter's code */
 	/* What Python code calls this function (classes/callables.h); NULL: no table of the module has it. Lives as
 	 * long as the code map. */
 	const struct callable *callable;
-	bool stable;   /* it holds until codemap__stable() changes: most of codemap__changes() is about JIT code */
+	bool stable;   /* it holds until code_generations.stable changes: most of what changes is JIT code */
 	bool lineless; /* codemap__line() will not know one of any address there: its function is one place */
 	/* The names of its module are being read: codemap__name() will know. `name`, `function` and `start` are those
 	 * of an address without a name until then. */
@@ -100,11 +100,13 @@ int codemap__walk(struct codemap *codemap, const struct sample *sample, bool las
 
 /* --- how long an answer holds --- */
 
-/* A number that differs whenever an answer of codemap__find() could: what is mapped, JIT code
- * included, as far as it is known of that time. Answers are kept until it changes. */
-uint64_t codemap__changes(struct codemap *codemap, const struct record_task *task, uint64_t time);
-/* Likewise, of answers that are `stable`. */
-uint64_t codemap__stable(struct codemap *codemap, const struct record_task *task, uint64_t time);
+/* Numbers that differ whenever an answer of codemap__find() could, of those that are `stable` and of all: what is
+ * mapped, JIT code included, as far as it is known of that time. Answers are kept until their number changes (cache.h).
+ */
+struct code_generations {
+	uint64_t all, stable;
+};
+struct code_generations codemap__generations(struct codemap *codemap, const struct record_task *task, uint64_t time);
 /* Likewise, of codemap__line() that was -EAGAIN. */
 uint64_t codemap__lines_generation(const struct codemap *codemap);
 /* Names that were `kept` are not used any more. */

@@ -2,6 +2,7 @@
 /* What the files of the code map share:
  *   find.c     address -> location, from top to bottom
  *   objects.c  ... of code of JIT compilers: numbers and lines of its objects
+ *   cache.c    answers that still hold, and what was made of them (cache.h)
  *   walk.c     stacks that are walked again
  *   codemap.c  its life, how long answers hold
  *   namer*.c   symbols and lines are read in a thread of its own (namer.h) */

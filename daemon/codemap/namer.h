@@ -6,9 +6,9 @@
  *         names__line() -> -EAGAIN                     looks into debug information, for each address once
  *         namer__event() is readable: a file is asked for -> broker -> namer__answer()
  *
- * A table that is ready is asked in the loop's thread: some microseconds. The thread alone looks into debug information:
- * for one module at a time, for all the addresses that were asked for by then, and not again for
- * a pause that grows: a unit of debug information is read whole for one address as for a hundred.
+ * A table that is ready is asked in the loop's thread: some microseconds. The thread alone looks into debug
+ * information: for one module at a time, for all the addresses that were asked for by then, and not again for a pause
+ * that grows: a unit of debug information is read whole for one address as for a hundred.
  *
  * Owner: a namer for each session; it owns its names, until it ends. Threads: all functions here belong to one
  * thread, the loop's. All bytes are the target's. Errors: -errno. Units: vaddrs, as the ELF file counts.
@@ -25,9 +25,9 @@
 #include "weave/eval_ranges.h"
 
 #define NAMER_LINES_WAITING 8192u   /* addresses; more wait for the next question */
-#define NAMER_LINES_KEPT 65536u     /* answers; then they are asked for anew */
+#define NAMER_LINES_KEPT 65536u	    /* answers; then they are asked for anew */
 #define NAMER_TEXT_MAX (4u << 20)   /* of file names in them */
-#define NAMER_DOWNLOADS 2u          /* from debuginfod at once */
+#define NAMER_DOWNLOADS 2u	    /* from debuginfod at once */
 #define NAMER_IMAGE_MAX (16u << 20) /* of an object of a JIT compiler */
 #define NAMER_SMALL_BYTES (4 << 20) /* of a file whose tables of callables are read in the loop: 1 ms */
 #define NAMER_KALLSYMS "/proc/kallsyms"
@@ -58,15 +58,15 @@ int names__ready(const struct names *names);
 int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret);
 /* As symbol_file__start(). */
 int names__start(const struct names *names, uint64_t vaddr, uint64_t *ret_start);
-/* Which function that Python code can call has the code at vaddr; NULL: none that a table tells, or it was not read yet. */
+/* Which function that Python code can call has the code at vaddr; NULL: none that a table tells, or it was not read
+ * yet. */
 const struct callable *names__callable(struct names *names, uint64_t vaddr);
 /* Where the eval loop lies, in a module that holds an interpreter; the first call asks for it, ahead of all
  * else. *ret lives as long as the names. -ENOENT: there is none. */
 int names__eval(struct names *names, const struct eval_ranges **ret);
 /* The line of the function that has the code at vaddr (where an inlined function lies: of its call).
  * *ret_file is valid until the next call. -ENOENT: none is known. */
-int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
-		uint32_t *ret_column);
+int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line, uint32_t *ret_column);
 
 /* Its symbols were read, and lines were asked for once: answers stay as they are until namer__renewed(). */
 bool names__settled(const struct names *names);

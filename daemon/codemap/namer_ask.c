@@ -287,8 +287,7 @@ static struct line_row *find_row(const struct namer *namer, const struct names *
 	uint64_t hash = hash__pair(&namer->seed, vaddr, names->number);
 	uint32_t at, row;
 
-	for (at = slots__first(slots, hash); slots__row(slots, at, &row);
-	     at = slots__next(slots, at))
+	for (at = slots__first(slots, hash); slots__row(slots, at, &row); at = slots__next(slots, at))
 		if (slots__may(slots, at, hash) && namer->rows[row].vaddr == vaddr &&
 		    namer->rows[row].names == names->number)
 			return &namer->rows[row];
@@ -335,8 +334,7 @@ bool names__range(const struct names *names, uint64_t vaddr, uint64_t *ret_from,
 	return true;
 }
 
-int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
-		uint32_t *ret_column)
+int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line, uint32_t *ret_column)
 {
 	struct namer *namer = names->namer;
 	const struct line_row *row;

@@ -55,13 +55,14 @@ struct names {
 	struct symbol_file *fresh; /* to take its place */
 	enum eval_state eval_state;
 	struct eval_ranges eval; /* constant once it was read */
-	struct callables callables; /* of a small file the loop's, which reads it itself; else constant once `state` is READ */
-	bool small, small_read;     /* the loop's; `small` is constant */
+	/* Of a small file the loop's, which reads it itself; else constant once `state` is READ. */
+	struct callables callables;
+	bool small, small_read; /* the loop's; `small` is constant */
 	struct line_job *asked, *done;
 	bool lines_sought; /* here: a debug file may come still, from debuginfod */
-	bool no_lines; /* and there will be none */
-	bool lineless; /* the loop's copy of it */
-	bool settled;  /* the loop's copy of lines_sought */
+	bool no_lines;	   /* and there will be none */
+	bool lineless;	   /* the loop's copy of it */
+	bool settled;	   /* the loop's copy of lines_sought */
 };
 
 #define ABSENT_MAX 64u
@@ -82,11 +83,11 @@ struct namer {
 	bool started, downloads_on;
 	/* under lock */
 	bool stop;
-	bool kick;   /* asked since the thread looked */
-	bool hurry;  /* lines are read without a pause */
-	bool rested; /* its memory was given back */
+	bool kick;	    /* asked since the thread looked */
+	bool hurry;	    /* lines are read without a pause */
+	bool rested;	    /* its memory was given back */
 	bool answered_some; /* since the loop looked; read without the lock */
-	struct names *all; /* the newest first; never shorter */
+	struct names *all;  /* the newest first; never shorter */
 	uint64_t news;
 	enum question_state question_state;
 	bool question_lost;

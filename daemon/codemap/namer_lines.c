@@ -66,8 +66,7 @@ static struct names *next_names(struct names *all, struct line_job **ret_jobs, u
 	for (names = all; names; names = names->next) {
 		if (!names->asked || names->state != NAMES_READ)
 			continue;
-		if (names->download_state == DOWNLOAD_WANTED ||
-		    names->download_state == DOWNLOAD_RUNS)
+		if (names->download_state == DOWNLOAD_WANTED || names->download_state == DOWNLOAD_RUNS)
 			continue; /* downloads are looked at */
 		if (time < names->lines_again && !names->namer->hurry) {
 			if (names->lines_again < *ret_wait)

@@ -11,6 +11,7 @@
 #define CPROFD_PROFILE_INTERNAL_H
 
 #include "classes/callables.h"
+#include "codemap/cache.h"
 #include "profile/profile.h"
 #include "profile/stops.h"
 #include "profile/tables.h"
@@ -69,28 +70,6 @@ struct step {
 	bool clean, shown;         /* sample.c: it lacks nothing; it is one of `shown` */
 };
 
-/* What an address of native code was found to be. Four of one hash lie in a line and a half. */
-struct known_location {
-	uint64_t pc;
-	const struct callable *callable; /* place.callable */
-	uint32_t since;       /* id of codemap__stable()'s number, or of codemap__changes()' (struct known_now); 0: free */
-	uint32_t frame : 29, role : 3;
-};
-_Static_assert(FRAME_ROLES <= 8, "known_location.role");
-
-/* What addresses of a function were found to be: of files without lines. */
-struct known_range {
-	uint64_t from;
-	const struct callable *callable;
-	uint32_t size, since; /* since: as of a place, always of the first kind */
-	uint32_t frame : 29, role : 3;
-};
-
-/* What known places are compared with: each number that a process' places had has an id of its own. */
-struct known_now {
-	uint32_t changes, stable;
-};
-
 /* Where a Python frame called native code; sites.c. */
 struct site {
 	uint64_t key;                  /* of its code */
@@ -121,15 +100,10 @@ struct sites {
 	const struct callables *builtins; /* of an interpreter that was met; lives as long as the look-up */
 };
 
-#define KNOWN_LOCATIONS 32768u /* Numba's loop meets 8,000 in ten seconds, 20,000 in a minute */
-#define KNOWN_RANGES 16384u
-#define RANGE_SHIFT 9 /* a function is found by the 512 bytes that an address lies in */
-#define KNOWN_WAYS 4u	     /* places that share a hash, the one met last in front */
-
 /* A return address: does the call before it name what it calls? */
 struct known_call {
 	uint64_t pc;
-	uint32_t since;       /* as of a place, always of the first kind */
+	uint32_t since;       /* code_now.stable of then */
 	bool named;
 };
 #define KNOWN_CALLS 256u
@@ -146,15 +120,13 @@ struct stack {
 	uint64_t pcs[RECORD_NATIVE_FRAMES_MAX];
 	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
 	uint32_t n_places;
-	struct known_now now;	  /* of then; 0: compared with nothing */
-	struct known_since kernel; /* as a process has them */
-	uint32_t ids;		  /* the last one that was given */
+	struct code_now now;	  /* of then; 0: compared with nothing */
+	struct code_seen kernel; /* as a process has them */
 	uint64_t native[sizeof(struct part_native_frames) / 8 + RECORD_NATIVE_FRAMES_MAX]; /* walked again */
 	uint8_t roles[RECORD_NATIVE_FRAMES_MAX];
-	bool stable[RECORD_NATIVE_FRAMES_MAX];			    /* it is known since `now.stable` */
-	const struct callable *callables[RECORD_NATIVE_FRAMES_MAX]; /* place.callable of each */
-	struct known_location known[KNOWN_LOCATIONS];
-	struct known_range ranges[KNOWN_RANGES];
+	bool stable[RECORD_NATIVE_FRAMES_MAX];			    /* its answer is */
+	const struct callable *callables[RECORD_NATIVE_FRAMES_MAX]; /* code_location.callable of each */
+	struct code_cache cache;
 	struct known_call calls[KNOWN_CALLS];
 	struct class_frame classified[RECORD_NATIVE_FRAMES_MAX * 2 + RECORD_KERNEL_FRAMES_MAX + 8u]; /* classify.c */
 	const char *chosen[RECORD_NATIVE_FRAMES_MAX]; /* callee.c: names of callees; NULL: none */
@@ -233,7 +205,6 @@ void stands__end(struct profile *profile, const struct item *item);
 int stack__read(struct profile *profile, struct process *process,
 		const struct sample *sample, const struct part_native_frames *native,
 		bool again, bool *ret_whole);
-uint32_t stack__since(struct stack *stack, struct known_since *since, uint64_t number);
 void stack__forget(struct stack *stack); /* a new epoch: ids of frames are void */
 
 /* unfinished.c */

@@ -38,7 +38,9 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 	profile->sink = sink;
 	tasks__init(&profile->tasks);
 	profile->stack = calloc(1, sizeof(*profile->stack));
-	err = profile->stack ? codes__new(&profile->codes) : -ENOMEM;
+	err = profile->stack ? hash_seed__draw(&profile->stack->cache.seed) : -ENOMEM;
+	if (!err)
+		err = codes__new(&profile->codes);
 	if (!err)
 		err = tables__init(&profile->tables, profile->codes, options->codemap,
 				   profile->ledger.own);

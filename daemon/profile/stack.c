@@ -7,20 +7,8 @@
 
 void stack__forget(struct stack *stack)
 {
-	uint32_t i;
-
-	for (i = 0; i < KNOWN_LOCATIONS; i++)
-		stack->known[i].since = 0;
-	for (i = 0; i < KNOWN_RANGES; i++)
-		stack->ranges[i].since = 0;
-	stack->now = (struct known_now){};
-}
-
-uint32_t stack__since(struct stack *stack, struct known_since *since, uint64_t number)
-{
-	if (!since->id || since->number != number)
-		*since = (struct known_since){number, ++stack->ids};
-	return since->id;
+	code_cache__forget(&stack->cache);
+	stack->now = (struct code_now){};
 }
 
 static void put(struct stack *stack, uint64_t key, int32_t offset, bool is_frame)
@@ -40,71 +28,26 @@ static int put_note(struct profile *profile, enum note note)
 
 /* --- native frames --- */
 
-/* The stretches that an address may lie in, the one met last in front. */
-static struct known_range *ranges_of(struct profile *profile, const struct process *process, uint64_t address)
+/* An address that is not in the cache: what it is, and its frame. */
+static int ask(struct profile *profile, struct process *process, const struct record_header *header, const struct code_now *now,
+	       uint64_t pc, const struct cached_location **ret)
 {
-	uint64_t hash = hash__pair(&profile->tables.seed, address >> RANGE_SHIFT, (uintptr_t)process);
-
-	return &profile->stack->ranges[hash % (KNOWN_RANGES / KNOWN_WAYS) * KNOWN_WAYS];
-}
-
-static bool in_range(struct profile *profile, const struct process *process, const struct known_now *now, struct known_location *ret)
-{
-	uint64_t address = native_address(ret->pc);
-	struct known_range *known = ranges_of(profile, process, address), found;
-	uint32_t way;
-
-	for (way = 0; way < KNOWN_WAYS; way++)
-		if (known[way].since == now->stable && address - known[way].from < known[way].size)
-			break;
-	if (way == KNOWN_WAYS)
-		return false;
-	found = known[way];
-	memmove(known + 1, known, way * sizeof(*known));
-	*known = found;
-	*ret = (struct known_location){
-		.pc = ret->pc, .callable = found.callable, .since = now->stable, .frame = found.frame, .role = found.role};
-	return true;
-}
-
-static void keep_range(struct profile *profile, const struct process *process, const struct known_now *now, const struct code_location *place,
-			 uint64_t address, uint32_t frame)
-{
-	struct known_range *known = ranges_of(profile, process, address);
-
-	if (place->to - place->from > UINT32_MAX)
-		return;
-	memmove(known + 1, known, (KNOWN_WAYS - 1) * sizeof(*known));
-	*known = (struct known_range){
-		.from = place->from, .callable = place->callable, .size = (uint32_t)(place->to - place->from), .since = now->stable,
-		.frame = frame, .role = place->role};
-}
-
-static int ask(struct profile *profile, const struct process *process, const struct known_now *now, const struct record_header *header,
-	       uint64_t pc, struct known_location *ret)
-{
-	struct codemap *codemap = profile->options.codemap;
-	uint64_t address = native_address(pc);
-	struct code_location place = {.module_name = "", .name = "", .role = WEAVE_CODE};
-	bool found = !codemap__locate(codemap, &header->task, address, header->time, &place);
-	bool stable = found && place.stable;
+	struct code_location location = {.module_name = "", .name = ""};
+	int err = codemap__locate(profile->options.codemap, &header->task, native_address(pc), header->time, &location);
+	const struct code_location *found = err ? NULL : &location;
 	uint32_t frame;
-	int err = found ? tables__native(&profile->tables, &place, &frame) : tables__note(&profile->tables, NOTE_NO_PLACE, &frame);
 
-	if (err)
-		return err;
-	if (stable && place.to)
-		keep_range(profile, process, now, &place, address, frame);
-	*ret = (struct known_location){.pc = pc, .callable = found ? place.callable : NULL, .since = stable ? now->stable : now->changes,
-				    .frame = frame, .role = found ? place.role : WEAVE_CODE};
-	return 0;
+	err = found ? tables__native(&profile->tables, found, &frame) : tables__note(&profile->tables, NOTE_NO_PLACE, &frame);
+	if (!err)
+		*ret = code_cache__keep(&profile->stack->cache, (uintptr_t)process, now, pc, found, frame);
+	return err;
 }
 
 /* How many outermost frames of the n are the last sample's, which are moved to where they are of
  * this one. */
-static uint32_t keep_outermost(struct stack *stack, const struct known_now *now, const struct part_native_frames *native)
+static uint32_t keep_outermost(struct stack *stack, const struct code_now *now, const struct part_native_frames *native)
 {
-	bool all = stack->now.changes == now->changes;
+	bool all = stack->now.all == now->all;
 	uint32_t n = native->n, before = stack->n_places, most = n < before ? n : before, same = 0,
 		 to, from;
 
@@ -125,70 +68,31 @@ static uint32_t keep_outermost(struct stack *stack, const struct known_now *now,
 	return same;
 }
 
-static bool still_holds(const struct known_location *known, const struct known_now *now, uint64_t pc)
+/* Frame ids and roles of all native frames. */
+static int find_locations(struct profile *profile, struct process *process, const struct record_header *header,
+			  const struct part_native_frames *native)
 {
-	return known->pc == pc && (known->since == now->stable || known->since == now->changes);
-}
-
-static struct known_location *known_of(struct profile *profile, const struct process *process, uint64_t pc)
-{
-	uint64_t hash = hash__pair(&profile->tables.seed, pc, (uintptr_t)process);
-
-	return &profile->stack->known[hash % (KNOWN_LOCATIONS / KNOWN_WAYS) * KNOWN_WAYS];
-}
-
-/* Puts what it finds in front. */
-static int find_location(struct profile *profile, const struct process *process,
-		      const struct record_header *header, const struct known_now *now, uint64_t pc,
-		      const struct known_location **ret)
-{
-	struct known_location *known = known_of(profile, process, pc), found;
-	uint32_t way;
+	struct stack *stack = profile->stack;
+	struct code_cache *cache = &stack->cache;
+	const uint64_t space = (uintptr_t)process;
+	const struct code_now now = code_cache__now(cache, &process->code, profile->options.codemap, &header->task, header->time,
+						    profile->tables.replaced);
+	const struct cached_location *known;
+	uint32_t i, end = native->n - keep_outermost(stack, &now, native);
 	int err = 0;
 
-	*ret = known;
-	if (still_holds(known, now, pc))
-		return 0;
-	for (way = 1; way < KNOWN_WAYS && !still_holds(&known[way], now, pc); way++)
-		;
-	if (way < KNOWN_WAYS) {
-		found = known[way];
-	} else {
-		way--;
-		found = (struct known_location){.pc = pc};
-		if (!in_range(profile, process, now, &found))
-			err = ask(profile, process, now, header, pc, &found);
-	}
-	memmove(known + 1, known, way * sizeof(*known));
-	*known = found;
-	return err;
-}
-
-/* Frame ids and marks of all native frames. */
-static int find_locations(struct profile *profile, struct process *process, const struct record_header *header,
-		       const struct part_native_frames *native)
-{
-	struct codemap *codemap = profile->options.codemap;
-	uint64_t replaced = profile->tables.replaced * 0xbf58476d1ce4e5b9ull;
-	struct stack *stack = profile->stack;
-	const struct known_location *known;
-	struct known_now now;
-	uint32_t i, end;
-	int err;
-
-	now.changes = stack__since(stack, &process->changes, codemap__changes(codemap, &header->task, header->time) + replaced);
-	now.stable = stack__since(stack, &process->stable, codemap__stable(codemap, &header->task, header->time) + replaced);
-	end = native->n - keep_outermost(stack, &now, native);
-	stack->now = (struct known_now){};
+	stack->now = (struct code_now){};
 	for (i = 0; i < end; i++)
-		__builtin_prefetch(known_of(profile, process, native->pc[i]));
+		code_cache__expect(cache, space, native->pc[i]);
 	for (i = 0; i < end; i++) {
-		err = find_location(profile, process, header, &now, native->pc[i], &known);
+		known = code_cache__find(cache, space, &now, native->pc[i]);
+		if (!known)
+			err = ask(profile, process, header, &now, native->pc[i], &known);
 		if (err)
 			return err;
-		stack->frames[i] = known->frame;
+		stack->frames[i] = known->row;
 		stack->roles[i] = known->role;
-		stack->stable[i] = known->since == now.stable;
+		stack->stable[i] = known->generation == now.stable;
 		stack->callables[i] = known->callable;
 	}
 	memcpy(stack->pcs, native->pc, native->n * sizeof(stack->pcs[0]));
@@ -321,7 +225,7 @@ static int read_woven(struct profile *profile, struct process *process,
 	*ret_whole = *ret_whole && !native_loss && !woven.loss;
 	if (native_loss && native_loss != loss)
 		(again || off ? ledger->own : ledger->shown)[native_loss]++;
-	stops__count(&ledger->stops, codemap, &sample->record->header, native, in.native_whole, native_loss);
+	stops__count(&ledger->stops, codemap, stack->now.all, &sample->record->header, native, in.native_whole, native_loss);
 	if (woven.loss && woven.loss != native_loss)
 		ledger->own[woven.loss]++;
 	ledger->own[LOSS_WEAVE_GUESS] += woven.guess;

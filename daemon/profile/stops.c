@@ -77,10 +77,10 @@ static struct stop look_up(struct codemap *codemap, const struct record_header *
 	return stop;
 }
 
-void stops__count(struct stops *stops, struct codemap *codemap, const struct record_header *header,
+void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generation, const struct record_header *header,
 		  const struct part_native_frames *native, bool whole, uint16_t loss)
 {
-	uint64_t pc = native->n ? native->pc[native->n - 1] : NATIVE_EXACT, changes;
+	uint64_t pc = native->n ? native->pc[native->n - 1] : NATIVE_EXACT;
 	uint64_t process = identity(&header->task);
 	struct stop_memo *memo;
 	struct stop wanted, *stop;
@@ -93,16 +93,15 @@ void stops__count(struct stops *stops, struct codemap *codemap, const struct rec
 		stops->whole++;
 		return;
 	}
-	changes = codemap ? codemap__changes(codemap, &header->task, header->time) : 0;
 	memo = &stops->memo[((pc ^ process) * 0x9e3779b97f4a7c15ull >> 40) % STOPS_MEMO];
 	stop = &stops->items[memo->stop];
 	if (!memo->serial || memo->serial != stop->serial || memo->pc != pc ||
-	    memo->process != process || memo->changes != changes || memo->loss != loss) {
+	    memo->process != process || memo->generation != generation || memo->loss != loss) {
 		wanted = look_up(codemap, header, pc, loss);
 		stop = find(stops, &wanted);
 		*memo = (struct stop_memo){.pc = pc,
 					   .process = process,
-					   .changes = changes,
+					   .generation = generation,
 					   .serial = stop->serial,
 					   .stop = (uint32_t)(stop - stops->items),
 					   .loss = loss};

@@ -29,9 +29,9 @@ struct stop {
 
 /* What a pc was found to be; its place may have left the table since. */
 struct stop_memo {
-	uint64_t pc, process, changes;
+	uint64_t pc, process;
 	uint64_t serial;         /* 0: free */
-	uint32_t stop;
+	uint32_t generation, stop;
 	uint16_t loss;
 };
 
@@ -43,8 +43,8 @@ struct stops {
 };
 
 /* A native stack goes out: whole, or cut at its last pc by `loss`. One of which no more than the leaf was
- * asked for is not counted. `codemap` may be NULL. */
-void stops__count(struct stops *stops, struct codemap *codemap, const struct record_header *header,
+ * asked for is not counted. `codemap` may be NULL. `generation`: code_now.all of its process. */
+void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generation, const struct record_header *header,
 		  const struct part_native_frames *native, bool whole, uint16_t loss);
 /* Fills rows (borrowed strings) with the places met most, and the event's sums. `codemap` may be NULL. */
 void stops__emit(struct stops *stops, struct codemap *codemap, struct ledger_stop rows[STOPS_LISTED],

@@ -9,6 +9,7 @@
 
 #include "cprofd/record.h"
 #include "attribution/attribution.h"
+#include "codemap/cache.h"
 
 #define TASKS_BUCKETS 1024u
 #define ID_NONE UINT32_MAX
@@ -34,10 +35,7 @@ struct process {
 	uint8_t lines;               /* enum py_lines */
 	bool exec_known, changed, ending, settled, ended;
 	bool withheld;               /* the client is not authorised for it, as far as is known: nothing is told of it */
-	struct known_since {
-		uint64_t number;
-		uint32_t id;         /* 0: none yet */
-	} changes, stable;           /* stack.c: what the code map said last, and what that is called there */
+	struct code_seen code;       /* of what the code map says of its addresses */
 	char python[PYTHON_LEN], unsupported[PYTHON_LEN];
 	char comm[17];
 };

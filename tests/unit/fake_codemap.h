@@ -40,14 +40,12 @@ int codemap__name(struct codemap *self, uint64_t module, uint64_t vaddr, struct 
 	return self->name(self, module, vaddr, ret);
 }
 
-uint64_t codemap__changes(struct codemap *self, const struct record_task *task, uint64_t time)
+struct code_generations codemap__generations(struct codemap *self, const struct record_task *task, uint64_t time)
 {
-	return self->changes(self, task, time);
-}
-
-uint64_t codemap__stable(struct codemap *self, const struct record_task *task, uint64_t time)
-{
-	return self->stable ? self->stable(self, task, time) : self->changes(self, task, time);
+	return (struct code_generations){
+		.all = self->changes(self, task, time),
+		.stable = self->stable ? self->stable(self, task, time) : self->changes(self, task, time),
+	};
 }
 
 int codemap__eval_known(struct codemap *self, const struct record_task *task, uint64_t time)

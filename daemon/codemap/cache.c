@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "codemap/cache.h"
+
+#include <string.h>
+
+void code_cache__forget(struct code_cache *cache)
+{
+	uint32_t i;
+
+	for (i = 0; i < CACHED_LOCATIONS; i++)
+		cache->locations[i].generation = 0;
+	for (i = 0; i < CACHED_RANGES; i++)
+		cache->ranges[i].generation = 0;
+}
+
+/* --- generations --- */
+
+struct code_now code_cache__now(struct code_cache *cache, struct code_seen *process, struct codemap *codemap,
+				const struct record_task *task, uint64_t time, uint64_t rows)
+{
+	struct code_generations now = codemap__generations(codemap, task, time);
+
+	now.all += rows * 0xbf58476d1ce4e5b9ull;
+	now.stable += rows * 0xbf58476d1ce4e5b9ull;
+	if (!process->ids.all || process->last.all != now.all)
+		process->ids.all = ++cache->ids;
+	if (!process->ids.stable || process->last.stable != now.stable)
+		process->ids.stable = ++cache->ids;
+	process->last = now;
+	return process->ids;
+}
+
+/* --- functions without lines --- */
+
+/* Those that an address may lie in. */
+static struct cached_range *ranges_of(struct code_cache *cache, uint64_t space, uint64_t address)
+{
+	uint64_t hash = hash__pair(&cache->seed, address >> CACHED_RANGE_SHIFT, space);
+
+	return &cache->ranges[hash % (CACHED_RANGES / CACHED_WAYS) * CACHED_WAYS];
+}
+
+static bool in_range(struct code_cache *cache, uint64_t space, const struct code_now *now, uint64_t pc,
+		     struct cached_location *ret)
+{
+	uint64_t address = native_address(pc);
+	struct cached_range *known = ranges_of(cache, space, address), found;
+	uint32_t way;
+
+	for (way = 0; way < CACHED_WAYS; way++)
+		if (known[way].generation == now->stable && address - known[way].from < known[way].size)
+			break;
+	if (way == CACHED_WAYS)
+		return false;
+	found = known[way];
+	memmove(known + 1, known, way * sizeof(*known));
+	*known = found;
+	*ret = (struct cached_location){
+		.pc = pc, .callable = found.callable, .generation = now->stable, .row = found.row, .role = found.role};
+	return true;
+}
+
+static void keep_range(struct code_cache *cache, uint64_t space, const struct code_now *now, uint64_t pc,
+		       const struct code_location *location, uint32_t row)
+{
+	struct cached_range *known = ranges_of(cache, space, native_address(pc));
+
+	if (location->to - location->from > UINT32_MAX)
+		return;
+	memmove(known + 1, known, (CACHED_WAYS - 1) * sizeof(*known));
+	*known = (struct cached_range){.from = location->from,
+				       .callable = location->callable,
+				       .size = (uint32_t)(location->to - location->from),
+				       .generation = now->stable,
+				       .row = row,
+				       .role = location->role};
+}
+
+/* --- addresses --- */
+
+static bool still_holds(const struct cached_location *known, const struct code_now *now, uint64_t pc)
+{
+	return known->pc == pc && (known->generation == now->stable || known->generation == now->all);
+}
+
+/* Puts it in front, in place of the one of that way. */
+static const struct cached_location *put(struct cached_location *front, uint32_t way,
+					 const struct cached_location *known)
+{
+	struct cached_location found = *known;
+
+	memmove(front + 1, front, way * sizeof(*front));
+	*front = found;
+	return front;
+}
+
+const struct cached_location *code_cache__find(struct code_cache *cache, uint64_t space, const struct code_now *now,
+					       uint64_t pc)
+{
+	struct cached_location *front = code_cache__front(cache, space, pc), found;
+	uint32_t way;
+
+	if (still_holds(front, now, pc))
+		return front;
+	for (way = 1; way < CACHED_WAYS; way++)
+		if (still_holds(&front[way], now, pc))
+			return put(front, way, &front[way]);
+	return in_range(cache, space, now, pc, &found) ? put(front, CACHED_WAYS - 1, &found) : NULL;
+}
+
+const struct cached_location *code_cache__keep(struct code_cache *cache, uint64_t space, const struct code_now *now,
+					       uint64_t pc, const struct code_location *location, uint32_t row)
+{
+	const bool stable = location && location->stable;
+	const struct cached_location found = {.pc = pc,
+					      .callable = location ? location->callable : NULL,
+					      .generation = stable ? now->stable : now->all,
+					      .row = row,
+					      .role = location ? location->role : WEAVE_CODE};
+
+	if (stable && location->to)
+		keep_range(cache, space, now, pc, location, row);
+	return put(code_cache__front(cache, space, pc), CACHED_WAYS - 1, &found);
+}
