@@ -85,7 +85,7 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
 /* Bytes of a frame that the walker reads: up to the end of its last member, rounded up to words. */
 static uint32_t frame_size(const struct py_layout *l)
 {
-	uint32_t end = max_u32(l->frame_back, max_u32(l->frame_code, l->frame_lasti)) + 8u;
+	uint32_t end = max_u32(max_u32(l->frame_back, l->frame_globals), max_u32(l->frame_code, l->frame_lasti)) + 8u;
 
 	end = max_u32(end, l->frame_owner + 1u);
 	if (l->frame_tlbc_index != PY_ABSENT)

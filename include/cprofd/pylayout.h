@@ -63,6 +63,7 @@ enum py_lines {
 	X(cframe, current_frame)   /* 3.11/3.12 */ \
 	X(frame, back)             /* f_back, or previous */ \
 	X(frame, code)             /* f_code, or f_executable */ \
+	X(frame, globals)          /* f_globals */ \
 	X(frame, lasti)            /* f_lasti, prev_instr or instr_ptr */ \
 	X(frame, owner)            /* 3.12+: u8; 3.11: owner too */ \
 	X(frame, is_entry)         /* 3.11: u8 */ \

@@ -14,14 +14,15 @@
  *  - A code object is known by a *key*, never by its address: on 3.12+ from
  *    co_version, which the interpreter never gives twice (Objects/codeobject.c,
  *    _PyCode_New); before that from the words of the object that a new one at
- *    the same place would change, and for code that no file holds (exec,
- *    templates: "<string>") from the content of its names and line table as
- *    well, because such objects are freed and made again at the same addresses
- *    all the way down.
+ *    the same place would change, and from the content of its names and line
+ *    table, because objects are freed and made again at the same addresses all
+ *    the way down.
  *  - Proving a key costs a read for each frame, most of a walk. So a slot for
- *    each code address keeps the key and the time of its last proof. Code of
- *    no file is proven at every sight; code of a file again after
- *    PY_PROOF_NS, and at every sight once its slot was found to have changed.
+ *    each code address keeps the key and the time of its last proof, with the
+ *    globals of its frame: code of another module at that address has others.
+ *    Code of no file is proven at every sight; code of a file again after
+ *    PY_PROOF_NS, sooner while it is young, and at every sight once its slot
+ *    was found to have changed.
  *  - A chain must end where the interpreter lets one end: with an entry frame
  *    (3.11) or a shim (3.12+). One that ends elsewhere was being linked and is
  *    reported as FRAME_HALF.

@@ -110,6 +110,7 @@ static void frame(void)
 	FRAME("code", f_code);
 	FRAME("lasti", f_lasti);
 #endif
+	FRAME("globals", f_globals);
 #if AT(11)
 	NUMBER("lasti", 3);
 	FRAME("back", previous);

@@ -14,6 +14,7 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 	const struct py_layout *l = &image->layout;
 	const __u64 proven = walk->proven, window = walk->window, end = walk->window_end;
 	const __u32 in_back = l->frame_back & 127, in_code = l->frame_code & 127, in_lasti = l->frame_lasti & 127,
+		    in_globals = l->frame_globals & 127,
 		    to_bytecode = l->code_instructions;
 	/* What marks a boundary to native code: 3.11's is_entry, or the owner of a shim. */
 	const int entry = l->frame_is_entry != PY_ABSENT;
@@ -48,7 +49,7 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 		/* The slots by place: the codes of the last walk are there for the most part, in a row, and
 		 * touch few lines of cache. */
 		recent = (const void *)((const __u8 *)walk->recent + (frame >> 2 & (PY_RECENT - 1) * sizeof(*recent)));
-		if (recent->word != (code ^ proven))
+		if (recent->word != (py_code_of(code, *(const py_word64 *)(raw + in_globals)) ^ proven))
 			break;
 		back = *(const py_word64 *)(raw + in_back);
 		flags = 0;
@@ -85,7 +86,7 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 {
 	const struct py_layout *l = &image->layout;
 	const int entry = l->frame_is_entry != PY_ABSENT;
-	__u64 frame = walk->frame, place, code, back, key, linked, offset, flags = 0;
+	__u64 frame = walk->frame, place, code, code_of, globals, back, key, linked, offset, flags = 0;
 	const struct py_recent *recent;
 	__u32 n = walk->n, to;
 	const __u8 *raw;
@@ -123,11 +124,13 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 		flags = PY_FRAME_ENTRY;
 	}
 	code = *(const py_word64 *)(raw + (l->frame_code & 127)) & ~7ull;
+	globals = *(const py_word64 *)(raw + (l->frame_globals & 127));
+	code_of = py_code_of(code, globals);
 	recent = &walk->recent[frame >> 6 & (PY_RECENT - 1)];
-	key = recent->word == (code ^ walk->proven) ? recent->key : py_code_known(walk, frame, code);
+	key = recent->word == (code_of ^ walk->proven) ? recent->key : py_code_known(walk, frame, code_of);
 	/* Whether the innermost one has begun is seen by more than its code. */
 	if (!key && n) {
-		key = py_code_key(walk, image, code);
+		key = py_code_key(walk, image, code, globals);
 		if (!key)
 			walk->loss = 0; /* py_walk_one says it */
 	}

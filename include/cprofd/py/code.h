@@ -25,6 +25,25 @@ HOST_INLINE __u64 py_mix_string(struct py_walk *walk, const struct py_layout *l,
 	return py_mix(h, words[7]);
 }
 
+/* Mixes the name of a file: its length and its end. Not its hash, which somebody may ask for later. */
+HOST_INLINE __u64 py_mix_filename(struct py_walk *walk, const struct py_layout *l, __u64 h, __u64 string)
+{
+	__u64 *words = walk->words, length; /* it is read there, too: kernels give 512 bytes of stack */
+
+	words[0] = words[1] = words[2] = 0;
+	if (host_read(words, 8, string + l->unicode_length))
+		walk->fault = string;
+	length = words[0];
+	string += l->unicode_ascii_data + length;
+	words[0] = 0;
+	if (length < 24 ? length >= 8 && host_read(words, 8, string - 8) : host_read(words, 24, string - 24))
+		walk->fault = string;
+	h = py_mix(h, length);
+	h = py_mix(h, words[0]);
+	h = py_mix(h, words[1]);
+	return py_mix(h, words[2]);
+}
+
 /* The second level: what the object points to. */
 HOST_INLINE __u64 py_code_deep(struct py_walk *walk, const struct py_layout *l, __u64 h)
 {
@@ -33,7 +52,7 @@ HOST_INLINE __u64 py_code_deep(struct py_walk *walk, const struct py_layout *l, 
 	__u64 *table = walk->words; /* size, hash, first 16 bytes */
 
 	h = py_mix_string(walk, l, h, name);
-	h = py_mix_string(walk, l, h, py_u64(walk->code, PY_RAW_CODE, l->code_filename));
+	h = py_mix_filename(walk, l, h, py_u64(walk->code, PY_RAW_CODE, l->code_filename));
 	if (l->code_qualname != PY_ABSENT) {
 		__u64 qualname = py_u64(walk->code, PY_RAW_CODE, l->code_qualname);
 
@@ -78,17 +97,18 @@ HOST_INLINE int py_code_lives(struct py_walk *walk, const struct image *image)
 
 /* Does a file hold the code whose file name is the string at `filename`? Then what it points to is
  * shared with a module that keeps it. Frozen modules are as good as files. */
-HOST_INLINE int py_from_file(const struct py_layout *l, __u64 filename)
+HOST_INLINE int py_from_file(struct py_walk *walk, const struct py_layout *l, __u64 filename)
 {
-	char start[8] = {};
+	__u64 *start = walk->words; /* kernels give 512 bytes of stack */
 
-	if (host_read(start, sizeof(start), filename + l->unicode_ascii_data))
+	if (host_read(start, 8, filename + l->unicode_ascii_data))
 		return 0;
-	if (start[0] == '/')
-		return 1;
-	return start[0] == '<' && start[1] == 'f' && start[2] == 'r' && start[3] == 'o' &&
-	       start[4] == 'z' && start[5] == 'e' && start[6] == 'n' && start[7] == ' ';
+	return (start[0] & 0xff) == '/' || start[0] == 0x206e657a6f72663cull; /* "<frozen " */
 }
+
+/* Of 3.11's frozen modules, which are part of the program and never freed (Tools/scripts/deepfreeze.py). What their code points to may not be
+ * resident. */
+#define PY_STATIC_REFCNT 999999000u
 
 /* Proves the key of the code object at `code` anew; 0 when it is none (loss says why). `old`: the key that
  * it had, if a file held it. walk->code_of_file: see py_from_file. */
@@ -124,16 +144,23 @@ HOST_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, 
 		key = py_mix(key, py_u32(walk->code, PY_RAW_CODE, l->code_firstlineno) |
 					  (__u64)py_u32(walk->code, PY_RAW_CODE, l->code_flags) << 32);
 	}
-	/* The same words as before, the name of the file among them. */
-	walk->code_of_file = (key | 1) == old || py_from_file(l, filename);
-	if (!version && !walk->code_of_file)
+	if (!version && py_u64(walk->code, PY_RAW_CODE, l->object_refcnt) < PY_STATIC_REFCNT)
 		key = py_code_deep(walk, l, key);
+	/* The same as before, the name of the file included. */
+	walk->code_of_file = (key | 1) == old || py_from_file(walk, l, filename);
 	return key | 1;
 }
 
-HOST_INLINE __u64 py_code_tag(const struct py_walk *walk, __u64 code)
+/* What a proof is of: a code object, with the globals of its frame. One that is freed while its proof holds leaves its place to another, as the
+ * body of a module does once it ran: most often to code of another module, which has other globals. */
+HOST_INLINE __u64 py_code_of(__u64 code, __u64 globals)
 {
-	return (code >> 4 ^ walk->salt) & PY_TAG_MASK;
+	return code ^ globals * 0x9e3779b97f4a7c15ull;
+}
+
+HOST_INLINE __u64 py_code_tag(const struct py_walk *walk, __u64 code_of)
+{
+	return (code_of >> 4 ^ walk->salt) & PY_TAG_MASK;
 }
 
 HOST_INLINE __u32 py_code_set(__u64 tag)
@@ -147,21 +174,35 @@ HOST_INLINE int py_slot_holds(const struct py_slot *slot, __u64 tag, __u64 now)
 	return slot->word >> 20 == tag << 1 && ((slot->word - now) & PY_UNTIL_MASK) - 1 < 8;
 }
 
+/* The rest of a slot's word after a proof. `before`: the word, if the same was proven before, else 0. What has lived for long is likely to live
+ * on; what is made and dropped all the time does not live long, and its place is soon another's. */
+HOST_INLINE __u64 py_proof(__u64 before, __u64 now)
+{
+	__u64 age = before >> PY_AGE_SHIFT & PY_AGES;
+
+	if (!before)
+		return now & PY_UNTIL_MASK;
+	if (!age && ((now - before) & PY_UNTIL_MASK) < 2)
+		return before & PY_UNTIL_MASK;
+	age += age < PY_AGES;
+	return age << PY_AGE_SHIFT | ((now + (1ull << age)) & PY_UNTIL_MASK);
+}
+
 /* The key of the code object at `code`, from its slot or proven; 0 when it is none. */
-HOST_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __u64 code)
+HOST_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __u64 code, __u64 globals)
 {
 	__u64 now, tag, key, word, old;
-	__u32 index, way, version = 0;
+	__u32 index, way;
 	struct py_slot *slot;
 
 	if (!walk || !image)
 		return 0;
 	now = walk->now >> PY_UNTIL_SHIFT;
-	tag = py_code_tag(walk, code);
+	tag = py_code_tag(walk, py_code_of(code, globals));
 	index = py_code_set(tag);
 	if (index > PY_SETS * 4 - 4)
 		return 0;
-	word = tag << PY_TAG_SHIFT | ((now + 8) & PY_UNTIL_MASK);
+	word = tag << PY_TAG_SHIFT;
 	way = walk->now >> 10 & 3;
 	way = walk->slots[index].word >> PY_TAG_SHIFT == tag ? 0 : way;
 	way = walk->slots[index + 1].word >> PY_TAG_SHIFT == tag ? 1 : way;
@@ -175,16 +216,17 @@ HOST_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __
 	if (old) {
 		if (py_slot_holds(slot, tag, now))
 			return old;
-		if (image->layout.code_version != PY_ABSENT &&
-		    !host_read(&version, sizeof(version), code + image->layout.code_version) &&
-		    version && (py_mix(py_mix(walk->salt, code), version) | 1) == old) {
-			slot->word = word | (slot->word & PY_EACH_SIGHT);
+		walk->words[0] = 0;
+		if (image->layout.code_version != PY_ABSENT && !host_read(walk->words, 4, code + image->layout.code_version) &&
+		    walk->words[0] && (py_mix(py_mix(walk->salt, code), (__u32)walk->words[0]) | 1) == old) {
+			slot->word = word | (slot->word & PY_EACH_SIGHT) | py_proof(slot->word, now);
 			return old;
 		}
 	}
 	key = py_code_prove(walk, image, code, slot->word & PY_EACH_SIGHT ? 0 : old);
 	if (!key)
 		return 0;
+	word |= py_proof(key == old ? slot->word : 0, walk->now >> PY_UNTIL_SHIFT); /* read again: kernels give 512 bytes of stack */
 	/* Code of no file, and what has changed once, is proven at each sight. */
 	if (!walk->code_of_file || (old && (old != key || slot->word & PY_EACH_SIGHT)))
 		word |= PY_EACH_SIGHT;
@@ -207,7 +249,7 @@ HOST_INLINE __u64 py_recent_mix(__u64 salt, __u64 now)
 }
 
 /* The key of a code object by its slot, kept by its place then, too; 0 if no proof is fresh. */
-HOST_APART __u64 py_code_known(struct py_walk *walk, __u64 frame, __u64 code)
+HOST_APART __u64 py_code_known(struct py_walk *walk, __u64 frame, __u64 code_of)
 {
 	__u64 now, tag;
 	struct py_slot *slot;
@@ -216,18 +258,20 @@ HOST_APART __u64 py_code_known(struct py_walk *walk, __u64 frame, __u64 code)
 	if (!walk)
 		return 0;
 	now = walk->now >> PY_UNTIL_SHIFT;
-	tag = py_code_tag(walk, code);
+	tag = py_code_tag(walk, code_of);
 	index = py_code_set(tag);
 	if (index > PY_SETS * 4 - 4)
 		return 0;
 	HOST_NO_UNROLL
 	for (way = 0; way < 4; way++) {
 		slot = &walk->slots[index + way];
-		if (py_slot_holds(slot, tag, now)) {
-			walk->recent[frame >> 6 & (PY_RECENT - 1)].word = code ^ walk->proven;
+		if (!py_slot_holds(slot, tag, now))
+			continue;
+		if ((slot->word >> PY_AGE_SHIFT & PY_AGES) == PY_AGES) {
+			walk->recent[frame >> 6 & (PY_RECENT - 1)].word = code_of ^ walk->proven;
 			walk->recent[frame >> 6 & (PY_RECENT - 1)].key = slot->key;
-			return slot->key;
 		}
+		return slot->key;
 	}
 	return 0;
 }

@@ -323,7 +323,7 @@ HOST_APART int py_walk_one(struct py_walk *walk, const struct image *image, stru
 		return 0;
 	}
 	code = py_u64(walk->memory, PY_MEMORY, at + l->frame_code) & ~7ull; /* a stack reference's tag */
-	key = py_code_key(walk, image, code);
+	key = py_code_key(walk, image, code, py_u64(walk->memory, PY_MEMORY, at + l->frame_globals));
 	if (!key) {
 		if (n == 0 && walk->loss == LOSS_CODE_DYING && back && walk->frame <= walk->top) {
 			/* 3.11 clears the innermost frame before it unlinks it: that call is over. */

@@ -22,7 +22,8 @@ HOST_INLINE int py_is_frame(struct py_walk *walk, const struct image *image, __u
 	*ret_owner = py_u8(walk->memory, PY_MEMORY, at + l->frame_owner);
 	if (l->owner_native_first && *ret_owner >= l->owner_native_first)
 		return 1;
-	key = py_code_key(walk, image, py_u64(walk->memory, PY_MEMORY, at + l->frame_code) & ~7ull);
+	key = py_code_key(walk, image, py_u64(walk->memory, PY_MEMORY, at + l->frame_code) & ~7ull,
+			  py_u64(walk->memory, PY_MEMORY, at + l->frame_globals));
 	walk->loss = LOSS_NONE;
 	return key && py_seen(key);
 }

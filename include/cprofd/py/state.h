@@ -33,8 +33,9 @@ struct py_todo {                /* a code object to capture */
 	__u64 key;
 };
 
-/* The last proof of a code object. `word` is its address mixed with the process (43 bits, exact),
- * PY_EACH_SIGHT, and the time until which it holds (20 bits, in units of PY_PROOF_NS / 8, modulo). */
+/* The last proof of a code object. `word` is its address mixed with its frame's globals and the process (43 bits, exact),
+ * PY_EACH_SIGHT, how long it holds (0: it is young, and proven at each sight; 1 to 3: PY_PROOF_NS / 4, / 2, all of it), and until when (18 bits,
+ * in units of PY_PROOF_NS / 8, modulo; of a young one: when it was seen first). */
 struct py_slot {
 	__u64 word;
 	__u64 key;              /* 0: an empty slot */
@@ -42,7 +43,9 @@ struct py_slot {
 #define PY_TAG_SHIFT 21
 #define PY_TAG_MASK ((1ull << 43) - 1)
 #define PY_EACH_SIGHT (1ull << 20)
-#define PY_UNTIL_MASK (PY_EACH_SIGHT - 1)
+#define PY_AGE_SHIFT 18
+#define PY_AGES 3u
+#define PY_UNTIL_MASK ((1ull << PY_AGE_SHIFT) - 1)
 #define PY_UNTIL_SHIFT 24
 
 /* Where frames go: the record that is sent, so that nothing is copied. */
@@ -62,8 +65,8 @@ struct py_tstate {
 	__u64 linked;           /* what that one runs, 0: not read */
 };
 
-/* A proof by the place of a frame: `word` is the code's address mixed with the process and the time (py_recent_mix), so
- * that all of them are void when its turn is over. */
+/* A proof by the place of a frame: `word` is the code's address mixed with the globals (py_code_of), the process and the time (py_recent_mix), so
+ * that all of them are void when its turn is over. Of code that is PY_AGES old. */
 struct py_recent {
 	__u64 word;
 	__u64 key;

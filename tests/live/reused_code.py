@@ -1,0 +1,49 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Code objects of files that take the memory of others that are gone: no stack has a function of a module that did not run. Needs root.
+
+    reused_code.py [--all] [--seconds N] [PYTHON ...]     --all: every interpreter of pythons.sh"""
+import argparse
+import collections
+import os
+import sys
+
+from lib import ROOT
+from lib.calls import add_interpreters, run, told_by
+from lib.recording import kind_of, record, samples
+from lib.result import check
+
+TARGET = os.path.join(ROOT, "tests/targets/reused_code.py")
+FEW = 300  # on a machine with other work
+PARTS = ["<module>", "outer", "inner"]  # what each calls in turn
+
+
+def chain(frames):
+    """The functions of modules in a stack, outermost first: [(module, part)]."""
+    for function, _ in reversed(frames):
+        if not kind_of(function) and function[1].startswith("/reused/"):
+            yield function[1][-5:-3], function[0].split("_")[0]
+
+
+def judge(python, seconds):
+    false, n = collections.Counter(), 0
+    with told_by(python, TARGET, seconds + 60) as (target, _):
+        events = record(target.pid, seconds, 9999)
+    for sample in samples(events):
+        found = list(chain(sample.frames))
+        n += len(found) > 1
+        if len({module for module, _ in found}) > 1 or [part for _, part in found] != PARTS[:len(found)]:
+            false[" > ".join("%s of %s" % (part, module) for module, part in found)] += 1
+    check(n >= FEW, "%s: stacks of modules" % python, n)
+    check(not false, "%s: each stack is of one module" % python, sum(false.values()), n, false.most_common(5))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    add_interpreters(parser)
+    parser.add_argument("--seconds", type=float, default=2)
+    options = parser.parse_args()
+    return run(lambda python: judge(python, options.seconds), options)
+
+
+sys.exit(main())
