@@ -166,7 +166,7 @@ static int take_row(struct cfi_rows *self, uint64_t pc, const struct cfi_cie *ci
 
 	if (pc != first->start)
 		return 1;
-	first->entry = why >= 0 && state->cfa == CFA_REGISTER &&
+	first->entry = state && state->cfa == CFA_REGISTER &&
 		       machine__slot(state->reg) == CFI_SP && state->offset == MACHINE_ENTRY_CFA;
 	return 0; /* a later row at the same byte replaces it */
 }

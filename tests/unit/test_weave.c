@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "weave/eval_ranges.h"
+#include "weave/frames.h"
 #include "weave/weave.h"
 
 #define FRAMES 64u
@@ -347,6 +348,23 @@ static void stretches_of_the_loop(void **state)
 	}
 }
 
+/* A piece whose entry is damaged from its first instruction on is no function's begin: it has no state at all. */
+static void damaged_entries(void **state)
+{
+	uint8_t bytes[] = {
+		/* the CIE: version 1, "zR", code and data align, return column; def_cfa rsp + 8, offset 16 */
+		20, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0,
+		/* the FDE: 16 bytes of code, one instruction, nops */
+		16, 0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0};
+	struct code_frames frames = {.bytes = bytes};
+	const struct code_piece piece = {.start = 32, .size = 16, .entry = 24};
+
+	frames.elf.eh_frame.size = sizeof(bytes);
+	assert_true(code_frames__is_entry(&frames, &piece));
+	bytes[41] = 0x3f; /* no instruction */
+	assert_false(code_frames__is_entry(&frames, &piece));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -359,6 +377,7 @@ int main(void)
 		cmocka_unit_test(greenlets),
 		cmocka_unit_test(marks_by_name),
 		cmocka_unit_test(stretches_of_the_loop),
+		cmocka_unit_test(damaged_entries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
