@@ -96,7 +96,7 @@ static bool is_target(const struct bodies *bodies, uint64_t vaddr)
 }
 
 /* Does `from` have a frame and a name of its own, so that a call from it to `to` needs no other name? */
-static bool tells(const struct callable *from, const struct callable *to)
+static bool has_own_name(const struct callable *from, const struct callable *to)
 {
 	const char *name = only_name(to);
 
@@ -125,7 +125,7 @@ static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr, bool jumps)
 	const char *name, *other;
 	int err;
 
-	if (!is_open(to) || to->start != vaddr || from == to || tells(from, to))
+	if (!is_open(to) || to->start != vaddr || from == to || has_own_name(from, to))
 		return 0;
 	err = jumps && !from ? add_outsider(bodies, at, to) : 0;
 	if (err || to->shared)

@@ -59,15 +59,15 @@ struct dump_result {
 	struct dump_native *natives; /* NULL: none were asked for */
 	struct python_frames python;
 };
-static inline struct record_task dump_task(const struct dump_result *told)
+static inline struct record_task dump_task(const struct dump_result *result)
 {
-	return (struct record_task){.tgid = told->thread.tgid,
-				    .tid = told->thread.tid,
-				    .process_start = told->thread.process_start,
-				    .exec = told->thread.exec};
+	return (struct record_task){.tgid = result->thread.tgid,
+				    .tid = result->thread.tid,
+				    .process_start = result->thread.process_start,
+				    .exec = result->thread.exec};
 }
 
 /* docs/protocol.md, `dump`. `codemap` NULL: no native frames. NULL: no memory. */
-json_t *dump__emit(struct python_walker *python, struct codemap *codemap, const struct dump_result *told, uint64_t now);
+json_t *dump__emit(struct python_walker *python, struct codemap *codemap, const struct dump_result *result, uint64_t now);
 
 #endif

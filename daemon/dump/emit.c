@@ -42,10 +42,10 @@ static json_t *text(const char *bytes)
 	return json_stringn(clean, len);
 }
 
-static void find_location(struct codemap *codemap, const struct dump_result *told, uint64_t pc, uint64_t now,
+static void find_location(struct codemap *codemap, const struct dump_result *result, uint64_t pc, uint64_t now,
 		       struct code_location *ret)
 {
-	const struct record_task task = dump_task(told);
+	const struct record_task task = dump_task(result);
 
 	*ret = (struct code_location){.module_name = "", .name = ""};
 	if (codemap__find(codemap, &task, native_address(pc), now, ret))
@@ -57,12 +57,12 @@ static const char *const kinds[] = {
 	[LOCATION_JIT] = "jit",		[LOCATION_VDSO] = "native",    [LOCATION_KERNEL] = "kernel",
 };
 
-static json_t *native_frame(struct codemap *codemap, const struct dump_result *told, uint64_t pc, uint64_t now)
+static json_t *native_frame(struct codemap *codemap, const struct dump_result *result, uint64_t pc, uint64_t now)
 {
 	struct code_location place;
 	char address[24];
 
-	find_location(codemap, told, pc, now, &place);
+	find_location(codemap, result, pc, now, &place);
 	snprintf(address, sizeof(address), "0x%llx", (unsigned long long)(pc & ~NATIVE_EXACT));
 	return json_pack("{s:s, s:o, s:o, s:s, s:b}", "kind", kinds[place.kind], "function",
 			 *place.name ? text(place.name) : json_string(address), "module", text(place.module_name), "pc",
@@ -126,22 +126,22 @@ static json_t *python_frame(const struct python_walker *python, const struct py_
 
 static void put_python(struct emitting *emitting, const struct python_walker *python, const struct py_frame *frame)
 {
-	json_t *told = python_frame(python, frame);
+	json_t *json = python_frame(python, frame);
 
-	if (is_shim(told))
-		json_decref(told);
+	if (is_shim(json))
+		json_decref(json);
 	else
-		put(emitting, told);
+		put(emitting, json);
 }
 
 static void put_woven(struct emitting *emitting, struct python_walker *python, struct codemap *codemap,
-		      const struct dump_result *told, uint64_t now)
+		      const struct dump_result *result, uint64_t now)
 {
 	_cleanup_free_ struct weaving *weaving = malloc(sizeof(*weaving));
-	const struct dump_native *natives = told->natives;
-	const struct record_task task = {.tgid = told->thread.tgid, .tid = told->thread.tid};
-	bool whole = !natives->loss && told->native > 1;
-	uint32_t n = told->native > 1 || !natives->n ? natives->n : 1, i;
+	const struct dump_native *natives = result->natives;
+	const struct record_task task = {.tgid = result->thread.tgid, .tid = result->thread.tid};
+	bool whole = !natives->loss && result->native > 1;
+	uint32_t n = result->native > 1 || !natives->n ? natives->n : 1, i;
 	struct weave_result woven;
 	struct weave_input in;
 	struct code_location place;
@@ -149,14 +149,14 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 	if (!weaving)
 		return;
 	for (i = 0; i < n; i++) {
-		find_location(codemap, told, natives->pc[i], now, &place);
+		find_location(codemap, result, natives->pc[i], now, &place);
 		weaving->roles[i] = place.role;
 	}
-	in = (struct weave_input){.python = told->python.frames,
-				  .n_python = told->python.n,
+	in = (struct weave_input){.python = result->python.frames,
+				  .n_python = result->python.n,
 				  .native = weaving->roles,
 				  .n_native = n,
-				  .python_whole = !told->python.loss,
+				  .python_whole = !result->python.loss,
 				  .native_whole = whole,
 				  .eval_known = codemap__eval_known(codemap, &task, now) > 0};
 	in.n_native = weave__own(&in);
@@ -166,14 +166,14 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 		const struct weave_item *item = &weaving->items[i];
 
 		if (item->kind == WEAVE_PYTHON)
-			put_python(emitting, python, &told->python.frames[item->index]);
+			put_python(emitting, python, &result->python.frames[item->index]);
 		else if (item->kind == WEAVE_NATIVE)
-			put(emitting, native_frame(codemap, told, natives->pc[item->index], now));
+			put(emitting, native_frame(codemap, result, natives->pc[item->index], now));
 		else if (item->kind == WEAVE_CUT_PYTHON)
-			put(emitting, note(told->python.loss));
+			put(emitting, note(result->python.loss));
 		else if (item->kind == WEAVE_LEFT_OUT)
 			put(emitting, note(woven.loss));
-		else if (told->native > 1 && natives->loss)
+		else if (result->native > 1 && natives->loss)
 			put(emitting, note(natives->loss));
 	}
 }
@@ -190,23 +190,24 @@ static const char *state_of(const struct dump_thread *thread)
 	return thread->state & 1 ? "sleeping" : "waiting";
 }
 
-json_t *dump__emit(struct python_walker *python, struct codemap *codemap, const struct dump_result *told, uint64_t now)
+json_t *dump__emit(struct python_walker *python, struct codemap *codemap, const struct dump_result *result, uint64_t now)
 {
 	static const char *const hows[] = {"moving", "still", "tick"};
 	struct emitting emitting = {.frames = json_array()};
 	char comm[17] = "";
 	uint32_t i;
 
-	memcpy(comm, told->thread.comm, 16);
-	if (told->how && told->natives && codemap) {
-		put_woven(&emitting, python, codemap, told, now);
-	} else if (told->how) {
-		for (i = 0; i < told->python.n; i++)
-			put_python(&emitting, python, &told->python.frames[i]);
-		if (told->python.loss)
-			put(&emitting, note(told->python.loss));
+	memcpy(comm, result->thread.comm, 16);
+	if (result->how && result->natives && codemap) {
+		put_woven(&emitting, python, codemap, result, now);
+	} else if (result->how) {
+		for (i = 0; i < result->python.n; i++)
+			put_python(&emitting, python, &result->python.frames[i]);
+		if (result->python.loss)
+			put(&emitting, note(result->python.loss));
 	}
-	return json_pack("{s:I, s:o, s:s, s:s, s:b, s:o}", "tid", (json_int_t)told->thread.tid, "name", text(comm),
-			 "state", state_of(&told->thread), "seen", hows[told->how <= DUMP_TICK ? told->how : 0], "python",
-			 told->how && !told->python.no_python, "frames", emitting.frames);
+	return json_pack("{s:I, s:o, s:s, s:s, s:b, s:o}", "tid", (json_int_t)result->thread.tid, "name", text(comm),
+			 "state", state_of(&result->thread), "seen",
+			 hows[result->how <= DUMP_TICK ? result->how : 0], "python",
+			 result->how && !result->python.no_python, "frames", emitting.frames);
 }

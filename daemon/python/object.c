@@ -358,7 +358,7 @@ static int put_number(struct values *values, uint64_t object, const struct objec
 
 /* The text of an object: a str itself, an int as number, a function's or a class's name; any other object: the name of
  * its class. */
-static int tell(struct values *values, uint64_t object, struct buf *ret)
+static int put_object(struct values *values, uint64_t object, struct buf *ret)
 {
 	struct object_type type;
 	const char *name;
@@ -454,7 +454,9 @@ static int follow(struct values *values, uint64_t object, const struct source *s
 
 	if (err)
 		return err;
-	return step < source->n ? follow_items(values, object, source, step + 1, deep, ret) : tell(values, object, ret);
+	if (step < source->n)
+		return follow_items(values, object, source, step + 1, deep, ret);
+	return put_object(values, object, ret);
 }
 
 int values__text(struct values *values, uint64_t address, const struct source *source, struct buf *ret)

@@ -152,7 +152,7 @@ static bool find_python(struct target_process *p, struct found *ret)
 	const struct mapping *executable = maps__find(&p->maps, p->key.start_data);
 	static const struct {
 		unsigned rank;
-		bool (*look)(struct target_process *p, const struct mapping *m, struct found *ret);
+		bool (*matches)(struct target_process *p, const struct mapping *m, struct found *ret);
 	} ways[] = {{0, has_symbols}, {1, has_symbols}, {2, has_symbols}, {0, has_mark}, {1, has_mark}};
 	size_t i, way;
 
@@ -160,7 +160,7 @@ static bool find_python(struct target_process *p, struct found *ret)
 		for (i = 0; i < p->maps.n; i++)
 			if (is_module(&p->maps.items[i]) &&
 			    rank(&p->maps.items[i], executable) == ways[way].rank &&
-			    ways[way].look(p, &p->maps.items[i], ret))
+			    ways[way].matches(p, &p->maps.items[i], ret))
 				return true;
 	return false;
 }

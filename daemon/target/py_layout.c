@@ -56,16 +56,16 @@ static uint64_t word_at(const uint8_t *bytes, size_t position)
 }
 
 /* Stores the target's offset of one member; false if the value is impossible. */
-static bool take(struct py_layout *layout, const struct py_debug_offset *told, uint64_t value)
+static bool take(struct py_layout *layout, const struct py_debug_offset *offset, uint64_t value)
 {
-	uint8_t *member = (uint8_t *)layout + told->member;
+	uint8_t *member = (uint8_t *)layout + offset->member;
 	uint32_t value32 = (uint32_t)value;
 	uint16_t value16 = (uint16_t)value;
 
 	/* All members but a frame's owner are ints or wider, so aligned. */
-	if (value % 4 && told->member != offsetof(struct py_layout, frame_owner))
+	if (value % 4 && offset->member != offsetof(struct py_layout, frame_owner))
 		return false;
-	if (told->width == sizeof(value32)) {
+	if (offset->width == sizeof(value32)) {
 		if (value >= OFFSET32_MAX)
 			return false;
 		memcpy(member, &value32, sizeof(value32));

@@ -97,7 +97,7 @@ static int put_gap(struct writing *w, uint32_t *at)
 {
 	const struct code_function *f = w->flow->function;
 	struct code_op op;
-	bool told = false;
+	bool emitted = false;
 	int err = 0;
 
 	while (!err && *at < f->size && !(w->flow->marks[*at] & FLOW_COVERED)) {
@@ -105,9 +105,9 @@ static int put_gap(struct writing *w, uint32_t *at)
 
 		code_decoder__run(w->flow->decoder, f->bytes + *at, left > 15 ? 15 : left, *at,
 				  &op);
-		if (!told && op.kind != CODE_NOTHING && op.kind != CODE_STOP) {
+		if (!emitted && op.kind != CODE_NOTHING && op.kind != CODE_STOP) {
 			err = put(w, *at, NULL, UNWIND_UNSUPPORTED_CODE_REACHED);
-			told = true;
+			emitted = true;
 		}
 		for (i = 0; i < op.length && !(w->flow->marks[*at] & FLOW_COVERED); i++)
 			++*at;

@@ -15,8 +15,7 @@
 #include "weave/frames.h"
 
 #define EVAL_LOOP_BYTES (4u << 20) /* of one range; the longest known: 69 KB */
-#define LOOKS_MAX 4096u /* at where a jump leads; a real eval loop has below 300 jumps out of it   \
-			 */
+#define JUMPS_MAX 4096u /* jumps out of a range that are examined; a real eval loop has fewer than 300 */
 
 struct search {
 	struct elf_image image;
@@ -112,14 +111,14 @@ static int find_parts(struct search *search, uint32_t number)
 	_cleanup_free_ uint8_t *code = read_code(search, range.start, range.end - range.start);
 	const struct code_piece *piece, *refused = NULL;
 	uint64_t i, target, size = range.end - range.start, budget = 4 * EVAL_LOOP_BYTES;
-	uint32_t looks = LOOKS_MAX;
+	uint32_t left = JUMPS_MAX;
 	int err = 0;
 
-	for (i = 0; !err && code && i < size && looks; i++) {
+	for (i = 0; !err && code && i < size && left; i++) {
 		if (!jump_at(code, size, i, range.start, &target) ||
 		    (target >= range.start && target < range.end))
 			continue;
-		looks--;
+		left--;
 		piece = code_frames__find(&search->frames, target);
 		if (!piece || piece == refused || has(search->found, piece->start) ||
 		    piece->size > budget || code_frames__is_entry(&search->frames, piece))
