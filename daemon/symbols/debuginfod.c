@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/thread.h"
@@ -32,7 +31,6 @@ struct debuginfod_job {
 	set_progress_fn *set_progress;
 	uint8_t id[ELF_BUILD_ID_MAX];
 	size_t id_len;
-	int event;
 	int result; /* an fd or -errno, when done */
 	atomic_bool done, stop;
 };
@@ -50,7 +48,6 @@ static void *run(void *argument)
 {
 	struct debuginfod_job *job = argument;
 	void *client = job->begin();
-	uint64_t one = 1;
 
 	mine = job;
 	job->result = -ENOMEM;
@@ -60,8 +57,6 @@ static void *run(void *argument)
 		job->end(client);
 	}
 	atomic_store(&job->done, true);
-	if (write(job->event, &one, sizeof(one)) != sizeof(one))
-		return NULL; /* an eventfd that is not full takes it */
 	return NULL;
 }
 
@@ -92,23 +87,15 @@ int debuginfod_job__start(const uint8_t *build_id, size_t len, struct debuginfod
 		return -ENOMEM;
 	memcpy(job->id, build_id, len);
 	job->id_len = len;
-	job->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = job->event < 0 ? -errno : load(job);
+	err = load(job);
 	if (!err)
 		err = thread__start(&job->thread, run, job);
 	if (err) {
-		if (job->event >= 0)
-			close(job->event);
 		free(job);
 		return err;
 	}
 	*ret = job;
 	return 0;
-}
-
-int debuginfod_job__event(const struct debuginfod_job *job)
-{
-	return job->event;
 }
 
 int debuginfod_job__take(struct debuginfod_job *job)
@@ -131,7 +118,6 @@ struct debuginfod_job *debuginfod_job__free(struct debuginfod_job *job)
 	pthread_join(job->thread, NULL);
 	if (job->result >= 0)
 		close(job->result);
-	close(job->event);
 	/* The library stays loaded: curl leaves threads and state behind. */
 	free(job);
 	return NULL;

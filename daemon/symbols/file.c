@@ -241,20 +241,6 @@ static int finish_kallsyms(struct kallsyms *kallsyms, struct symbol_file **ret)
 	return err;
 }
 
-int symbol_file__open_kallsyms_text(const char *text, size_t len, struct symbol_file **ret)
-{
-	struct kallsyms *kallsyms;
-	int err = kallsyms__new(&kallsyms);
-
-	if (err)
-		return err;
-	err = kallsyms__feed(kallsyms, text, len);
-	if (!err)
-		err = finish_kallsyms(kallsyms, ret);
-	kallsyms__free(kallsyms);
-	return err;
-}
-
 int symbol_file__open_kallsyms(int fd, struct symbol_file **ret)
 {
 	_cleanup_free_ char *chunk = malloc(READ_STEP);

@@ -6,31 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-int symbol_file__vaddr(const struct symbol_file *file, uint64_t offset, uint64_t *ret_vaddr)
-{
-	const Elf64_Phdr *best = NULL;
-	uint32_t i;
-
-	/* The kernel and objects of a JIT have no segments: an address is an address. */
-	if (!file->image.n_segments) {
-		*ret_vaddr = offset;
-		return 0;
-	}
-	for (i = 0; i < file->image.n_segments; i++) {
-		const Elf64_Phdr *p = &file->image.segments[i];
-
-		/* A page where two segments meet is mapped twice: code is in the one that runs. */
-		if (p->p_type == PT_LOAD && offset >= p->p_offset &&
-		    offset - p->p_offset < p->p_filesz &&
-		    (!best || ((p->p_flags & PF_X) && !(best->p_flags & PF_X))))
-			best = p;
-	}
-	if (!best)
-		return -ENOENT;
-	*ret_vaddr = offset - best->p_offset + best->p_vaddr;
-	return 0;
-}
-
 /* --- in one table --- */
 
 static const struct table_extra *extra(const struct symbol_table *table, uint32_t row)

@@ -3,7 +3,7 @@
  *
  * Units: a "vaddr" is an address as the ELF file itself counts (st_value,
  * p_vaddr); a file offset comes from a mapping: pc - mapping.start +
- * mapping.offset. symbol_file__vaddr() converts. A return address points behind its
+ * mapping.offset. modules/segments.h converts. A return address points behind its
  * call: ask for address - 1, or a call at a function's very end gets the name of
  * its neighbour.
  *
@@ -81,10 +81,8 @@ int symbol_file__open(int fd, const char *path, const struct symbol_opener *open
 		      struct symbol_file **ret);
 /* An image in memory (the vDSO, an object of a JIT). The bytes are copied. */
 int symbol_file__open_memory(const void *data, size_t len, struct symbol_file **ret);
-/* The text of /proc/kallsyms, from an fd at its beginning (not taken over) or a
- * buffer (not kept). vaddrs are addresses. -EACCES: the kernel hides them (all 0). */
+/* The text of /proc/kallsyms, from an fd at its beginning (not taken over). vaddrs are addresses. -EACCES: the kernel hides them (all 0). */
 int symbol_file__open_kallsyms(int fd, struct symbol_file **ret);
-int symbol_file__open_kallsyms_text(const char *text, size_t len, struct symbol_file **ret);
 struct symbol_file *symbol_file__free(struct symbol_file *file); /* NULL */
 
 /* 0, -ENOENT: outside of every symbol; -ESTALE, -EIO: the file changed. On
@@ -96,8 +94,6 @@ int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct sym
 int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_start);
 /* The addresses around vaddr that symbol_file__find() says the same function of. False: it says none. */
 bool symbol_file__range(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
-/* -ENOENT: no segment holds this offset. */
-int symbol_file__vaddr(const struct symbol_file *file, uint64_t offset, uint64_t *ret_vaddr);
 /* Whose bytes its names are of. -ENOENT: of none that the kernel could tell from others. */
 int symbol_file__key(const struct symbol_file *file, struct kept_key *ret);
 /* The bytes of the build-id; 0: it has none. */
@@ -136,7 +132,6 @@ void symbol_file__close_lines(struct symbol_file *file); /* or NULL */
 struct debuginfod_job;
 /* -ENOTSUP: DEBUGINFOD_URLS is not set, or there is no libdebuginfod. */
 int debuginfod_job__start(const uint8_t *build_id, size_t len, struct debuginfod_job **ret);
-int debuginfod_job__event(const struct debuginfod_job *job); /* readable when done; borrowed */
 /* The debug file's fd, handed over; -EAGAIN: not done yet; -ENOENT and others: none. */
 int debuginfod_job__take(struct debuginfod_job *job);
 /* Ends a download that still runs: it is told to stop, and waited for. */

@@ -164,9 +164,7 @@ static void debuginfod(const char *path)
 		return;
 	}
 	do {
-		struct pollfd event = {.fd = debuginfod_job__event(job), .events = POLLIN};
-
-		poll(&event, 1, 60000);
+		usleep(20000);
 		fd = debuginfod_job__take(job);
 	} while (fd == -EAGAIN);
 	debuginfod_job__free(job);

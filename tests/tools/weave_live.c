@@ -27,6 +27,7 @@
 enum { STRING_MAX = 4096, ROUNDS_MAX = 2048, FILES_MAX = 64, DEPTH_MAX = 512 };
 #include "seen.h"
 
+#include "modules/segments.h"
 #include "name/text.h"
 #include "target/process.h"
 #include "weave/eval_ranges.h"
@@ -89,6 +90,7 @@ static void print_python(const struct py_layout *l, uint64_t key)
 static struct module {
 	char path[512];
 	struct symbol_file *symbols;
+	struct segments segments;
 } modules[FILES_MAX];
 
 static struct eval_ranges ranges;
@@ -105,6 +107,7 @@ static const struct symbol_opener opener = {.open = open_file};
 static struct module *module_of(const char *path)
 {
 	struct module *module = modules;
+	struct elf_bytes bytes;
 	int fd;
 
 	while (module < modules + FILES_MAX - 1 && module->path[0] && strcmp(module->path, path))
@@ -113,6 +116,8 @@ static struct module *module_of(const char *path)
 		return module;
 	snprintf(module->path, sizeof(module->path), "%s", path);
 	fd = open_file(NULL, path);
+	if (fd >= 0 && !elf_bytes__init_fd(&bytes, fd))
+		segments__read(&bytes, &module->segments);
 	if (fd >= 0 && symbol_file__open(fd, path, &opener, &module->symbols))
 		close(fd);
 	return module;
@@ -129,7 +134,7 @@ static void find_native(pid_t pid, uint64_t address, struct found *ret)
 	_cleanup_fclose_ FILE *maps = NULL;
 	struct symbol symbol = {};
 	struct module *module;
-	uint64_t start, end, offset, vaddr;
+	uint64_t start, end, offset, bias, vaddr;
 	char line[1024], path[512];
 
 	*ret = (struct found){.name = "?", .file = "?"};
@@ -144,8 +149,9 @@ static void find_native(pid_t pid, uint64_t address, struct found *ret)
 		module = module_of(path);
 		ret->file = strrchr(module->path, '/') + 1;
 		if (!module->symbols ||
-		    symbol_file__vaddr(module->symbols, address - start + offset, &vaddr))
+		    segments__bias(&module->segments, offset, start, &bias))
 			return;
+		vaddr = address - bias;
 		if (!symbol_file__find(module->symbols, vaddr, &symbol))
 			snprintf(ret->name, sizeof(ret->name), "%s", symbol.name.data);
 		if (!strcmp(path, interpreter)) {
