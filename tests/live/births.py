@@ -19,11 +19,9 @@ import sys
 import tempfile
 import time
 
+from lib import CPROFD, ROOT
 from lib.recording import read
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 TARGET = os.path.join(ROOT, "tests", "targets", "births.py")
 OUTSIDE = 0.015  # seconds: how the target begins and ends
 AFTER = 8e-6     # ... and what a thread runs once its rusage is taken, until it has left its CPU: 6 us by the cgroup

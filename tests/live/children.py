@@ -32,12 +32,10 @@ import sys
 import tempfile
 import time
 
+from lib import CPROFD, LIVE, ROOT
 from lib.recording import Tables
 from lib.wait import until
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 TARGET = os.path.join(ROOT, "tests", "targets", "children.py")
 KINDS = ["fork", "double", "mp-fork", "mp-forkserver", "mp-spawn", "exec", "version", "again", "foreign"]
 FORMS = ["full", "off"]
@@ -397,7 +395,7 @@ def main():
     if os.geteuid():
         print("skipped: children needs root\n0 passed, 0 failed, 1 skipped")
         return 0
-    listed = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, check=True,
+    listed = subprocess.run([os.path.join(LIVE, "pythons.sh")], stdout=subprocess.PIPE, check=True,
                             universal_newlines=True).stdout.split("\n")
     pythons = [p.split(None, 1) for p in listed if p.strip()]
     results = []

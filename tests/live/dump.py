@@ -12,12 +12,10 @@ import sys
 import tempfile
 import time
 
+from lib import CPROFD, LIVE, ROOT
 from lib.wait import asleep, kernel_thread, until
 from lib.result import check, counts, finish
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 NOBODY = 65534
 
 RUNNING = """
@@ -189,7 +187,7 @@ def other_users(python):
 
 
 def main():
-    for line in subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
+    for line in subprocess.run([os.path.join(LIVE, "pythons.sh")], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
         name, python = line.split(None, 1)
         if len(sys.argv) > 1 and name not in sys.argv[1:]:
             continue

@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import sys
 
+from lib import LIVE, ROOT
 from lib.wait import burned
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOOL = os.path.join(HERE, "../../build/tests/tools/eval_ranges")
+TOOL = os.path.join(ROOT, "build/tests/tools/eval_ranges")
 STOPS = 10
 DEPTH = 12
 # map() enters the interpreter from C DEPTH times; the module is another. Before 3.11 the call from the
@@ -106,7 +106,7 @@ def main():
     passed = failed = skipped = 0
     if not pythons:
         pythons = [line.split(None, 1)[1] for line in
-                   output(os.path.join(HERE, "pythons.sh")).splitlines()]
+                   output(os.path.join(LIVE, "pythons.sh")).splitlines()]
     if not shutil.which("gdb"):
         print("skipped: no gdb")
         print("0 passed, 0 failed, 1 skipped")

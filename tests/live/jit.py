@@ -20,10 +20,9 @@ import sys
 import tempfile
 import time
 
+from lib import LIVE, ROOT
 from lib.wait import until
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
 TARGETS = os.path.join(ROOT, "tests/targets")
 TOOLS = os.environ.get("JIT_TOOLS", os.path.join(ROOT, "build/tests/tools"))
 SECONDS = float(os.environ.get("JIT_SECONDS", 5))
@@ -262,7 +261,7 @@ def pypi_python(part):
     python = os.path.join(home, "bin/python")
     have = [python, "-c", "import numba, jax"]
     if not os.path.exists(python) or subprocess.call(have, stderr=subprocess.DEVNULL):
-        pythons = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE).stdout.decode().split("\n")
+        pythons = subprocess.run([os.path.join(LIVE, "pythons.sh")], stdout=subprocess.PIPE).stdout.decode().split("\n")
         base = [line.split(None, 1)[1] for line in pythons if line.split(".")[0] == "3" and line.split()[0].split(".")[1] in
                 ("12", "13") and not line.split()[0].endswith("t")] or [SYSTEM_PYTHON]
         shutil.rmtree(home, ignore_errors=True)
@@ -340,7 +339,7 @@ def stripped(part):
 # --- perf's files ---
 
 def perf_map(part):
-    lines = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE).stdout.decode().splitlines()
+    lines = subprocess.run([os.path.join(LIVE, "pythons.sh")], stdout=subprocess.PIPE).stdout.decode().splitlines()
     pythons = [line.split(None, 1) for line in lines if line.split()[0].split(".")[1].rstrip("t") in ("12", "13", "14")]
     code = "import sys, time, json\nfor i in range(300): exec('def f%d(): return 1\\nf%d()' % (i, i))\n" \
            "print('ready', flush=True)\nsys.stdin.read()\n"

@@ -16,12 +16,10 @@ import subprocess
 import sys
 import tempfile
 
+from lib import CPROFD, LIVE, ROOT
 from lib.recording import Batches, kind_of, rows
 from lib.wait import few
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build/cprofd"))
 TARGET = os.path.join(ROOT, "tests/targets/jit_kernels.py")
 SECONDS = float(os.environ.get("JIT_KERNELS_SECONDS", 40))
 CUT = 0.001  # of the samples, where there are many
@@ -132,7 +130,7 @@ def main():
     wanted = sys.argv[1:] or [k for k in NAMES if k != "xla"]
     pythons = [os.environ.get("JIT_KERNELS_PYTHON", "/usr/bin/python3")]
     if os.environ.get("CPROFD_COMPILERS"):
-        sys.path.insert(0, HERE)
+        sys.path.insert(0, LIVE)
         import jit
         newest = jit.pypi_python("jit_kernels")
         pythons += [newest] if newest else []

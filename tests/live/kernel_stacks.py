@@ -11,11 +11,10 @@ import subprocess
 import sys
 import tempfile
 
+from lib import CPROFD
 from lib.wait import until
 from lib.result import check, finish, skip
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
 SECONDS = sys.argv[1] if len(sys.argv) > 1 else "2"
 TARGET = """
 import os, sys

@@ -18,13 +18,12 @@ import sys
 import tempfile
 import time
 
+from lib import CPROFD, ROOT
 from lib.recording import Batches, rows
 from lib.wait import few, spread, until, used
 from lib.result import check, finish, skip
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-RAW = os.path.join(HERE, "../../build/tests/tools/sampler_raw")
-CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
+RAW = os.path.join(ROOT, "build/tests/tools/sampler_raw")
 SPIN = """#include <time.h>
 static double now(void) { struct timespec t; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); return t.tv_sec * 1e3 + t.tv_nsec / 1e6; }
 __attribute__((noinline)) void inner(double until) { while (now() < until) for (volatile int i = 0; i < 10000; i++) ; }
@@ -95,7 +94,7 @@ BARE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
 def known_stacks(work, options, stripped=False, more=()):
     program = os.path.join(work, "stacks")
     subprocess.run(["gcc", "-g0", "-fno-ipa-icf", "-fomit-frame-pointer", "-pthread", "-o", program, *options,
-                    os.path.join(HERE, "../targets/native_stacks.c"), *more], check=True)
+                    os.path.join(ROOT, "tests/targets/native_stacks.c"), *more], check=True)
     named = program
     if stripped:
         named = program + ".named"
@@ -257,10 +256,10 @@ with tempfile.TemporaryDirectory() as work:
     open(many, "w").write(MANY)
     known_stacks(work, ["-O2", *BARE], more=[many])
     known_stacks(work, ["-O1", *BARE], stripped=True)
-share("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")])
-share("LLVM's JIT", ["/usr/bin/python3", os.path.join(HERE, "../targets/jit_unwind.py")])
-SHORT = os.path.join(HERE, "../targets/short_code.py")
-session("Numba's compiler", ["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], "^llvm::")
+share("Numba's compiler", ["/usr/bin/python3", os.path.join(ROOT, "tests/targets/numba_loop.py")])
+share("LLVM's JIT", ["/usr/bin/python3", os.path.join(ROOT, "tests/targets/jit_unwind.py")])
+SHORT = os.path.join(ROOT, "tests/targets/short_code.py")
+session("Numba's compiler", ["/usr/bin/python3", os.path.join(ROOT, "tests/targets/numba_loop.py")], "^llvm::")
 # Of the next two the last ones may have no table yet when the session ends.
 session("code that is compiled and run once", ["/usr/bin/python3", SHORT, "jit"], "^once[0-9]+$", 8)
 with tempfile.TemporaryDirectory() as work:

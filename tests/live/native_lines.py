@@ -15,12 +15,11 @@ import sys
 import tempfile
 import threading
 
+from lib import CPROFD, ROOT
 from lib.recording import Tables
 from lib.wait import cpu_share, mount_namespaces, until
 from lib.result import check, finish, skip
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
 SOURCE = r"""
 static inline __attribute__((always_inline)) double mix(double x, long i)
 {
@@ -375,7 +374,7 @@ def ranges(path):
 
 def case_first_second(work):
     """Symbols are read while samples come already: those wait, and none keeps an address for a name."""
-    target = subprocess.Popen(["/usr/bin/python3", os.path.join(HERE, "../targets/numba_loop.py")], stdout=subprocess.PIPE,
+    target = subprocess.Popen(["/usr/bin/python3", os.path.join(ROOT, "tests/targets/numba_loop.py")], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True)
     if target.stdout.readline().strip() != "ready":
         skip("the first second: Numba does not run here")

@@ -16,13 +16,12 @@ import sys
 import tempfile
 import time
 
+from lib import CPROFD, ROOT
 from lib.wait import burned, until
 from lib.result import check, finish, skip
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOOL = os.path.join(HERE, "../../build/tests/tools/oracle")
-TARGETS = os.path.join(HERE, "../targets")
-CPROFD = os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd"))
+TOOL = os.path.join(ROOT, "build/tests/tools/oracle")
+TARGETS = os.path.join(ROOT, "tests/targets")
 SAMPLES = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
 STATES = int(sys.argv[2]) if len(sys.argv) > 2 else 16
 WHOLE = 0.5  # of samples at least: stacks deeper than the copy (32 KB) are compared as far as it goes

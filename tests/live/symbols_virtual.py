@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from lib import ROOT
 from lib.result import check, finish
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SYMBOLIZE = os.path.join(HERE, "../../build/tests/tools/symbolize")
+SYMBOLIZE = os.path.join(ROOT, "build/tests/tools/symbolize")
 # What others see: bases with methods that are pure or are not, and a class of each that has symbols.
 COMMON = """
 #include <string>

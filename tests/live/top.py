@@ -8,11 +8,11 @@ import sys
 import tempfile
 import time
 
+import lib
 from lib.wait import until
 from lib.result import check, finish
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-CPROFD = os.path.abspath(os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd")))
+CPROFD = os.path.abspath(lib.CPROFD)
 NOBODY = 65534
 # By its own CPU clock: three quarters of its time in spin(), the rest in list.sort.
 TARGET = """

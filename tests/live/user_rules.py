@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tempfile
 
+import lib
 from lib.wait import recorded, spread
 from lib.result import check, finish
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-CPROFD = os.path.abspath(os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd")))
+CPROFD = os.path.abspath(lib.CPROFD)
 # Three kernels in turn, 30 ms each, of which 20 in optimise(): by its own CPU clock, in which it goes on for so many seconds.
 TARGET = """
 import sys, time

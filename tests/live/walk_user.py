@@ -16,10 +16,9 @@ import subprocess
 import sys
 import tempfile
 
+from lib import LIVE, ROOT
 from lib.wait import asleep, until
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
 WALK_USER = os.environ.get("WALK_USER", os.path.join(ROOT, "build/tests/tools/walk_user"))
 TSTATE = 2  # PY_FRAME_TSTATE
 tally = collections.Counter()
@@ -122,7 +121,7 @@ def run(name, python, work):
 
 
 def main():
-    lines = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, check=True).stdout.decode()
+    lines = subprocess.run([os.path.join(LIVE, "pythons.sh")], stdout=subprocess.PIPE, check=True).stdout.decode()
     with tempfile.TemporaryDirectory() as work:
         for line in lines.splitlines():
             name, python = line.split(None, 1)
