@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A row's times lie behind each other by column; a stack's stamp in `marks` is how "once a stack" is known without
- * a set. */
+/* The times of a row lie behind each other, one per column. "Once per stack" needs no set: each row stores the stamp
+ * of the stack that it was last counted for. */
 #include "aggregate/rows.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ int rows__row(struct rows *rows, const void *key, size_t len, uint32_t *ret)
 	int err = intern__id(&rows->keys, key, len, ret);
 
 	err = err ?: buf__lengthen(&rows->times, (size_t)rows->keys.n * rows->columns * sizeof(struct row_times));
-	return err ?: buf__lengthen(&rows->marks, rows->keys.n * sizeof(uint32_t));
+	return err ?: buf__lengthen(&rows->stamps, rows->keys.n * sizeof(uint32_t));
 }
 
 const void *rows__key(const struct rows *rows, uint32_t row)
@@ -30,18 +30,18 @@ void rows__stack(struct rows *rows)
 {
 	if (++rows->stamp)
 		return;
-	/* It wrapped: all marks are of another age. */
-	if (rows->marks.len)
-		memset(rows->marks.data, 0, rows->marks.len);
+	/* The stamp wrapped around: old stamps would look like new ones. */
+	if (rows->stamps.len)
+		memset(rows->stamps.data, 0, rows->stamps.len);
 	rows->stamp = 1;
 }
 
 bool rows__first(struct rows *rows, uint32_t row)
 {
-	uint32_t *mark = &ITEM(rows->marks, uint32_t, row);
-	const bool first = *mark != rows->stamp;
+	uint32_t *stamp = &ITEM(rows->stamps, uint32_t, row);
+	const bool first = *stamp != rows->stamp;
 
-	*mark = rows->stamp;
+	*stamp = rows->stamp;
 	return first;
 }
 
@@ -72,6 +72,6 @@ void rows__free(struct rows *rows)
 {
 	intern__free(&rows->keys);
 	buf__free(&rows->times);
-	buf__free(&rows->marks);
+	buf__free(&rows->stamps);
 	buf__free(&rows->of_frame);
 }

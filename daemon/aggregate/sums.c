@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An intern of keys, with times by id. */
+/* A table of keys (intern), and an array of times by id. */
 #include "aggregate/sums.h"
 
 #include <errno.h>

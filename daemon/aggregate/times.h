@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CPU and wall time, in ns: what a sample adds to whatever it is counted for. */
+/* CPU and wall time in ns. */
 #ifndef CPROFD_AGGREGATE_TIMES_H
 #define CPROFD_AGGREGATE_TIMES_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct times {
-	uint64_t cpu, wall; /* ns; waiting, where its stack is known, is in wall */
+	uint64_t cpu, wall; /* ns; wall includes waits whose stack is known */
 };
 
 static inline uint64_t times__weight(const struct times *times, bool wall)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Units of an epoch are kept until it ends, as names come late; then each hands its own time to the rows of those
- * around it. */
+/* Sums of compiles for the summary. The units of an epoch are kept until it ends, because names may arrive late;
+ * then each unit's own time is added to its row and to the rows of the units around it. */
 #include "aggregate/unit_sums.h"
 
 #include <errno.h>
@@ -13,27 +13,27 @@
 #include "rules/rules.h"
 #include "units/shares.h"
 
-/* A unit of the epoch. */
+/* A unit of the current epoch. */
 struct open_row {
-	uint32_t parent, name, signature, compiler; /* texts but for `parent`, an id: 0 is none */
+	uint32_t parent, name, signature, compiler; /* parent: an id, 0: none; the others: texts */
 	uint8_t kind;
-	uint32_t line;          /* its row of the sums + 1; 0: not known yet. A name may still come */
+	uint32_t line;          /* its row in the sums + 1; 0: not looked up yet, as its name may still arrive */
 	uint64_t begin;
-	uint64_t self;          /* wall of the samples that have it as their innermost, from its begin on */
+	uint64_t self;          /* wall time of samples whose innermost unit it is */
 };
 
-/* Ids of classes are of the epoch; a compiler's native code is among the first, or counts as any other. */
+/* Larger ids of classes are ignored here. "compiler native" is among the first ids of an epoch. */
 #define CLASSES_MAX 1024u
 
 struct unit_sums {
 	struct intern texts;
 	struct buf open;                   /* struct open_row, by id - 1 */
-	struct rows rows;                  /* a key is kind, name, signature, compiler */
-	struct buf key;                    /* room to make one */
-	struct buf lines;                  /* struct unit_line: the rows, in order */
-	uint64_t native[CLASSES_MAX / 64]; /* classes of a compiler's native code: bits, by id */
+	struct rows rows;                  /* the key is kind, name, signature, compiler */
+	struct buf key;                    /* scratch buffer for such a key */
+	struct buf lines;                  /* struct unit_line: the rows, sorted */
+	uint64_t native[CLASSES_MAX / 64]; /* bits by class id: is it "compiler native" */
 	struct shares shares;              /* of workers: by unit */
-	uint64_t no_pass;                  /* ns of wall time: in such code, in a compile, in no pass that is known */
+	uint64_t no_pass;                  /* ns of wall time in such code, in a compile, but in no known pass */
 };
 
 int unit_sums__new(struct unit_sums **ret)
@@ -88,13 +88,13 @@ static int line_of(struct unit_sums *sums, struct open_row *row, uint32_t *ret)
 	return err;
 }
 
-/* Children come after their parents: from the last to the first, each hands on what it has. */
+/* Adds the own time of each unit to the rows on its path. */
 static int close_epoch(struct unit_sums *sums)
 {
 	uint32_t id, line, at;
 	int err = 0;
 
-	/* Rows get their order by who is met first here: ties in the summary follow it. */
+	/* Rows are created in this order, which decides ties in the summary. */
 	for (id = LENGTH(sums->open, struct open_row); id && !err; id--) {
 		struct open_row *row = open_at(sums, id), *up;
 		const struct times times = {.wall = row->self};
@@ -156,6 +156,7 @@ static void add_classes(struct unit_sums *sums, const struct event_rows *rows)
 	}
 }
 
+/* Adds native code of a compiler that is in a compile but in no pass. */
 static void add_no_pass(struct unit_sums *sums, uint32_t unit, uint32_t class_id, uint64_t wall)
 {
 	uint32_t at = unit;
@@ -169,7 +170,8 @@ static void add_no_pass(struct unit_sums *sums, uint32_t unit, uint32_t class_id
 		sums->no_pass += wall;
 }
 
-/* Wall time that ends at `time`, to the units that it is of: what was before the begin of one is of the unit around it. */
+/* Adds wall time that ends at `time` to the units it belongs to: what is before the begin of a unit belongs to the
+ * unit around it. */
 static void add_time(struct unit_sums *sums, uint32_t unit, uint64_t time, uint64_t wall)
 {
 	uint64_t given = 0;
@@ -188,6 +190,8 @@ static void add_time(struct unit_sums *sums, uint32_t unit, uint64_t time, uint6
 	}
 }
 
+/* A worker's time is kept until its caller's next sample, which then shares its waiting time with it
+ * (units/shares.h). */
 static int add_sample(struct unit_sums *sums, const struct sample_row *sample)
 {
 	uint64_t idle = sample->wall > sample->cpu ? sample->wall - sample->cpu : 0, left = sample->wall;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd attach`: processes that run already, one or several. */
+/* `cprofd attach PID...`: one process is recorded directly, several by one child each, whose files are merged. */
 #include "cli/cli.h"
 #include "cli/recorder.h"
 #include "cli/several.h"

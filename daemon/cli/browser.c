@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens a finished file in the browser of the calling user. Under sudo that is not root's: xdg-open runs as the
- * user, in the user's session. */
+/* Opens a finished file in the browser of the calling user. Under sudo that is the user who called sudo, not root:
+ * xdg-open runs as that user, in that user's session. */
 #include "cli/browser.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ int browser__judge(const struct cli_options *options, const char **format)
 	return CLI_DONE;
 }
 
-/* Text of a screen's session, or of a browser that was chosen. */
+/* Has the user a graphical session, or chosen a browser? */
 static bool is_there(void)
 {
 	static const char *const names[] = {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"};
@@ -44,7 +44,7 @@ static bool is_there(void)
 	return false;
 }
 
-/* In PATH? Its own end is not waited for. */
+/* Is xdg-open in PATH? Asked before the fork below, because nobody waits for the grandchild to learn that it failed. */
 static bool has_opener(void)
 {
 	const char *path = getenv("PATH");
@@ -62,14 +62,15 @@ static void __attribute__((noreturn)) execute(const char *path)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	/* With the environment of the user's session. */
+	/* The environment (DISPLAY ...) is that of the user's session. */
 	if (user__become(user__calling()) || nothing < 0 || !is_there() || !has_opener())
 		_exit(127);
 	dup2(nothing, STDIN_FILENO);
 	dup2(nothing, STDOUT_FILENO);
 	dup2(nothing, STDERR_FILENO);
 	setsid();
-	/* The grandchild is nobody's to wait for. */
+	/* Fork again: the parent reaps this child at once, and init reaps xdg-open, which may run as long as the
+	 * browser. */
 	switch (fork()) {
 	case 0:
 		execlp(OPENER, OPENER, path, NULL);
@@ -89,7 +90,7 @@ void browser__open(const char *path)
 
 	if (!realpath(path, whole))
 		snprintf(whole, sizeof(whole), "%s", path);
-	user__calling(); /* looked up here: the child only executes */
+	user__calling(); /* read the user database before the fork; the result is cached for the child */
 	fflush(NULL);
 	pid = fork();
 	if (!pid)

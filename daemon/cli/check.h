@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Preconditions, one row each: check.c prints them, check_system.c and
- * check_process.c find them. */
+/* Preconditions of profiling, one row each: check_system.c and check_process.c find them, check.c prints them. */
 #ifndef CPROFD_CLI_CHECK_H
 #define CPROFD_CLI_CHECK_H
 
@@ -12,8 +11,8 @@
 
 enum check_state {
 	CHECK_OK,
-	CHECK_MISSING, /* it cannot work so */
-	CHECK_WARN,    /* it works, but something does not: `cost` says what */
+	CHECK_MISSING, /* profiling cannot work without it */
+	CHECK_WARN,    /* profiling works, with a limitation that `cost` names */
 };
 
 struct check_row {
@@ -27,10 +26,10 @@ struct check_row {
 struct check_list {
 	struct check_row rows[40];
 	unsigned n;
-	bool daemon;     /* one answers: it has the privileges, we need none */
+	bool daemon;     /* a daemon answers: it has the privileges, this process needs none */
 };
 
-/* The row just added, to be filled further. */
+/* Adds a row and returns it, for check__help(). When the list is full, the last row is overwritten. */
 struct check_row *check__add(struct check_list *list, const char *name, enum check_state state,
 			     const char *found_format, ...) __attribute__((format(printf, 4, 5)));
 void check__help(struct check_row *row, const char *cost, const char *help);

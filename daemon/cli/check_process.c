@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Is this process a Python that cprofd knows, and may we look? */
+/* `cprofd check PID`: is this process a supported Python, and may we read its memory? */
 #include <elf.h>
 #include <errno.h>
 #include <limits.h>
@@ -31,7 +31,7 @@ static void owner_of(pid_t pid, char *ret, size_t size)
 		snprintf(ret, size, "uid %u", status.st_uid);
 }
 
-/* Which file holds the interpreter: libpython3.x.so when it is mapped, else the program. */
+/* Names the file that holds the interpreter: libpython3.x.so if it is mapped, else the program itself. */
 static void check_binary(struct check_list *list, const struct target_process *process)
 {
 	const char *found = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the machine and this process's rights give. */
+/* `cprofd check`: what this machine (kernel, BTF, sysctls, daemon) and the privileges of this process allow. The
+ * sampler is really loaded: nothing else shows that the verifier accepts it on this kernel. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/perf_event.h>
@@ -63,7 +64,7 @@ static unsigned long long effective(void)
 	return mask;
 }
 
-/* A number in /proc/sys; -100: it is not there. */
+/* A number in /proc/sys; -100 if it does not exist (several of these have the legal value -1). */
 static int sysctl(const char *path)
 {
 	int value = -100;
@@ -99,7 +100,7 @@ static void check_kernel(struct check_list *list)
 		    "use a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys");
 }
 
-/* Told where it may surprise. */
+/* Printed only in a PID namespace, or without a usable /proc: there the visible pids may surprise. */
 static void check_namespace(struct check_list *list)
 {
 	uint32_t own = namespace__own();
@@ -149,7 +150,7 @@ static void check_capabilities(struct check_list *list)
 	}
 }
 
-/* What a daemon's engine of root runs as. */
+/* As which user a daemon runs the engines of root. */
 static void check_user(struct check_list *list)
 {
 	bool own = privileges__engine_of_root() != PRIVILEGES_NOBODY;
@@ -161,7 +162,7 @@ static void check_user(struct check_list *list)
 	check__help(row, "other processes of nobody can stop or end an engine of root's", "sudo make install; sudo systemd-sysusers");
 }
 
-/* The real sampler through the real verifier. */
+/* Loads the real sampler, through the kernel's verifier. */
 static void check_bpf(struct check_list *list, bool verbose)
 {
 	const struct load_options how = {.verbose = verbose};
@@ -186,7 +187,7 @@ static void check_bpf(struct check_list *list, bool verbose)
 				    : "cprofd does not use unprivileged BPF");
 }
 
-/* What a user may ask a daemon for, and so whose processes it reads. */
+/* The sysctls that decide which processes an ordinary user may profile through a daemon. */
 static void check_policy(struct check_list *list)
 {
 	int scope = policy__ptrace_scope(), paranoid = policy__perf_paranoid();
@@ -237,7 +238,7 @@ static void check_perf(struct check_list *list)
 		    "sudo sysctl kernel.perf_event_max_sample_rate=100000");
 }
 
-/* For --kernel. */
+/* --kernel needs the addresses in /proc/kallsyms. */
 static void check_kernel_names(struct check_list *list)
 {
 	int restrict_ = sysctl("/proc/sys/kernel/kptr_restrict");

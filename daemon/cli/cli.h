@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line: the outermost layer, and the only one that speaks.
+/* The command line: the outermost layer, and the only one that prints.
  *
- * Data goes to stdout, words to stderr. A command returns its exit status:
- * CLI_DONE, CLI_COULD_NOT, CLI_USAGE. Every sentence about a failure names the
- * cause and the way out. One thread; signals are read through a signalfd.
+ * Data goes to stdout, messages to stderr. A command returns its exit status: CLI_DONE, CLI_COULD_NOT, CLI_USAGE.
+ * Every message about a failure names the cause and what to do. One thread; signals are read through a signalfd.
  *
- * options.c holds the table of options and commands.c that of commands; --help,
- * the man page and the shell completions are printed from these two (help.c).
- */
+ * options.c holds the table of options and commands.c that of commands; --help, the man page and the shell
+ * completions are printed from these two (help.c). */
 #ifndef CPROFD_CLI_H
 #define CPROFD_CLI_H
 
@@ -29,55 +27,55 @@ enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2 };
 #define CLI_SOCKET_NONE "none" /* no daemon */
 #define CLI_SPEEDSCOPE "https://www.speedscope.app"
 
-#define CLI_PIDS_MAX 16u /* sessions that a user of a daemon may have, by default (broker/limit.h) */
+#define CLI_PIDS_MAX 16u /* as many as the sessions that one user may have in a daemon, by default (broker/limit.h) */
 
 struct cli_options {
-	pid_t pid;               /* 0: none given; of -p, as all that follow */
+	pid_t pid;               /* -p, the first; 0: none given */
 	pid_t pids[CLI_PIDS_MAX];
 	uint32_t n_pids;
 	uint32_t rate;           /* Hz */
 	uint64_t duration_ms;    /* 0: until stopped */
-	const char *output;      /* NULL: a name of its own; "-": stdout */
-	const char *format;      /* NULL: by the name of the output, else speedscope */
-	bool lines, functions;   /* functions: asked for by name */
+	const char *output;      /* NULL: a default name; "-": stdout */
+	const char *format;      /* NULL: by the ending of the output's name, else speedscope */
+	bool lines, functions;   /* functions: asked for explicitly */
 	const char *native;      /* "off", "leaf", "full" */
 	bool subprocesses, kernel, wall, gil, idle;
-	bool exit_status;        /* record: ends as its command did */
+	bool exit_status;        /* record: exit with the command's status */
 	bool thread_names, unit_frames;
 	const char *thread;      /* NULL: all */
 	const char *class_name, *function, *module; /* only samples of these; NULL: all */
 	const char *exclude[EXPORT_EXCLUDE_MAX]; /* frames that are not shown */
 	uint32_t n_exclude;
 	bool hide_imports;
-	bool no_limits;          /* of what a recording may make us spend */
-	uint32_t skip_first;     /* 0: no compile is left out */
+	bool no_limits;          /* lift the limits on memory and time for a recording */
+	uint32_t skip_first;     /* 0: keep every compile */
 	uint64_t from_ns, to_ns; /* convert: window; to 0: the end */
 	uint32_t report_tables;  /* 1 << enum report_by; 0: none was asked for */
-	const char *callers, *callees; /* NULL: not asked for */
+	const char *callers, *callees; /* NULL: not given */
 	enum report_sort sort;
 	uint32_t top;            /* rows; 0: all */
 	bool top_given, csv;
 	double until, min_share; /* 0 to 1 */
-	bool native_frames;      /* report: the interpreter's own, too */
+	bool native_frames;      /* report: also the interpreter's own */
 	uint32_t depth;          /* report: of the tree; 0: all of it */
 	bool tree;               /* report: its table, too */
-	bool phases;             /* report: the tree has phases and passes */
-	const char *per;         /* diff: "share", "compile"; NULL: not asked for */
-	double level;            /* diff: 0 to 1; 0: not asked for */
+	bool phases;             /* report: the tree shows phases and passes */
+	const char *per;         /* diff: "share", "compile"; NULL: not given */
+	double level;            /* diff: 0 to 1; 0: not given */
 	bool stream;
 	bool open;               /* in a browser */
 	bool after_dashes;       /* the operands came after `--`: a command */
 	bool json;
-	bool dump;               /* what is asked for is a dump, not a recording */
+	bool dump;               /* the request is a dump, not a recording */
 	bool verbose, quiet;
 	enum style_when color;
-	bool debug;              /* what libbpf and the parts say, too */
-	bool interpreter_frames; /* in flame graphs and profiles, too */
+	bool debug;              /* also messages of libbpf and of each component */
+	bool interpreter_frames; /* keep frames of the interpreter in flame graphs and profiles */
 	enum broker_allow allow; /* serve */
 	struct broker_limits limits; /* serve */
-	const char *socket;      /* NULL: not asked for by name */
-	const char *hlo;         /* file; NULL: not asked for */
-	const char *rules;       /* NULL: those of the program alone */
+	const char *socket;      /* NULL: not given */
+	const char *hlo;         /* file; NULL: not given */
+	const char *rules;       /* NULL: only the built-in ones */
 	const char *generate;    /* help: "man", "bash", "zsh" */
 	char **operands;         /* what is not an option, NULL-terminated */
 	int n_operands;
@@ -108,7 +106,7 @@ struct command {
 #define COMMAND_TOP 8192u
 extern const struct command commands[]; /* ended by a NULL name */
 const struct command *command__find(const char *name);
-/* There is none of this name: says so, which is like it, and which there are. CLI_USAGE. */
+/* Says that there is no such command, suggests the closest one, and lists them all. Returns CLI_USAGE. */
 int command__unknown(const char *name);
 
 int attach__run(const struct cli_options *options);
@@ -128,7 +126,7 @@ int help__run(const struct cli_options *options);
 struct rules;
 struct rules_error;
 void rules_error__say(const struct rules_error *error);
-/* The program's own, and those of `path` (NULL: none). CLI_*, what is wrong was said. */
+/* The built-in rules and those of `path` (NULL: none). CLI_*; an error was already printed. */
 int rules__all(const char *path, struct rules **ret);
 
 /* --- options.c --- */
@@ -138,21 +136,21 @@ struct option_row {
 	const char *argument;    /* NULL: a flag. "[X]": may be left out */
 	const char *values;      /* closed list "a|b", for completion; NULL: free. "@format": the exporters */
 	unsigned commands;       /* COMMAND_* */
-	const char *help;        /* an option that means another thing to another command is a row of its own */
-	/* Takes the value; NULL, or a sentence about what is wrong with it. */
+	const char *help;        /* an option with another meaning for another command has a row of its own */
+	/* Parses the value into the options; NULL, or a sentence that says what is wrong with it. */
 	const char *(*set)(struct cli_options *options, const char *value);
 };
 extern const struct option_row option_rows[]; /* ended by a NULL name */
 #define OPTIONS_MAX 96
 
-/* The one PID that a command is about: -p or the operand. CLI_DONE or CLI_USAGE. */
+/* The one PID that a command works on: -p or the operand. CLI_DONE or CLI_USAGE. */
 int options__pid(const struct cli_options *options, bool required, pid_t *ret);
-/* Those of -p and of the operands, each once; at least one. CLI_DONE or CLI_USAGE. */
+/* All PIDs of -p and the operands, without duplicates; at least one. CLI_DONE or CLI_USAGE. */
 int options__pids(const struct cli_options *options, pid_t ret[CLI_PIDS_MAX], uint32_t *ret_n);
 
 /* --- parse.c --- */
-/* argv[0] is the command's name. CLI_DONE: go on; CLI_USAGE was said already.
- * *ret_help: --help was asked for. */
+/* argv[0] is the command's name. CLI_DONE: go on; CLI_USAGE: the error was already printed. *ret_help: --help was
+ * given. */
 int options__parse(const struct command *command, int argc, char **argv, struct cli_options *ret,
 		   bool *ret_help);
 
@@ -160,23 +158,23 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 void help__overview(FILE *out);
 void help__command(FILE *out, const struct command *command);
 
-/* --- say.c: words, on stderr; each call is one line, whatever it quotes (base/safe_text.h) --- */
+/* --- say.c: messages on stderr; each call prints one line, whatever text it quotes (base/safe_text.h) --- */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A line that goes on with what was said before it. */
+/* A line that continues the message before it. */
 void say__more(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* What is no failure: not said with --quiet. */
+/* Information, not a failure: suppressed by --quiet. */
 void say__note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* What was made, and what to do with it. */
+/* What was written, and how to use it. */
 void say__done(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A failure and what to do about it (hint: NULL or "": nothing known). */
+/* A failure and what to do about it (hint: NULL or "": no advice). */
 void say__failure(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Words of one line that the next say() or progress takes the place of; only on a terminal. */
+/* A line that the next say() or say__progress() overwrites; only on a terminal. */
 void say__progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool say__is_terminal(void);
-/* From now on failures alone are said. */
+/* From now on only failures are printed. */
 void say__quietly(void);
 bool say__is_quiet(void);
-/* Columns of lines on stderr: the terminal's, at most SAY_WIDTH_MAX; SAY_WIDTH where it is none. */
+/* Width of messages: the terminal's, at most SAY_WIDTH_MAX columns; SAY_WIDTH if stderr is no terminal. */
 #define SAY_WIDTH 80
 #define SAY_WIDTH_MAX 160
 int say__width(void);

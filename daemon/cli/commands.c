@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of commands: what each is called, its operands, its help text, its examples, the function that runs
- * it. help.c prints the man page and the completions from it, so a new command needs no other place. */
+/* The table of commands: name, operands, help text, examples, and the function that runs it. help.c prints --help,
+ * the man page and the completions from this table, so a new command is added here alone. */
 #include <string.h>
 
 #include "cli/cli.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Connects to the daemon; without one it starts a broker and an engine of its own and speaks to them over a
- * socketpair. From there on both cases are the same: lines out, lines in. */
+/* Connects to the daemon. If there is none, forks a broker of its own, which starts an engine, and talks to them
+ * over a socketpair. From then on both cases are the same: one JSON line per request, one per event. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -31,7 +31,8 @@ const char *connection__socket_path(const struct cli_options *options, bool *ret
 	return *ret_by_name ? path : CLI_SOCKET;
 }
 
-/* Root's engine may ask for what its client named. Others need no name, and containers may not let them have one. */
+/* Sends the pid along as SCM_CREDENTIALS (peer.h), which names the process that root's engine may ask for. Other
+ * users need not name one, and in a container the kernel may refuse it. */
 static int name(int fd, pid_t pid)
 {
 	return pid && !geteuid() ? peer__name(fd, &pid, 1) : 0;
@@ -63,7 +64,7 @@ int connection__connect_path(const char *path, int *ret_fd)
 	return connect_naming(path, 0, ret_fd);
 }
 
-/* BROKER_* of what will be asked for. */
+/* BROKER_* flags of the session that will be requested, so that the broker can load the right programs meanwhile. */
 static uint32_t expected(const struct cli_options *options)
 {
 	uint32_t native = !options->native || !strcmp(options->native, "off") ? BROKER_NATIVE_OFF :
@@ -77,7 +78,7 @@ static uint32_t expected(const struct cli_options *options)
 	       (options->gil ? BROKER_GIL : 0);
 }
 
-/* In the child: a broker of our own. Ctrl-C is for the client alone. */
+/* In the child: a broker of our own. It gets its own process group, so that Ctrl-C reaches only the client. */
 static void __attribute__((noreturn)) run_broker(int fd, const struct cli_options *options)
 {
 	const struct broker_options broker = {
@@ -127,7 +128,7 @@ static int start_own(const struct cli_options *options, pid_t pid, struct connec
 	return 0;
 }
 
-/* Whose group may connect, in words. */
+/* The socket refused us: says which group may connect. */
 static void print_kept_out(const char *path)
 {
 	const struct group *group;
@@ -151,7 +152,7 @@ int connection__open(const struct cli_options *options, pid_t pid, bool daemon_o
 
 	*ret = CONNECTION_NONE;
 	ret->verbose = options->debug;
-	/* Of a session of its own no other one's engine knows. */
+	/* With CPROFD_SOCKET=none no daemon is tried: the session gets an engine of its own. */
 	if (!strcmp(path, CLI_SOCKET_NONE) && !daemon_only)
 		by_name = false, err = -ENOENT;
 	else
@@ -183,7 +184,7 @@ void connection__close(struct connection *connection)
 {
 	if (connection->fd >= 0)
 		close(take_fd(&connection->fd));
-	/* It ends when our socket closes; waiting keeps its last words before ours. */
+	/* The broker ends when our socket closes. Waiting for it keeps its last messages before the shell's prompt. */
 	if (connection->broker > 0)
 		waitpid(connection->broker, NULL, 0);
 	connection->broker = 0;
@@ -205,7 +206,7 @@ int connection__request(struct connection *connection, const char *request)
 			sent += (size_t)n;
 		else if (errno == EAGAIN)
 			err = poll(&poll_fd, 1, 5000) == 0 ? -ETIMEDOUT : 0;
-		else if (errno == EPIPE) /* the daemon closed it; what it said before is there to be read */
+		else if (errno == EPIPE) /* the daemon closed the connection; its answer may still be in the socket */
 			break;
 		else if (errno != EINTR)
 			err = -errno;
@@ -214,8 +215,8 @@ int connection__request(struct connection *connection, const char *request)
 	return err;
 }
 
-/* What comes was made of what targets wrote. Once it is there, whoever sent it knows who asks: a daemon takes a client's
- * rights from the process that connected. */
+/* The answer contains data that targets wrote, so it must not be parsed as root. It is safe to drop root only now: a
+ * daemon takes a client's rights from the process that connected, and the first byte of an answer shows that it has. */
 static int give_up_rights(void)
 {
 	int err = user__drop(user__calling());

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A client's end of the protocol (docs/protocol.md): the daemon's socket when it
- * answers, else a broker and an engine of our own at the end of a socketpair. */
+/* The client's end of the protocol (docs/protocol.md): a connection to the daemon, or else to a broker and an engine
+ * of our own, over a socketpair. */
 #ifndef CPROFD_CLI_CONNECTION_H
 #define CPROFD_CLI_CONNECTION_H
 
@@ -15,31 +15,31 @@
 struct connection {
 	int fd;            /* not blocking; -1: none */
 	pid_t broker;      /* our own; 0: a daemon's */
-	bool verbose;      /* waits for words that the broker still has */
+	bool verbose;      /* wait for messages that the broker still prints */
 	struct buf in;
-	size_t consumed;   /* of in */
+	size_t consumed;   /* bytes of `in` that were returned as lines */
 	bool ended;        /* the other end closed */
 };
 #define CONNECTION_NONE ((struct connection){.fd = -1})
 
-/* The path that is meant, and whether somebody asked for it by name. */
+/* The socket's path (option, environment or default); *ret_by_name: the user chose it. */
 const char *connection__socket_path(const struct cli_options *options, bool *ret_by_name);
 /* Connects; -errno. */
 int connection__connect_path(const char *path, int *ret_fd);
 
-/* `pid`: what will be asked for, or 0: nothing. daemon_only: never start an engine. Refused with words of its own; CLI_*. */
+/* `pid`: the process that will be requested, or 0. daemon_only: never start an engine. Prints its own errors; CLI_*. */
 int connection__open(const struct cli_options *options, pid_t pid, bool daemon_only, struct connection *ret);
 void connection__close(struct connection *connection);
 
 /* One request, without its newline. -errno. */
 int connection__request(struct connection *connection, const char *request);
-/* Reads what is there; waits up to timeout_ms for more when nothing is. 0, or
- * -errno; `ended` at the end. Before the first byte is read this process gives its rights up (user__drop). */
+/* Reads what has arrived; if nothing has, waits up to timeout_ms. 0 or -errno; sets `ended` at the end of the
+ * stream. Before the first byte is read, this process gives up root (user__drop). */
 int connection__receive(struct connection *connection, int timeout_ms);
-/* The next whole line, '\n' included: valid until the next receive. */
+/* The next complete line, '\n' included: valid until the next receive. */
 bool connection__line(struct connection *connection, const char **ret_line, size_t *ret_len);
 
-/* Is this line an event of that name? Told by its first bytes, as the encoder writes it. */
+/* Is this line an event of that name? Compares only its first bytes, which the encoder always writes the same way. */
 bool line__is(const char *line, size_t len, const char *event);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd convert`: one recording through an exporter into a file. */
+/* `cprofd convert`: reads one recording and writes it in another format (export/). */
 #include <errno.h>
 #include <string.h>
 
@@ -46,7 +46,7 @@ static void print_failure(int err, const char *input, const char *output,
 			     strerror(-err));
 }
 
-/* "html", "collapsed, svg ...": the formats that take an option. */
+/* The names of the formats for which takes() holds: "html", or "collapsed, svg ...". */
 static const char *takers(bool (*takes)(const struct exporter *exporter))
 {
 	static char names[128];
@@ -70,7 +70,7 @@ static bool takes_rules(const struct exporter *exporter)
 	return exporter->rules;
 }
 
-/* What the format cannot honour is refused, never taken and ignored. */
+/* An option that the format cannot honour is refused, never silently ignored. */
 static bool refuses(const struct exporter *exporter, const struct cli_options *options)
 {
 	char hint[160];

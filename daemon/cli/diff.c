@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd diff`: A B, or A A A vs B B B. */
+/* `cprofd diff`: compares two recordings (`A B`), or several on each side (`A A A vs B B B`). */
 #include "diff/diff.h"
 
 #include <errno.h>
@@ -41,7 +41,8 @@ static int read_one(struct diff *diff, const struct cli_options *options, const 
 	return CLI_COULD_NOT;
 }
 
-/* Where the second side begins, and whether a word parts it from the first; 0: it does not. */
+/* Index of the first operand of the second side, or of the word `vs` (then *ret_word); 0: the operands make no two
+ * sides. */
 static int second_side(const struct cli_options *options, bool *ret_word)
 {
 	int i, at = 0;
@@ -61,7 +62,7 @@ static int second_side(const struct cli_options *options, bool *ret_word)
 
 typedef int (*put_picture)(const struct diff *diff, FILE *out);
 
-/* By the end of its name; NULL: no picture has it. */
+/* The writer for this ending; NULL: no picture has it. */
 static put_picture picture_of(const char *name)
 {
 	static const struct {
@@ -79,7 +80,7 @@ static put_picture picture_of(const char *name)
 	return NULL;
 }
 
-/* -errno, once said. */
+/* Returns -errno after printing the error. */
 static int write_picture(const struct diff *diff, struct output *output)
 {
 	FILE *out = output__stream(output);

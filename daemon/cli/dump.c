@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd dump`: asks for a dump and prints it. */
+/* `cprofd dump`: requests a dump from the engine and prints it, as text or JSON. The engine sends one line per
+ * thread, then the answer, which has what concerns the whole process. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ static bool is_kind(const json_t *frame, const char *kind)
 	return !strcmp(word(frame, "kind"), kind);
 }
 
-/* "libc.so.6+0x1234": a function without a name is called by its module. */
+/* A function without a name is shown as "libc.so.6+0x1234": then the module need not be repeated. */
 static bool names_module(const char *function, const char *module)
 {
 	size_t len = strlen(module);
@@ -37,7 +38,7 @@ static bool names_module(const char *function, const char *module)
 	return !strncmp(function, module, len) && function[len] == '+';
 }
 
-/* Native frames stand back: where Python is is looked for first. */
+/* Native frames are dimmed, so that the Python frames stand out. */
 static void print_frame(const json_t *frame)
 {
 	json_int_t line = json_integer_value(json_object_get(frame, "line"));
@@ -94,9 +95,9 @@ static void print_all(const json_t *all)
 	json_array_foreach(threads, i, thread) print_thread(thread);
 }
 
-/* --- the conversation --- */
+/* --- the exchange with the engine --- */
 
-/* CLI_*, or -1: there is more to come. */
+/* CLI_* after the answer; -1: more lines follow. */
 static int take_line(const struct cli_options *options, const char *line, size_t len, json_t *threads)
 {
 	json_t *json = json_loadb(line, len, JSON_ALLOW_NUL, NULL), *all;
@@ -180,7 +181,7 @@ static int dump(const struct cli_options *options, pid_t pid)
 	return status;
 }
 
-/* In a child: who reads an answer gives its rights up, which the next question takes. */
+/* Dumps in a child: reading an answer gives up root (connection.c), and the next request needs it. */
 static int dump_apart(const struct cli_options *options, pid_t pid)
 {
 	pid_t child;

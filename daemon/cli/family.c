@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPU time of everything that a process started: children that run, by /proc/PID/task/TID/children, and those
- * that were waited for, whose time the kernel adds to their parent's. If most of the time was theirs, the user
- * wanted -s. */
+/* The CPU time of all descendants of a process: running children, found in /proc/PID/task/TID/children, and those
+ * that ended and were waited for, whose time the kernel adds to the parent's cutime and cstime. If the descendants
+ * took most of the time, the summary recommends -s. */
 #include "cli/family.h"
 
 #include <dirent.h>
@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define THREADS_MAX 1024u /* of all of them: each has a list of its own */
+#define THREADS_MAX 1024u /* in all: each thread has a list of children, which is one file to read */
 #define DEPTH_MAX 256u
 
 struct family {
-	uint64_t ticks; /* of the kernel's clock for people */
+	uint64_t ticks; /* USER_HZ, usually 10 ms */
 	uint32_t threads;
 };
 
@@ -56,7 +56,7 @@ static void add_process(struct family *family, pid_t pid, unsigned depth)
 	add_children(family, pid, depth);
 }
 
-/* Those that one thread made; a kernel may lack the list. */
+/* The children that one thread forked. A kernel without CONFIG_PROC_CHILDREN has no such list. */
 static void add_of_thread(struct family *family, pid_t pid, const char *tid, unsigned depth)
 {
 	char path[300];

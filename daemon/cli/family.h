@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a process's children cost, for a hint: they are not recorded unless that is asked for. */
+/* CPU time of a process's children, for the hint to use -s: without it they are not recorded. */
 #ifndef CPROFD_CLI_FAMILY_H
 #define CPROFD_CLI_FAMILY_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* CPU time, in ns, of all processes that descend from this one, those that it waited for included. False: it is not known
- * (the process is gone, or there are too many). */
+/* CPU time in ns of all descendants of this process, also of those that it waited for. False: not known (the process
+ * is gone, or there are too many threads). */
 bool family__cpu(pid_t pid, uint64_t *ret);
 
 #endif

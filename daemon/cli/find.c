@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A name on the command line -> a pid, by comm and by the words of the command in /proc. When several fit, they
- * are listed, and none is taken. */
+/* Finds the PID for a name on the command line: by comm, then by a word of the command line, then by any part of it.
+ * If several processes match equally well, lists them and takes none. */
 #include "cli/find.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@
 
 #include "cli/cli.h"
 
-#define KINDS 3 /* by name, by a word, by a part */
+#define KINDS 3 /* the quality of a match: comm, a word, a part of the command line */
 #define SHOWN 10u
 #define COMMAND_WIDTH 60
 
@@ -25,7 +25,7 @@ struct found {
 	} first[SHOWN];
 };
 
-/* Bytes read, with a NUL behind them; 0: nothing. */
+/* Bytes read, followed by a NUL; 0: nothing. */
 static size_t read_text(pid_t pid, const char *file, char *text, size_t size)
 {
 	char path[64];
@@ -53,7 +53,7 @@ static pid_t parent_of(pid_t pid)
 	return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
 }
 
-/* This process, or who started it: sudo and shells have the name in their commands, too. */
+/* This process or one of its ancestors: sudo and shells have the name in their command lines, too. */
 static bool is_ours(pid_t pid)
 {
 	pid_t own;
@@ -74,7 +74,7 @@ static bool is_word(const char *word, const char *name)
 	       (!strncmp(base, name, strlen(name)) && !strcmp(base + strlen(name), ".py"));
 }
 
-/* Which kind of match it is, or KINDS; the words of `command` are joined. */
+/* The kind of match, or KINDS for none. Joins the words of `command` with blanks. */
 static int match(const char *comm, char *command, size_t len, const char *name)
 {
 	int kind = strcmp(comm, name) ? KINDS : 0;
@@ -88,14 +88,14 @@ static int match(const char *comm, char *command, size_t len, const char *name)
 	return kind < KINDS ? kind : strstr(command, name) ? 2 : KINDS;
 }
 
-static void look_at(pid_t pid, const char *name, struct found found[KINDS])
+static void try_process(pid_t pid, const char *name, struct found found[KINDS])
 {
 	char comm[64], command[4096];
 	size_t len = read_text(pid, "cmdline", command, sizeof(command));
 	struct found *of;
 	int kind;
 
-	/* Threads of the kernel and processes that have ended have no command. */
+	/* Kernel threads and zombies have an empty command line. */
 	if (!len || !read_text(pid, "comm", comm, sizeof(comm)) || is_ours(pid))
 		return;
 	comm[strcspn(comm, "\n")] = '\0';
@@ -130,7 +130,7 @@ int find__process(const char *name, pid_t *ret)
 
 	while (dir && (entry = readdir(dir)))
 		if (isdigit((unsigned char)*entry->d_name))
-			look_at((pid_t)strtol(entry->d_name, NULL, 10), name, found);
+			try_process((pid_t)strtol(entry->d_name, NULL, 10), name, found);
 	if (dir)
 		closedir(dir);
 	for (kind = 0; kind < KINDS && !found[kind].n; kind++)

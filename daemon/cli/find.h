@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A process by its name, as an operand. Reads /proc. */
+/* Finds a process by name, for operands such as `cprofd attach compile.py`. Reads /proc. */
 #ifndef CPROFD_CLI_FIND_H
 #define CPROFD_CLI_FIND_H
 
 #include <sys/types.h>
 
-/* The only process whose name (/proc/PID/comm) this is, else whose command has a word that is it or a file of that name, else
- * whose command has it anywhere; never this process or who started it. CLI_DONE, or CLI_USAGE: none, or several, which was said. */
+/* The only process with this name (/proc/PID/comm); else the only one with it as a word or file name in its command
+ * line; else the only one with it anywhere there. Never this process or an ancestor. CLI_DONE, or CLI_USAGE when
+ * none or several match, after printing so. */
 int find__process(const char *name, pid_t *ret);
 
 #endif

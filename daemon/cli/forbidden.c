@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "cli/user.h"
 
-/* proc(5), ptrace(2): what is asked beside the owner. */
+/* What the kernel checks besides the owner: ptrace(2), "Ptrace access mode checking". */
 #define HINT "a security module may forbid that (dmesg, the audit log), another user namespace, or that the process is " \
 	     "not dumpable and CAP_SYS_PTRACE is missing (containers)"
 
@@ -23,7 +23,7 @@ static int open_errno(const char *path)
 	return fd < 0 ? errno : 0;
 }
 
-static void tell(const char *what, int err, char *ret, size_t size, const char **ret_hint)
+static void explain(const char *what, int err, char *ret, size_t size, const char **ret_hint)
 {
 	snprintf(ret, size, "the kernel refuses %s, even to root: %s (%s)", what, strerror(err), err == EACCES ? "EACCES" : "EPERM");
 	*ret_hint = HINT;
@@ -36,7 +36,7 @@ bool forbidden__answered(pid_t pid, const char *code, int number, char *ret, siz
 	if (!user__calling()->root || !code || strcmp(code, "NOT_YOURS") || (number != EACCES && number != EPERM))
 		return false;
 	snprintf(what, sizeof(what), "the memory of %d", pid);
-	tell(what, number, ret, size, ret_hint);
+	explain(what, number, ret, size, ret_hint);
 	return true;
 }
 
@@ -54,7 +54,7 @@ bool forbidden__to_root(pid_t pid, char *ret, size_t size, const char **ret_hint
 		err = open_errno(path);
 		if (err != EACCES && err != EPERM)
 			continue;
-		tell(path, err, ret, size, ret_hint);
+		explain(path, err, ret, size, ret_hint);
 		return true;
 	}
 	return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel does not let even root read of a process. */
+/* Processes whose memory the kernel does not let even root read. */
 #ifndef CPROFD_CLI_FORBIDDEN_H
 #define CPROFD_CLI_FORBIDDEN_H
 
@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* True if we are root and may not open what a profiler reads of `pid`. Then `ret` has which file and why not; what may be
- * the cause is the hint, which lives for ever. */
+/* True if this process is root and may not open /proc/PID/mem or maps. Then `ret` says which file and why, and the
+ * hint, a static string, names the possible causes. */
 bool forbidden__to_root(pid_t pid, char *ret, size_t size, const char **ret_hint);
 
-/* The same of an answer (its code, NULL: none, and its errno), by somebody who was root when they asked. */
+/* The same for an engine's answer (its code, NULL: none; its errno), if the client was root when it asked. */
 bool forbidden__answered(pid_t pid, const char *code, int number, char *ret, size_t size, const char **ret_hint);
 
 #endif

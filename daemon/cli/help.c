@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --help, the man page and the shell completions: three prints of the tables
- * of options and commands. */
+/* --help, the man page and the shell completions, all printed from the tables of options and commands. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 
 static const char synopsis[] = "a sampling profiler for Python programs that compile";
 
-/* Fills lines of at most `width`; the first one goes on where `at` is. */
+/* Prints text wrapped at `width`. The first line starts at column `at`, the others at `indent`. */
 static void fill(FILE *out, const char *text, int indent, int width, int at)
 {
 	bool first = true;
@@ -234,7 +233,7 @@ static void man_page(FILE *out)
 
 /* --- completion --- */
 
-/* What `compgen -W` or zsh's _values gets for this option. */
+/* The values of an option, as `compgen -W` and zsh's _arguments take them. */
 static void print_values(FILE *out, const struct option_row *row)
 {
 	const struct exporter *exporter;
@@ -263,7 +262,7 @@ static void print_words(FILE *out, const struct command *command)
 	fputs("--help", out);
 }
 
-/* "attach:--pid|attach:-p|top:--pid|..." */
+/* The case pattern of an option in bash: "attach:--pid|attach:-p|top:--pid|..." */
 static void bash_patterns(FILE *out, const struct option_row *row)
 {
 	const struct command *command;
@@ -329,7 +328,7 @@ static void bash_completion(FILE *out)
 	fputs("' -- \"$word\")) ;;\n\tesac\n}\ncomplete -o filenames -F _cprofd cprofd\n", out);
 }
 
-/* Text within '...[...]' of an _arguments specification. */
+/* Escapes text for the brackets of an _arguments specification, '...[text]'. */
 static void zsh_text(FILE *out, const char *text)
 {
 	for (; *text; text++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening recordings and reading options that all readers share (filters, --hlo), and the sentences for what can
- * be wrong with a file. */
+/* Opens recordings, reads the options that all readers share (filters, --hlo), and explains what is wrong with a
+ * file. */
 #include "cli/input.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "export/export.h"
 #include "export/hlo.h"
 
-/* Bytes of a text of HLO; JAX's largest models have some 10 MB. */
+/* Most bytes of a file for --hlo; the text of JAX's largest models has some 10 MB. */
 #define HLO_MAX (256u << 20)
 
 int input__open(const char *path)
@@ -55,7 +55,7 @@ bool input__print_limit(int err, const char *path)
 	return true;
 }
 
-/* What a recording was called while it was made: its end never came. */
+/* NAME.part is a recording's name while it is being written. If only that exists, cprofd was killed. */
 static bool print_part(const char *path)
 {
 	char part[PATH_MAX];
@@ -69,7 +69,7 @@ static bool print_part(const char *path)
 	return true;
 }
 
-/* A file that is made of a recording, by its name. */
+/* The format of a file that was made from a recording, judged by its name; NULL: not one. */
 static const char *profile_of(const char *path)
 {
 	const struct exporter *exporter;
@@ -79,7 +79,7 @@ static const char *profile_of(const char *path)
 	return exporter && sure && strcmp(exporter->name, "events") ? exporter->name : NULL;
 }
 
-/* The same by what is in it, whatever it is called. */
+/* The same, judged by its content. */
 static const char *profile_in(const char *path)
 {
 	static const struct {
@@ -175,6 +175,6 @@ int input__hlo(const char *path, struct hlo **ret)
 
 void input__print_hlo(const char *path, const struct hlo *hlo)
 {
-	if (hlo && !hlo__met(hlo))
+	if (hlo && !hlo__found(hlo))
 		say("%s names no function that XLA made in the recording", path);
 }

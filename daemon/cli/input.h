@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording that a command reads, in the calling user's name. */
+/* Opens the recordings that a command reads, with the calling user's rights. */
 #ifndef CPROFD_CLI_INPUT_H
 #define CPROFD_CLI_INPUT_H
 
@@ -10,20 +10,20 @@
 
 /* "-" is stdin. The fd, or -1 with errno. */
 int input__open(const char *path);
-/* ... and what it may make us spend is limited (base/limits.h), unless --no-limits was given. */
+/* The same for a recording: limits what reading it may cost (base/limits.h), unless --no-limits was given. */
 int input__open_recording(const char *path);
-/* In words: it met a limit. False: that is not why. */
+/* If err says that a limit was exceeded, prints that and returns true. */
 bool input__print_limit(int err, const char *path);
-/* In words: why reading a recording failed. */
+/* Prints why reading a recording failed. */
 void input__print_failure(int err, const char *path);
 
-/* Which samples and frames of a recording are asked for: what is the same in `convert`, `report` and `diff`. Borrows the options. */
+/* The filters that `convert`, `report` and `diff` have in common. Borrows strings of the options. */
 struct export_options input__filters(const struct cli_options *options);
 
 struct hlo;
-/* For --hlo: NULL without it. CLI_DONE; else it was said what is wrong. */
+/* Reads --hlo FILE; *ret is NULL without that option. CLI_DONE; otherwise the error was already printed. */
 int input__hlo(const char *path, struct hlo **ret);
-/* Says so if it named nothing. */
+/* Warns if no name of the file occurred in the recording. */
 void input__print_hlo(const char *path, const struct hlo *hlo);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop of a running session: lines from the connection go into the recording (and to stdout with --stream),
- * the last ledger is kept for the progress line. */
+/* Handles each line of a running session: writes it to the recording (and to stdout with --stream), and keeps the
+ * latest numbers for the progress line. Lines are copied as they are: only the few events that matter here are
+ * parsed. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ static uint64_t number(const json_t *object, const char *key)
 	return value < 0 ? 0 : (uint64_t)value;
 }
 
+/* Stores a ledger's count in a ring of LIVE_LEDGERS, and computes the sample rate over that ring. */
 static void note(struct live *live, uint64_t time, uint64_t samples)
 {
 	const uint32_t last = live->ledgers++ % LIVE_LEDGERS, first = live->ledgers > LIVE_LEDGERS ? live->ledgers % LIVE_LEDGERS : 0;
@@ -60,12 +62,12 @@ static void on_answer(struct live *live, const json_t *answer)
 	bool refused = !json_is_true(json_object_get(answer, "ok"));
 	const char *hint;
 
-	/* Without an id: the connection is refused, whatever was asked. */
+	/* An answer without an id refuses the whole connection, whatever was requested. */
 	if (live->answered || (id != ATTACH_ID && !(refused && (id == USER_RULES_ID || !json_object_get(answer, "id")))))
 		return;
 	live->answered = true;
 	live->session = (uint32_t)number(answer, "session");
-	note(live, clock__now(), 0); /* a session begins with nothing */
+	note(live, clock__now(), 0); /* the first point of the rate: no samples yet */
 	live->refused = refused;
 	copy(live->error, sizeof(live->error), answer, "error");
 	copy(live->hint, sizeof(live->hint), answer, "hint");
@@ -98,8 +100,8 @@ static void on_end(struct live *live, const json_t *end)
 	copy(live->detail, sizeof(live->detail), end, "detail");
 }
 
-/* Only these few are read as they come; all of them are read for the summary. */
-static void look(struct live *live, const char *line, size_t len)
+/* Updates the state from the few events that matter while recording. The summary reads the whole recording later. */
+static void note_event(struct live *live, const char *line, size_t len)
 {
 	json_t *json;
 
@@ -108,7 +110,7 @@ static void look(struct live *live, const char *line, size_t len)
 		return;
 	}
 	if (line__is(line, len, "epoch")) {
-		live->threads = 0; /* the living ones are emitted again */
+		live->threads = 0; /* running threads are emitted again */
 		return;
 	}
 	if (line__is(line, len, "gap")) {
@@ -129,6 +131,7 @@ static void look(struct live *live, const char *line, size_t len)
 	json_decref(json);
 }
 
+/* Writes complete lines to the recording and to stdout. After an error nothing more is written there. */
 static void keep(struct live *live, const char *line, size_t len)
 {
 	if (len && live->writer && !live->write_error)
@@ -145,7 +148,7 @@ static void keep(struct live *live, const char *line, size_t len)
 	}
 }
 
-/* True: it is an answer, which is not kept. */
+/* True: the line is an answer to a request. Answers are not part of the recording. */
 static bool answered(struct live *live, const char *line, size_t len)
 {
 	json_t *json;
@@ -163,10 +166,10 @@ void live__line(struct live *live, const char *line, size_t len)
 	if (answered(live, line, len))
 		return;
 	keep(live, line, len);
-	look(live, line, len);
+	note_event(live, line, len);
 }
 
-/* Lines that lie together are kept at once: most are short, and a thousand come each second. */
+/* Adjacent lines are written with one call: most are short, and there are a thousand each second. */
 void live__lines(struct live *live)
 {
 	const char *line, *first = NULL;
@@ -182,7 +185,7 @@ void live__lines(struct live *live)
 		if (!first)
 			first = line;
 		kept += len;
-		look(live, line, len);
+		note_event(live, line, len);
 	}
 	keep(live, first, kept);
 	if (live->connection->ended && !live->ended)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session as it comes in: answers, the live ledger, and the lines on their way
- * into the recording and to stdout. */
+/* State of a running session as its client sees it: the answer, the latest ledger, and where its lines are written. */
 #ifndef CPROFD_CLI_LIVE_H
 #define CPROFD_CLI_LIVE_H
 
@@ -10,18 +9,18 @@
 #include "cli/connection.h"
 #include "events/events.h"
 
-/* Samples come in batches, some later than others: a rate is of more than one pause between ledgers. */
+/* Samples arrive in uneven batches, so the rate is computed over the last few ledgers, not two. */
 #define LIVE_LEDGERS 4u
 
 struct live {
 	struct connection *connection;
 	struct recording_writer *writer; /* NULL: none */
 	int stream_fd;                   /* -1: none */
-	/* what was heard */
-	bool answered, refused;          /* of the request `attach` */
-	bool ended;                      /* `end` came, or the other side is gone */
+	/* from events and answers */
+	bool answered, refused;          /* the request `attach` was answered; with an error */
+	bool ended;                      /* `end` came, or the connection closed */
 	bool cut;                        /* without an `end` */
-	pid_t pid;                       /* that it was asked for */
+	pid_t pid;                       /* the process to attach to */
 	uint32_t session;
 	char error[512], hint[512];      /* refused */
 	char reason[32], detail[512];    /* of `end` */
@@ -29,21 +28,22 @@ struct live {
 	int stream_error;                /* -errno of stdout */
 	/* for the progress line */
 	uint64_t samples, lost, threads;
-	uint64_t times[LIVE_LEDGERS], counts[LIVE_LEDGERS]; /* of the last ledgers: ns, samples; in turn */
-	uint32_t ledgers;                /* all that came */
+	uint64_t times[LIVE_LEDGERS], counts[LIVE_LEDGERS]; /* ring of the last ledgers: time in ns, samples */
+	uint32_t ledgers;                /* how many came so far */
 	uint64_t rate;                   /* samples a second, over these ledgers */
 	bool gap;                        /* events are missing: the client was too slow */
 };
 
-/* Milliseconds until samples are emitted: for a screen, and for files. */
+/* latency_ms of the request, the longest time until a sample is emitted: when a person watches, and for files. */
 #define LIVE_SEEN_MS 200u
 #define LIVE_KEPT_MS 1000u
 
-/* Sends the user's rules, and the request: what is heard then is of it. `starting`: the process will call exec. -errno. */
+/* Sends the user's rules and the request `attach`; the events that follow belong to it. `starting`: the process will
+ * call exec soon. -errno. */
 int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, uint32_t latency_ms);
-/* Handles one whole line. */
+/* Handles one complete line. */
 void live__line(struct live *live, const char *line, size_t len);
-/* Handles every whole line that came. */
+/* Handles all complete lines that the connection has received. */
 void live__lines(struct live *live);
 
 #endif

@@ -15,7 +15,7 @@
 
 /* --- one setter for each option --- */
 
-/* One, or several with commas between them; of each the first time. */
+/* One PID or several, separated by commas; duplicates are ignored. */
 static const char *set_pid(struct cli_options *options, const char *value)
 {
 	const char *at = value;
@@ -40,7 +40,7 @@ static const char *set_pid(struct cli_options *options, const char *value)
 	return NULL;
 }
 
-/* Seconds, with a fraction; -1: not that. */
+/* Seconds, with a fraction; -1: not a number of seconds. */
 static double seconds(const char *value, char **ret_end)
 {
 	double number;
@@ -129,7 +129,7 @@ static const char *set_native(struct cli_options *options, const char *value)
 	return options->native ? NULL : "is not one of off, leaf, full";
 }
 
-/* What this version cannot do is refused, never taken and ignored. */
+/* A mode that this version lacks is refused, never silently ignored. */
 static const char *set_mode(struct cli_options *options, const char *value)
 {
 	options->wall = !strcmp(value, "wall");
@@ -268,7 +268,8 @@ static const char *set_by(struct cli_options *options, const char *value)
 		size_t len = strcspn(value, ",");
 		int by;
 
-		/* Callers and callees are of one function, which their own options name. */
+		/* REPORT_CALLERS and later are not for --by: they need a function, which --callers and --callees
+		 * name. */
 		for (by = 0; by < REPORT_CALLERS && !name_is(report_names[by], value, len); by++)
 			;
 		if (by == REPORT_CALLERS)
@@ -414,7 +415,7 @@ static const char *set_verbose(struct cli_options *options, const char *value)
 	return NULL;
 }
 
-/* Once: the long summary. */
+/* -v: the long summary. -vv: debugging output, too. */
 static const char *set_long(struct cli_options *options, const char *value)
 {
 	options->debug |= options->verbose;
@@ -446,7 +447,7 @@ static const char *set_interpreter_frames(struct cli_options *options, const cha
 	return NULL;
 }
 
-/* What other profilers have an option for, and what is done here in any case. */
+/* Options of other profilers for what cprofd always does: accepted, without effect. */
 static const char *accept(struct cli_options *options, const char *value)
 {
 	return NULL;
@@ -592,7 +593,7 @@ const struct option_row option_rows[] = {
 
 _Static_assert(sizeof(option_rows) / sizeof(option_rows[0]) + 2 <= OPTIONS_MAX, "OPTIONS_MAX");
 
-/* A number, numbers with commas between them, or a name. */
+/* An operand: a PID, PIDs separated by commas, or a process's name. */
 static int add_operand(struct cli_options *all, const char *operand)
 {
 	const char *sentence;
@@ -623,6 +624,7 @@ static int add_all(struct cli_options *all)
 	return status;
 }
 
+/* Prints that a process must be named; CLI_USAGE. */
 static int say_missing(void)
 {
 	say__failure("find it with `pgrep -af python`", "which process? give its PID, or its name");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes beside the wanted name and renames at the end, so that a file of that name is always whole. All names are
- * opened relative to a directory that was opened once, so a path that changes meanwhile leads nowhere else. */
+/* Writes to a temporary file beside the wanted name and renames it at the end, so that a file of that name is always
+ * complete. All names are opened relative to a directory descriptor that is opened once: if someone replaces the
+ * path by a link meanwhile, root does not follow it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -16,7 +17,7 @@
 #include "cli/output.h"
 #include "cli/user.h"
 
-/* dirname() and basename() write into what they are given. */
+/* dirname() and basename() modify their argument, so each gets a copy. */
 static int split(const char *path, char directory[PATH_MAX], char name[256])
 {
 	char copy[PATH_MAX];
@@ -36,7 +37,7 @@ static int split(const char *path, char directory[PATH_MAX], char name[256])
 	return 0;
 }
 
-/* In the user's name: a new file in a directory, by a name that nobody has. */
+/* With the user's rights: creates a new file under an unused name, ".NAME.ab12cd", or "NAME.part" for a recording. */
 static int create_temporary(int directory, const char *name, bool part, char *temporary, size_t size)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -65,7 +66,7 @@ static int create_temporary(int directory, const char *name, bool part, char *te
 	return -EEXIST;
 }
 
-/* -errno; -ELOOP: the name is a symbolic link. */
+/* -errno; -ELOOP if the name is a symbolic link. A pipe or device is opened as it is, without a temporary file. */
 static int open_as_user(const char *path, bool part, struct output *output)
 {
 	char directory[PATH_MAX];
@@ -90,7 +91,8 @@ static int open_as_user(const char *path, bool part, struct output *output)
 			close(take_fd(&output->directory));
 			return err;
 		}
-		/* rename() asks for a right on the directory only: ask for the file's too. */
+		/* rename() needs write permission only for the directory; do not replace a file that the user may
+		 * not write. */
 		if (faccessat(output->directory, output->name, W_OK, AT_EACCESS) < 0)
 			return -errno;
 	}
@@ -176,6 +178,7 @@ void output__close(struct output *output)
 		close(take_fd(&output->directory));
 }
 
+/* STEM.cprof, or STEM-1.cprof ... if that exists. */
 static int create_recording(struct recording_file *file, const char *stem)
 {
 	int number;

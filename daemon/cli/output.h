@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The file that a command writes, in the calling user's name: a temporary name
- * beside it first (of a recording NAME.part, which somebody finds who lost cprofd), the wanted name when it is whole. A name that is a symbolic
- * link is refused, something that is no regular file (a pipe, /dev/null) is
- * written to as it is. */
+/* The file that a command writes, with the calling user's rights. It is written under a temporary name beside the
+ * wanted one and renamed when it is complete. (A recording's temporary name is NAME.part, so that users find it if
+ * cprofd was killed.) A symbolic link is refused; something that is no regular file (a pipe, /dev/null) is written
+ * to directly. */
 #ifndef CPROFD_CLI_OUTPUT_H
 #define CPROFD_CLI_OUTPUT_H
 
@@ -14,29 +14,29 @@
 struct output {
 	const char *path;      /* as the user gave it; "-": stdout */
 	int fd;                /* -1: not open */
-	int directory;         /* where the two names below are; -1: written directly */
+	int directory;         /* of the two names below; -1: the file is written directly */
 	char name[256];
 	char temporary[288];
 };
 #define OUTPUT_NONE ((struct output){.fd = -1, .directory = -1})
 
-/* A stream onto the open file, with a descriptor of its own: the caller's, to be closed before output__commit(). NULL: errno. */
+/* A new stream with a duplicate of the descriptor; the caller closes it before output__commit(). NULL: see errno. */
 FILE *output__stream(const struct output *output);
-/* Refused with words of its own; CLI_DONE or CLI_COULD_NOT. `path` is borrowed. `sampling`: it is for what is to be
- * sampled. `part`: what is written is of use before it is whole. */
+/* Prints its own errors; CLI_DONE or CLI_COULD_NOT. `path` is borrowed. `sampling`: the output of a session that has
+ * not begun. `part`: the file is useful even if it stays incomplete, so its temporary name is NAME.part. */
 int output__open(const char *path, bool sampling, bool part, struct output *ret);
-/* Gives the file its name. -errno; the temporary file is kept then. */
+/* Renames the file to its final name. On -errno the temporary file stays. */
 int output__commit(struct output *output);
-/* Removes what was not committed; closes. */
+/* Closes the file; removes it if it was not committed. */
 void output__close(struct output *output);
 
-/* A recording beside `output` (or in $TMPDIR when that is no regular file) that
- * stays under its name when cprofd is killed: STEM.cprof, STEM-1.cprof... */
+/* A recording beside `output` (or in $TMPDIR if that is no regular file), from which the output is made later. It
+ * has its own name from the start, STEM.cprof or STEM-1.cprof ..., so it is still there if cprofd is killed. */
 struct recording_file {
 	int fd;
 	int directory;
 	char name[256];
-	char path[PATH_MAX + 260]; /* for people */
+	char path[PATH_MAX + 260]; /* for messages */
 };
 #define RECORDING_FILE_NONE ((struct recording_file){.fd = -1, .directory = -1})
 int recording_file__open(const struct output *output, const char *stem, struct recording_file *ret);

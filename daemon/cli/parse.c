@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From the table of options to getopt, and what is said about a word that is none. */
+/* Parses options: builds getopt_long()'s arguments from the table, and explains unknown options. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #define CODE_OF_ROW 0x100 /* codes of options without a letter start here */
 #define CODE_HELP 0x80
 
+/* The row of an option, by what getopt_long() returned: a letter, or CODE_OF_ROW and the row's index. */
 static const struct option_row *row_of(const struct command *command, int code)
 {
 	const struct option_row *row;
@@ -52,7 +53,7 @@ static void build(const struct command *command, struct option longs[OPTIONS_MAX
 	*out = (struct option){};
 }
 
-/* A sentence that starts with "is" follows the value, another one stands alone. */
+/* A sentence that starts with "is" is printed after the value; any other stands alone. */
 static void refuse(const struct option_row *row, const char *value, const char *sentence)
 {
 	if (!strncmp(sentence, "is ", 3))
@@ -61,7 +62,7 @@ static void refuse(const struct option_row *row, const char *value, const char *
 		say("--%s: %s", row->name, sentence);
 }
 
-/* "; attach, record have one": commands whose option this is. */
+/* "; of attach, record it is one": the commands that have this option, when this command has not. */
 static void others_with(const char *name, size_t len, int letter, char *ret, size_t size)
 {
 	const struct command *command;
@@ -80,7 +81,8 @@ static void others_with(const char *name, size_t len, int letter, char *ret, siz
 		snprintf(ret + at, size - at, "%s", " it is one");
 }
 
-/* What getopt did not take; `code` is its optopt: 0 of a long option that is not there. */
+/* Explains an option that getopt refused. `code` is optopt: 0 for an unknown long option, the letter for an unknown
+ * short one, else the code of an option whose argument is missing or not allowed. */
 static void print_unknown(const struct command *command, int code, const char *given)
 {
 	const struct option_row *row = code ? row_of(command, code) : NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON that others wrote, for a terminal: each string in it, at any depth, goes through safe_text. */
+/* Makes text from the daemon safe to print: a target's thread or function name may contain terminal escape
+ * sequences. */
 #include "cli/readable.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ static int string_readable(json_t *json)
 	return safe_text__append(&safe, text, len) || json_string_setn(json, safe.data, safe.len) ? -ENOMEM : 0;
 }
 
-/* No deeper than jansson reads (JSON_PARSER_MAX_DEPTH). */
+/* Recursive, but no deeper than jansson parses (JSON_PARSER_MAX_DEPTH). */
 int json__readable(json_t *json)
 {
 	const char *key;

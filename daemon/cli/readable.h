@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers of the daemon, for people. */
+/* Prints JSON answers of the daemon safely on a terminal. */
 #ifndef CPROFD_CLI_READABLE_H
 #define CPROFD_CLI_READABLE_H
 
 #include <jansson.h>
 
-/* Each string in it becomes one that may be shown (base/safe_text.h). -ENOMEM. */
+/* Replaces each string by its printable form (base/safe_text.h). -ENOMEM. */
 int json__readable(json_t *json);
-/* To stdout with a newline; every byte is ASCII, so none means something to a terminal, and the data are exact. */
+/* To stdout, with a newline. Non-ASCII is written as \u escapes: harmless on a terminal, and the data stay exact. */
 void json__print(const json_t *json, size_t flags);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record: the command is forked, waits until its events are attached, and is
- * executed then, so that its first instruction is in the recording. */
+/* `cprofd record -- COMMAND`: forks the command, which waits on a pipe until its perf events are attached, and only
+ * then calls exec. So the recording has its first instruction. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,8 +16,9 @@
 #include "cli/recorder.h"
 #include "cli/user.h"
 
-/* Until it is executed, the command has its own name in /proc already: what is recorded of the process from the first sample
- * on. argv is the end of this process's own arguments, one after another in memory. */
+/* Gives the forked child the command's name (comm and /proc/PID/cmdline) before exec: the recording stores the
+ * process's name at its first sample. The arguments of the command are the end of our own argument area; they are
+ * moved to its start, after a copy was made for exec. */
 static char **take_name(char **argv)
 {
 	char *area = program_invocation_name, *end, **copy;
@@ -48,9 +49,9 @@ static void __attribute__((noreturn)) wait_and_execute(int go, int failed, char 
 	int err;
 
 	argv = take_name(argv);
-	/* Before it waits: its parent, which has given up root's rights by then, can end it. */
+	/* Drop root before waiting: the parent, which has dropped it by then, can still kill this child. */
 	err = user__become(user__calling());
-	/* Nothing comes when the recording did not begin. */
+	/* End of file instead of a byte: the recording did not begin. */
 	if (read(go, &byte, 1) != 1)
 		_exit(127);
 	signal(SIGPIPE, SIG_DFL);
@@ -63,7 +64,7 @@ static void __attribute__((noreturn)) wait_and_execute(int go, int failed, char 
 	_exit(127);
 }
 
-/* In the child: the terminal is somebody else's. */
+/* In the child, for `top`: the terminal belongs to the view. */
 static void be_silent(void)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -89,7 +90,7 @@ int launch__start(char **argv, bool silent, struct launch *ret)
 		close(go[1]);
 		return err;
 	}
-	user__calling(); /* looked up here: the child only executes */
+	user__calling(); /* read the user database before the fork; the result is cached for the child */
 	fflush(NULL);
 	ret->pid = fork();
 	if (!ret->pid) {
@@ -122,6 +123,7 @@ bool launch__reap(struct launch *launch, int options)
 	return true;
 }
 
+/* After the recording: waits until the command ends. */
 static void wait_for(struct launch *launch, bool ran)
 {
 	if (launch__reap(launch, WNOHANG))

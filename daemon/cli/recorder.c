@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The flow of attach and record:
  *
- *   open the output (refused before anything is sampled)
- *   -> connect, ask to attach
+ *   open the output (an error here costs no samples)
+ *   -> connect, send the request `attach`
  *   -> append every line to the recording, until `end`
- *   -> convert, unless the recording is what was asked for
- *   -> summary, and where the file is
+ *   -> convert, unless a recording (.cprof) was requested
+ *   -> print the summary, and where the file is
  *
- * The recording stays when anything after it fails. */
+ * The recording is kept when a later step fails. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,11 +30,11 @@
 #include "cli/user_rules.h"
 
 #define FLUSH_MS 1000
-/* How long `end` may take after a stop, and after the target is known to be gone. */
+/* How long to wait for `end` after a stop, and after the target is known to have ended. */
 #define TIMEOUT_MS 10000
 #define NEVER UINT64_MAX
-/* Less CPU time than this of the target's children is not worth a word. */
-#define CHILDREN_TELL_NS 200000000u
+/* The hint to use -s appears only if the target's children used at least this much CPU time. */
+#define CHILDREN_HINT_NS 200000000u
 
 struct recorder {
 	const struct cli_options *options;
@@ -44,11 +44,11 @@ struct recorder {
 	struct connection connection;
 	struct live live;
 	int signals;
-	uint64_t give_up;    /* ms of now_ms(), or NEVER */
-	unsigned interrupts; /* Ctrl-C that the command got as well */
+	uint64_t give_up;    /* when to stop waiting for `end`: ms of now_ms(), or NEVER */
+	unsigned interrupts; /* Ctrl-C so far that the command received, too */
 	bool stopping, stop_sent;
 	pid_t pid;
-	uint64_t family;     /* CPU time of its children before the recording, ns */
+	uint64_t family;     /* CPU time of the target's children before the recording, ns */
 	bool family_known;
 };
 
@@ -59,7 +59,7 @@ static uint64_t now_ms(void)
 
 /* --- before sampling --- */
 
-/* Signals are read, not taken: until the file is written, none of them ends us. */
+/* Signals are blocked and read from a descriptor: none of them kills us before the file is written. */
 int recorder__signals(sigset_t *ret_before)
 {
 	sigset_t set;
@@ -84,7 +84,7 @@ static void ask_to_stop(struct recorder *recorder)
 		recorder->give_up = now_ms() + TIMEOUT_MS;
 	recorder->stopping = true;
 	if (!recorder->live.answered || recorder->stop_sent)
-		return; /* the number of the session comes with the answer */
+		return; /* the session's id comes with the answer; asked again then */
 	recorder->stop_sent = true;
 	snprintf(request, sizeof(request), "{\"req\":\"stop\",\"id\":2,\"session\":%u}",
 		 recorder->live.session);
@@ -97,13 +97,13 @@ static void reap(struct recorder *recorder)
 
 	if (!launch || launch->reaped || !launch__reap(launch, WNOHANG))
 		return;
-	/* `end` follows by itself; with children that outlive it, later. */
+	/* `end` follows by itself. With -s it may come much later: children outlive the command. */
 	if (!recorder->options->subprocesses)
 		recorder->give_up = now_ms() + TIMEOUT_MS;
 }
 
-/* Ctrl-C at a terminal reaches the command by itself: its end is ours. A signal
- * that a process sent to us is passed on. */
+/* SIGINT from the terminal (SI_KERNEL) goes to the whole foreground group, so the command has it already. A signal
+ * that a process sent to us alone is passed on to the command; when that ends, so does the recording. */
 static void on_signal(struct recorder *recorder, const struct signalfd_siginfo *info)
 {
 	struct launch *launch = recorder->launch;
@@ -114,14 +114,14 @@ static void on_signal(struct recorder *recorder, const struct signalfd_siginfo *
 		return;
 	}
 	if (recorder->stopping) {
-		recorder->give_up = 0; /* the second one: do not wait for the end */
+		recorder->give_up = 0; /* the second signal: do not wait for `end` */
 		return;
 	}
 	if (launch && !launch->reaped) {
-		/* It may be somebody else by now. */
+		/* Not reaped yet, so the pid cannot belong to another process. */
 		bool passed_on = from_terminal || !kill(launch->pid, (int)info->ssi_signo);
 
-		/* A command that survives Ctrl-C is recorded on; the next one ends that. */
+			/* If the command survives the first Ctrl-C, recording goes on; the second one stops it. */
 		if (passed_on && (info->ssi_signo != SIGINT || recorder->interrupts++ == 0))
 			return;
 	}
@@ -133,7 +133,7 @@ static void show_progress(const struct recorder *recorder, uint64_t started)
 	const struct live *live = &recorder->live;
 	uint64_t seconds = (now_ms() - started) / 1000;
 
-	/* The terminal is the command's: what it writes there would be overwritten. */
+		/* The command uses the terminal: a progress line would overwrite its output. */
 	if (recorder->launch || recorder->part)
 		return;
 	if (!live->answered) {
@@ -163,12 +163,13 @@ static void say_refused(const struct recorder *recorder)
 	char pid[16];
 
 	snprintf(pid, sizeof(pid), "%d", recorder->pid);
-	if (recorder->part && !strstr(error, pid)) /* of several it has to be said which one */
+	if (recorder->part && !strstr(error, pid)) /* with several processes, say which one */
 		say__failure(live->hint, "%d: %s", recorder->pid, error);
 	else
 		say__failure(live->hint, "%s", error);
 }
 
+/* Publishes the numbers of this part for the progress line of several.c. */
 static void count(const struct recorder *recorder)
 {
 	const struct live *live = &recorder->live;
@@ -177,7 +178,7 @@ static void count(const struct recorder *recorder)
 		*recorder->part->counts = (struct recorder_counts){live->answered && !live->refused, live->samples, live->rate, live->lost, live->threads};
 }
 
-/* Until `end`. CLI_DONE: there is something to convert. */
+/* The main loop, until `end`. Returns CLI_DONE if there is a recording to convert. */
 static int listen_to(struct recorder *recorder)
 {
 	struct live *live = &recorder->live;
@@ -254,7 +255,7 @@ static void print_end(const struct recorder *recorder)
 	else if (!strcmp(live->reason, "failed"))
 		say("%s", live->detail);
 	else if (recorder->launch && !strcmp(live->reason, "exited"))
-		; /* how it ended is said at the end */
+		; /* print_status() in record.c says how the command ended */
 	else if (*live->detail)
 		say__note("%s", live->detail);
 	else if (!strcmp(live->reason, "exited"))
@@ -266,7 +267,7 @@ static void print_end(const struct recorder *recorder)
 		say("stdout could not be written: %s", strerror(-live->stream_error));
 }
 
-/* What its children did is in no sample, unless that was asked for. */
+/* Hints at -s if the target's children used much CPU: without it, no sample has their work. */
 static void print_children(struct recorder *recorder, uint64_t recorded)
 {
 	struct launch *launch = recorder->launch;
@@ -274,7 +275,7 @@ static void print_children(struct recorder *recorder, uint64_t recorded)
 
 	if (recorder->options->subprocesses || say__is_quiet())
 		return;
-	/* The end of the session may come before its end is. */
+	/* The session's end may arrive before the process is a zombie that can be reaped: wait up to 100 ms. */
 	for (int i = 0; launch && !launch->reaped && !strcmp(recorder->live.reason, "exited") && i < 20; i++) {
 		reap(recorder);
 		if (!launch->reaped)
@@ -284,7 +285,7 @@ static void print_children(struct recorder *recorder, uint64_t recorded)
 		cpu = launch->cpu > recorded ? launch->cpu - recorded : 0;
 	else if (recorder->family_known && family__cpu(recorder->pid, &cpu))
 		cpu -= recorder->family < cpu ? recorder->family : cpu;
-	if (cpu >= CHILDREN_TELL_NS && cpu >= recorded / 4)
+	if (cpu >= CHILDREN_HINT_NS && cpu >= recorded / 4)
 		say("its children used %s of CPU, not recorded: -s (--subprocesses)", words__duration(cpu));
 }
 
@@ -316,7 +317,7 @@ static int finish(struct recorder *recorder)
 	return status;
 }
 
-/* From the request to the last line. `fd`: of the recording; -1: none is kept. */
+/* Runs the session, from the request to its last line. `fd`: the recording; -1: none is written. */
 static int sample(struct recorder *recorder, int fd, bool compressed)
 {
 	const struct cli_options *options = recorder->options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd report`: options -> struct report_options, then each recording is read and the report printed as text,
+/* `cprofd report`: turns options into struct report_options, reads each recording, and prints the report as text,
  * JSON or CSV. */
 #include "report/report.h"
 
@@ -16,7 +16,7 @@
 #include "export/hlo.h"
 #include "rules/rules.h"
 
-/* Without --by: what most people ask first. */
+/* The tables without --by: those that answer the first questions. */
 #define TABLES_DEFAULT                                                                             \
 	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |           \
 	 1u << REPORT_REPEAT |                                                                     \
@@ -99,7 +99,7 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 		.callers = options->callers,
 		.callees = options->callees,
 		.sort = options->sort,
-		/* For people a page, unless the end is chosen otherwise; for programs all. */
+		/* Text for people: 20 rows, unless another option limits them. For programs: all rows. */
 		.top = options->top_given ? options->top
 		       : options->json || options->csv || options->until > 0 ||
 				       options->min_share > 0

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* After a session: makes the file that was asked for out of the recording. The recording is kept when anything
- * after it fails. */
+/* After a session: converts the recording to the requested format. The recording is kept if that fails. */
 #include "cli/result.h"
 
 #include <errno.h>
@@ -59,6 +58,7 @@ bool result__compressed(const struct result *result)
 	return !result->recording_is_output || write__compressed(&result->output);
 }
 
+/* The conversion failed: says where the recording is, so that no samples are lost. */
 static void keep_recording(struct result *result, const char *why, int err)
 {
 	if (result->file.fd < 0)
@@ -103,5 +103,5 @@ int result__finish(struct result *result)
 void result__close(struct result *result)
 {
 	output__close(&result->output);
-	recording_file__remove(&result->file); /* a kept one is closed already */
+	recording_file__remove(&result->file); /* no effect on one that keep_recording() kept: it is closed */
 }

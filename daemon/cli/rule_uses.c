@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules are bits. A function's row gets those that it answers to when it comes, and a stack has those of its
- * parent, too: so a sample is one look at its stack. */
+/* Which rules were used, for the author of a rule file. Rules are numbered, one bit each. A function's row gets the
+ * bits of the rules that match it; a stack node gets the bits of its frame and of its parent. So each sample costs
+ * one table lookup. */
 #include "cli/rule_uses.h"
 
 #include <stdlib.h>
@@ -10,15 +11,15 @@
 /* A bit for each rule. */
 struct unit_use {
 	uint32_t parent;
-	uint64_t own;      /* rules of its compiler and kind */
-	uint64_t could;    /* of `own`: those that have a function on the stack of each of its samples */
+	uint64_t own;      /* all rules of its compiler and kind */
+	uint64_t could;    /* of `own`: rules with a function on the stack of every sample so far */
 	bool seen, named;
 };
 
 #define LACKS_MAX 256u
 struct lack {
-	uint64_t rules;    /* of one kind, on a stack */
-	uint32_t lacking;  /* so many of them have no unit there */
+	uint64_t rules;    /* of one kind, that matched functions of a stack */
+	uint32_t lacking;  /* how many of them have no unit in such samples */
 	uint32_t samples;
 };
 
@@ -26,13 +27,13 @@ struct rule_uses {
 	const struct rules *rules;
 	uint32_t first, n;
 	bool lost;         /* out of memory */
-	/* Tables of the epoch: rules that have this function, or one of the stack's. */
+	/* Per epoch: the rules that match each function, or any function of each stack. */
 	uint64_t *functions, *stacks;
 	uint32_t *frames;
 	struct unit_use *units;
 	uint32_t n_functions, functions_capacity, n_frames, frames_capacity, n_stacks, stacks_capacity, n_units, units_capacity;
 	struct rule_use uses[RULE_USES_MAX];
-	uint64_t kinds[RULE_USES_MAX]; /* of each rule: those of its compiler and kind, itself among them */
+	uint64_t kinds[RULE_USES_MAX]; /* of each rule: those of its compiler and kind, including itself */
 	uint64_t useful;   /* rules that had units */
 	struct lack lacks[LACKS_MAX];
 	uint32_t n_lacks;
@@ -139,7 +140,7 @@ static int add_row(struct rule_uses *uses, enum event_kind kind, const struct ev
 	}
 }
 
-/* More rules of a kind on the stack than units of it. */
+/* Counts a sample whose stack has functions of more rules of one kind than it has units of that kind. */
 static void add_lack(struct rule_uses *uses, uint64_t rules, uint32_t lacking)
 {
 	uint32_t i;
@@ -153,6 +154,7 @@ static void add_lack(struct rule_uses *uses, uint64_t rules, uint32_t lacking)
 	uses->lacks[i].samples++;
 }
 
+/* Compares, for each kind, the rules that matched functions of the stack with the units of the sample. */
 static void add_sample(struct rule_uses *uses, const struct sample_row *row)
 {
 	uint64_t left = row->stack && row->stack <= uses->n_stacks ? uses->stacks[row->stack - 1] : 0, rules;
@@ -176,6 +178,8 @@ static void add_sample(struct rule_uses *uses, const struct sample_row *row)
 	}
 }
 
+/* Credits each unit with one candidate left (`could` has one bit) to that rule, and forgets the tables: ids start
+ * again in the next epoch. */
 static void end_epoch(struct rule_uses *uses)
 {
 	uint32_t i;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd rules list`, `cprofd rules check FILE...` */
+/* `cprofd rules list` prints the known compilers; `cprofd rules check FILE...` parses rule files and prints the
+ * first error. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything that goes to stderr: one place for the prefix, the colours, -q, and numbers in words ("7,931", "1.20
- * s"). */
+/* Everything that goes to stderr: the prefix "cprofd: ", colours, --quiet, the progress line, and numbers as words
+ * ("7,931", "1.20 s"). */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,7 +49,8 @@ static void clear_progress(void)
 	progress_shown = false;
 }
 
-/* `style`: of its begin, NULL: none. What it quotes may be of a target, a recording, a file: the whole line is made safe. */
+/* `style`: of the prefix; NULL: none. The text may quote a target, a recording or a file, so the whole line is made
+ * safe for a terminal. */
 __attribute__((format(printf, 3, 0))) static void put_line(const char *begin, const enum style *style, const char *format, va_list args)
 {
 	_cleanup_free_ char *line = NULL;
@@ -130,7 +131,7 @@ void say__progress(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	/* A line that wraps cannot be redrawn. */
+	/* A wrapped line could not be overwritten by "\r": cut it. */
 	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 1 &&
 	    size.ws_col < sizeof(line))
 		line[size.ws_col - 1] = '\0';
@@ -139,6 +140,7 @@ void say__progress(const char *format, ...)
 	progress_shown = true;
 }
 
+/* Eight buffers in turn, so that one printf() can print several words__*(). */
 static char *next_buffer(size_t *ret_size)
 {
 	static char buffers[8][40];
@@ -163,6 +165,8 @@ const char *words__count(uint64_t n)
 	return out;
 }
 
+/* Three significant digits with the largest unit that keeps the value at 1 or more. The bounds (0.9995, 9.995,
+ * 99.95) are where rounding would add a digit. */
 static const char *scaled(double value, const char *const *units, double step)
 {
 	size_t size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* serve: a listening socket, ours or systemd's, handed to the broker. */
+/* `cprofd serve`: opens the listening socket, or takes the one that systemd passed, and runs the broker. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -28,7 +28,7 @@ static bool number_is(const char *variable, long wanted)
 	return text && *text && strtol(text, &end, 10) == wanted && !*end;
 }
 
-/* The socket that systemd passed; -ENOENT: none; -EINVAL: not one that we can use. */
+/* The socket that systemd passed; -ENOENT: none; -EINVAL: not one listening unix socket. */
 static int take_passed(int *ret)
 {
 	int listening = 0;
@@ -53,8 +53,8 @@ static int take_passed(int *ret)
 	return 0;
 }
 
-/* Takes a socket's file away when nobody listens behind it. -EADDRINUSE: somebody
- * does; -EEXIST: it is something else. */
+/* Removes the socket file of a daemon that is gone: nobody accepts connections there. -EADDRINUSE: somebody does;
+ * -EEXIST: the file is no socket. */
 static int remove_stale(const char *path)
 {
 	struct stat status;
@@ -94,7 +94,7 @@ static int listen_at(const char *path, int *ret)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* Anyone may connect: who it is, the kernel tells (SO_PEERCRED). */
+	/* Anyone may connect: the kernel says who it is (SO_PEERCRED), and the broker decides what they may do. */
 	mask = umask(0111);
 	err = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	umask(mask);
@@ -161,7 +161,7 @@ int serve__run(const struct cli_options *options)
 		mine = (struct stat){};
 	say("cprofd %s listens at %s", CPROFD_VERSION, passed ? bound.sun_path : path);
 	status = broker__run(&broker);
-	/* Our own file only: another daemon may have taken the place. */
+	/* Remove only our own socket: another daemon may have replaced the file. */
 	if (!passed && !lstat(path, &now) && now.st_ino == mine.st_ino && now.st_dev == mine.st_dev)
 		unlink(path);
 	say("ended");

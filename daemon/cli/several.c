@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Each process is recorded by a process of our own, as if it were the only one, into a recording of its own beside the output;
- * when all have ended these become one (export/join.h). Who cannot be attached to ends all of it, before there is a file that
- * somebody takes for the whole. */
+/* attach to several processes. A child of ours records each one, as if it were the only one, into a recording of its
+ * own beside the output. When all have ended, the recordings are joined into one (export/join.h). If one process
+ * cannot be attached to, all recordings stop and no output is written, so that nobody takes a part for the whole. */
 #include "cli/several.h"
 
 #include <errno.h>
@@ -25,9 +25,9 @@
 #include "export/join.h"
 
 struct part {
-	pid_t pid;    /* that is recorded */
-	pid_t worker; /* 0: it has ended */
-	int status;   /* how: CLI_* */
+	pid_t pid;    /* the target */
+	pid_t worker; /* our child that records it; 0: ended */
+	int status;   /* CLI_*, once the worker ended */
 	struct recording_file file;
 };
 
@@ -35,8 +35,8 @@ struct several {
 	const struct cli_options *options;
 	struct part parts[CLI_PIDS_MAX];
 	uint32_t n, running;
-	struct recorder_counts *counts; /* of each; shared */
-	int signals, leash;             /* leash: closed, all stop */
+	struct recorder_counts *counts; /* one per part; in memory shared with the workers */
+	int signals, leash;             /* leash: a pipe whose write end only we hold; closing it stops all workers */
 	unsigned signalled;
 	struct result result;
 };
@@ -114,12 +114,14 @@ static void reap(struct several *several)
 		part->worker = 0;
 		part->status = WIFEXITED(status) ? WEXITSTATUS(status) : CLI_COULD_NOT;
 		several->running--;
+		/* It never attached: the output would lack one of the processes. */
 		if (!several->counts[part - several->parts].began)
 			stop(several);
 	}
 }
 
-/* Ctrl-C at a terminal reaches all by itself; the second one does not wait. */
+/* The first signal stops the recordings through the leash. From the second one on it is passed to the workers, which
+ * then do not wait for `end`. Ctrl-C at a terminal reaches the workers by itself. */
 static void on_signals(struct several *several)
 {
 	struct signalfd_siginfo info;
@@ -185,7 +187,7 @@ static int finish(struct several *several)
 	uint32_t i;
 	bool cut;
 
-	/* What is read from here on was made of what targets wrote. */
+		/* What is read from here on contains data that targets wrote: not as root. */
 	err = user__drop(user__calling());
 	if (err) {
 		say("root's rights cannot be given up, so nothing is read: %s", strerror(-err));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* attach to several processes: one recording that holds them all. Speaks; CLI_*. */
+/* attach to several processes: one recording of all. Prints its own errors; CLI_*. */
 #ifndef CPROFD_CLI_SEVERAL_H
 #define CPROFD_CLI_SEVERAL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd status`: asks the daemon and prints the answer, as it is (--json) or in sentences. */
+/* `cprofd status`: requests the daemon's status and prints the answer, as JSON or as a table. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -12,7 +12,7 @@
 
 #define TIMEOUT_MS 5000
 
-/* How many were lost, by cause. */
+/* Losses by cause. */
 static void print_counts(const char *key, json_t *counts)
 {
 	const char *name;
@@ -26,7 +26,7 @@ static void print_counts(const char *key, json_t *counts)
 	}
 }
 
-/* Where native stacks end that are not complete (docs/protocol.md). */
+/* Where incomplete native stacks ended (docs/protocol.md, `stops`). */
 static void print_stops(const char *key, json_t *stops)
 {
 	size_t i;
@@ -44,7 +44,7 @@ static void print_stops(const char *key, json_t *stops)
 	}
 }
 
-/* Keys of `status` as people read them; the others are shown as they are. */
+/* One key of `status`. The unit is recognised by the key's name: *_bytes, *_ns*. */
 static void print_value(const char *key, json_t *value)
 {
 	size_t len = strlen(key);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A summary fits a terminal of 24 lines: what its head leaves, the rows of its tables share. With --verbose it is as long as it is. */
+/* The summary after a recording. By default it fits a terminal of 24 lines: the tables share the lines that the head
+ * leaves. With --verbose its length is not limited. */
 #include "cli/summary.h"
 
 #include <errno.h>
@@ -15,18 +16,18 @@
 #include "cli/units.h"
 #include "report/fit.h"
 
-/* The last line of the screen is the shell's. */
+/* A terminal of 24 lines; the shell's prompt needs the last one. */
 #define SCREEN_LINES 23
-/* How the process or the command ended; an empty line, and two about the file. */
+/* One line on how the process or command ended; an empty line; two on the file that was written. */
 #define LINES_AROUND 4
-/* An empty line and the heading. */
+/* An empty line and the table's heading. */
 #define TABLE_LINES 2
 #define COMPILES_MAX 4
 #define FUNCTIONS_MAX 5
 #define FUNCTIONS_VERBOSE 10
-/* Rows of a table, however long the head is. */
+/* Each table has at least this many rows, however long the head is. */
 #define ROWS_LEAST 2
-/* In front of a function's name; of its file's ":LINE". */
+/* Columns before a function's name, and of the ":LINE" after its file. */
 #define SHARES_WIDTH 22
 #define LINE_WIDTH 6
 
@@ -76,7 +77,7 @@ static void print_functions(const struct tally_result *result, uint32_t rows)
 	}
 }
 
-/* Lines of a terminal that the text takes. */
+/* How many terminal lines the text takes, wrapped lines included. */
 static uint32_t lines_of(const char *text)
 {
 	const int width = say__width();
@@ -91,7 +92,7 @@ static uint32_t lines_of(const char *text)
 	return lines;
 }
 
-/* The first line is a warning where there is one (summary_head.h). */
+/* The first line is printed in the warning colour if it is a warning (summary_head.h). */
 static void put_head(const char *head, bool warns)
 {
 	const size_t first = warns ? strcspn(head, "\n") : 0;
@@ -134,6 +135,8 @@ static int print(const struct tally_result *result, struct units_summary *units,
 	return 0;
 }
 
+/* One pass over the recording, or two in wall mode: which threads hardly ran must be known before their waits are
+ * added up. */
 int summary__print(int recording_fd, bool lines, bool wall, const char *rules, bool verbose, uint64_t *ret_cpu)
 {
 	struct tally_result result;

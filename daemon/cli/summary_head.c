@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The first lines of a summary: how much was seen, of what time, how much of it whole. */
+/* The first lines of a summary: samples, CPU time, sampling rate, whole stacks, classes of time, losses. Above them
+ * a warning, if too little was sampled for the shares to be right. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,15 +14,15 @@
 #include "cprofd/loss.h"
 #include "report/fit.h"
 
-/* So much time in functions without names is worth a word. */
-#define NAMELESS_TELL_PERCENT 5
-/* A rate over less CPU time than this says nothing. */
+/* Functions without names are mentioned if they have at least this share of the time. */
+#define NAMELESS_MIN_PERCENT 5
+/* Over less CPU time than this, a sampling rate is too noisy to print. */
 #define RATE_NEEDS_NS 100000000u
-/* Below this part of the samples that the CPU time asks for, shares are not what ran. */
+/* With fewer samples than this fraction of what the CPU time should have given, the shares are not trustworthy. */
 #define TRUSTED 0.95
 #define WHOLE 0.9
 #define UNKNOWN_PART 20u /* one in so many */
-/* Classes with less are others, but with --verbose. */
+/* Without --verbose, classes below this share are added up as "others". */
 #define CLASS_PERCENT 1
 #define INDENT 8
 #define STOPS_SHOWN 5
@@ -31,7 +32,7 @@ struct head {
 	FILE *out;
 	const struct tally_result *result;
 	bool verbose;
-	int at; /* letters in the line of items that is being filled; 0: none is */
+	int at; /* columns used in the current line of items; 0: no line is open */
 };
 
 static const char *loss_sentence(const char *name)
@@ -74,7 +75,7 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* One of several with commas between them, in lines that fit the screen. */
+/* Adds one item to a comma-separated list that is wrapped to the screen. */
 __attribute__((format(printf, 3, 4))) static void item(struct head *head, const char *title, const char *format, ...)
 {
 	const int width = say__width();
@@ -110,7 +111,8 @@ static uint64_t loss(const struct tally_result *result, const char *name)
 	return 0;
 }
 
-/* A program that runs for some milliseconds has ended before its mappings are known: there are samples, but not of what. */
+/* A program that runs for a few milliseconds ends before its mappings are read: there are samples, but no names for
+ * them. Warns if many samples are of such processes. */
 static bool print_unknown(struct head *head)
 {
 	const struct tally_result *result = head->result;
@@ -122,7 +124,8 @@ static bool print_unknown(struct head *head)
 	return true;
 }
 
-/* Each thread's clock starts with a whole period: who ends before is in no sample. */
+/* A thread's timer starts with a whole period, so a thread that ends before its first tick has no sample. Warns if
+ * less than TRUSTED of the expected samples were taken, and says whether short-lived threads are the reason. */
 static bool print_distrust(struct head *head)
 {
 	const struct tally_result *result = head->result;
@@ -178,7 +181,7 @@ static void print_rate(struct head *head)
 		fprintf(head->out, "%*s%s samples/s of CPU time, asked for %u; ", INDENT, "", words__count((uint64_t)rate), result->rate);
 	else
 		fprintf(head->out, "%*sasked for %u samples/s; ", INDENT, "", result->rate);
-	/* What is not whole is not rounded away. */
+	/* 99.996 % must not be printed as 100 %. */
 	if (result->whole < result->samples && share > 99.99)
 		share = 99.99;
 	if (result->samples)
@@ -190,6 +193,7 @@ static void print_rate(struct head *head)
 			100 - percent(summary__without_gil(result), result->cpu));
 }
 
+/* Prints a class, or returns its time if its share is too small to be printed. */
 static uint64_t print_class(struct head *head, const char *name, uint64_t part, double least)
 {
 	const char *title = head->result->waits ? "time by class, waiting included" : "CPU time by class";
@@ -201,7 +205,7 @@ static uint64_t print_class(struct head *head, const char *name, uint64_t part, 
 	return 0;
 }
 
-/* All of the time: what is in no class, too. */
+/* The classes add up to all of the time; what has no class is "not determined". */
 static void print_classes(struct head *head)
 {
 	const struct tally_result *result = head->result;
@@ -212,7 +216,7 @@ static void print_classes(struct head *head)
 	if (result->quiet_threads)
 		fprintf(head->out, "%*s%u thread%s that hardly ran waited %s: no part of the shares here\n", INDENT, "", result->quiet_threads,
 			plural(result->quiet_threads), words__duration(result->quiet));
-	/* Without native stacks only what the kernel did is a class of its own. */
+	/* Without native stacks only kernel time can be told from the rest. */
 	if (!result->native || !result->n_classes)
 		return;
 	for (i = 0; i < result->n_classes; i++) {
@@ -225,7 +229,7 @@ static void print_classes(struct head *head)
 	end_items(head);
 }
 
-/* "libfoo.so+0x1234 (name)"; code of a JIT by its name. */
+/* "libfoo.so+0x1234 (name)"; JIT code has a name only. */
 static void print_stop(struct head *head, const struct tally_stop *stop)
 {
 	bool named = *stop->function && strncmp(stop->function, stop->module, strlen(stop->module));
@@ -241,7 +245,7 @@ static void print_stop(struct head *head, const struct tally_stop *stop)
 	fprintf(head->out, ": %s\n", loss_sentence(stop->loss));
 }
 
-/* Why there are not as many as samples. */
+/* Why fewer native stacks than samples are counted. */
 static const char *of_what(const struct tally_result *result)
 {
 	return result->native == result->seen	   ? ""
@@ -250,7 +254,7 @@ static const char *of_what(const struct tally_result *result)
 					   : ", the samples that have one";
 }
 
-/* Where native stacks end that are not whole. */
+/* --verbose: where incomplete native stacks ended. */
 static void print_native(struct head *head)
 {
 	const struct tally_result *result = head->result;
@@ -279,7 +283,7 @@ static int by_count(const void *a, const void *b)
 	return one->count == other->count ? strcmp(one->name, other->name) : one->count < other->count ? 1 : -1;
 }
 
-/* The most frequent first; NULL: there are none, or no memory. The caller frees it. */
+/* A copy, most frequent first; NULL: no losses, or no memory. The caller frees it. */
 static struct tally_loss *sort_losses(const struct tally_result *result)
 {
 	struct tally_loss *losses = result->n_losses ? malloc(result->n_losses * sizeof(*losses)) : NULL;
@@ -302,7 +306,7 @@ static void print_loss_rows(struct head *head, const struct tally_loss *losses)
 				losses[i].name);
 }
 
-/* In one line: the rest of them are others. */
+/* In one line; those that do not fit are added up as "others". */
 static void print_loss_names(struct head *head, const struct tally_loss *losses)
 {
 	static const char title[] = "not whole or lost (-v: why)";
@@ -346,7 +350,7 @@ static void print_losses(struct head *head)
 
 /* --- functions without names --- */
 
-/* "libfoo.so.1+0x1234": native code that nothing has a name for. */
+/* "libfoo.so.1+0x1234": a native function without a symbol. */
 static bool is_nameless(const char *name)
 {
 	const char *plus = strstr(name, "+0x");
@@ -364,7 +368,8 @@ static unsigned llvm_version(const char *name)
 
 static void print_way_to_names(struct head *head, unsigned llvm)
 {
-	/* Debian's has names of what other files may call, and by its virtual tables of passes. */
+	/* Debian's LLVM is stripped: it has names only for exported functions, and for passes, from their virtual
+	 * tables. */
 	if (llvm)
 		fprintf(head->out, "%*smost of it is in LLVM, inside of its passes: on Debian DEBUGINFOD_URLS=https://debuginfod.debian.net in cprofd's "
 			"environment has these names, or the package libllvm%u-dbgsym of its debug archive\n", INDENT, "", llvm);
@@ -373,7 +378,8 @@ static void print_way_to_names(struct head *head, unsigned llvm)
 			INDENT, "");
 }
 
-/* Said once, when it is much. */
+/* Prints one line if a large part of the time is in functions without names, with the heaviest library as the
+ * example. */
 static void print_nameless(struct head *head)
 {
 	const struct tally_result *result = head->result;
@@ -395,7 +401,7 @@ static void print_nameless(struct head *head)
 			version = version ? version : llvm_version(name);
 		}
 	}
-	if (!heaviest || percent(sum, summary__whole(result)) < NAMELESS_TELL_PERCENT)
+	if (!heaviest || percent(sum, summary__whole(result)) < NAMELESS_MIN_PERCENT)
 		return;
 	fprintf(head->out, "%*sno names for %.1f %% of the time, as in %.*s%s\n", INDENT, "", percent(sum, summary__whole(result)),
 		(int)(strstr(heaviest, "+0x") - heaviest), heaviest, head->verbose ? "" : " (-v: help)");

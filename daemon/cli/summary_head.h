@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The first lines of a summary: counts, classes of time, what was lost. Pure: from the sums to text. */
+/* The first lines of a summary: counts, classes of time, losses. Pure: turns sums into text. */
 #ifndef CPROFD_CLI_SUMMARY_HEAD_H
 #define CPROFD_CLI_SUMMARY_HEAD_H
 
@@ -8,11 +8,11 @@
 
 #include "cli/tally.h"
 
-/* Does it begin with a warning? */
+/* True: the first line is a warning. */
 bool summary__head(FILE *out, const struct tally_result *result, bool verbose);
-/* What 100 % are. */
+/* The time that is 100 % in all shares. */
 uint64_t summary__whole(const struct tally_result *result);
-/* CPU time of threads that did not hold the GIL, where only its holders were asked for. */
+/* CPU time of threads that did not hold the GIL (they have no stacks with --gil). */
 uint64_t summary__without_gil(const struct tally_result *result);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums for the summary, straight from the events: the summary is printed after every recording, so it reads
- * without the model that exporters need. Within an epoch each node of the stack tree has its own weight; when the
- * epoch ends, fold_epoch() gives it to the functions. */
+/* Adds up times for the summary, straight from the events. The summary is printed after every recording, so it must
+ * be cheap: it does without the model that exporters need. Within an epoch, each sample adds its weight to one node
+ * of the stack tree; at the end of the epoch, fold_epoch() adds the nodes' weights to the functions on their paths. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,17 +18,18 @@
 
 struct node {
 	uint32_t parent, function; /* function: in tally.rows */
-	uint32_t place;            /* the node that its time is shown at: itself, or one around it */
-	bool interpreter;          /* shown only where it is alone */
-	bool python;               /* itself, or one around it, is Python's */
+	uint32_t place;            /* the node that shows its time: itself, or the nearest shown ancestor */
+	bool interpreter;          /* an interpreter frame: shown only in stacks without Python */
+	bool python;               /* it or an ancestor is a Python frame */
 	uint64_t self;
 };
 
+/* Flags in the uppermost bits of a row number, in `names` and `frames`. */
 #define INTERPRETER 0x80000000u
 #define PYTHON 0x40000000u
 
-/* A process or a thread: its number and its start, in ticks of the kernel's clock for people. One that called exec, and so is
- * emitted again, is the same: of the first image a start may come from /proc, which knows it to a tick only. */
+/* A process or thread, identified by its id and start time. It is emitted again after exec and in each epoch, and
+ * must be counted once. The start is rounded to 10 ms: the one read from /proc is in USER_HZ ticks. */
 struct known {
 	int32_t id;
 	uint64_t start;
@@ -39,18 +40,18 @@ struct tally {
 	struct event_sink sink;
 	struct tally_result result;
 	uint64_t begin;
-	bool waits;           /* those of all threads are recorded */
+	bool waits;           /* waits of all threads are recorded */
 	struct thread_sums *thread_sums;
 	struct thread_ids ids;
 	struct arena strings;
-	/* of the epoch */
+	/* of the current epoch */
 	struct buf names;  /* uint32_t: function row -> tally.rows */
 	struct buf frames; /* uint32_t: frame row -> tally.rows, and INTERPRETER or PYTHON */
 	struct buf nodes;  /* struct node, by stack id */
-	/* of the recording */
-	struct rows rows;     /* of functions; a key is line, name, file */
-	struct buf key;		 /* room to make one */
-	struct buf functions; /* struct tally_function: the rows, in order, when all is read */
+	/* of the whole recording */
+	struct rows rows;     /* one per function; the key is line, name, file */
+	struct buf key;		 /* scratch buffer for such a key */
+	struct buf functions; /* struct tally_function: the rows, sorted, after the last event */
 	struct buf losses;	 /* struct tally_loss */
 	struct buf threads;	 /* struct known */
 	struct buf processes; /* struct known */
@@ -66,7 +67,7 @@ static char *keep(struct tally *tally, const char *string)
 	return copy ? memcpy(copy, string, size) : NULL;
 }
 
-/* The row of a function, the same in all epochs. */
+/* The row of a function: the same in all epochs, whose ids differ. */
 static int function_index(struct tally *tally, const struct function_row *row, uint32_t *ret)
 {
 	buf__clear(&tally->key);
@@ -92,10 +93,10 @@ static int line_index(struct tally *tally, uint32_t function, uint32_t line, uin
 	const struct tally_function of = function_at(tally, function);
 	const struct function_row row = {.name = of.name, .file = of.file, .line = line};
 
-	return function_index(tally, &row, ret); /* which copies the texts before a new row may move them */
+	return function_index(tally, &row, ret); /* copies the strings before adding a row may move them */
 }
 
-/* The same rule as in reports (export/shown.h), where kinds are kept as two bits beside the function. */
+/* The same rule as in reports (export/shown.h); here only two kinds need to be told apart. */
 static bool is_shown(const struct tally *tally, uint32_t id, bool innermost)
 {
 	const struct node *node = &ITEM(tally->nodes, struct node, id);
@@ -103,7 +104,7 @@ static bool is_shown(const struct tally *tally, uint32_t id, bool innermost)
 	return frame__is_shown(node->interpreter ? FUNCTION_INTERPRETER : FUNCTION_NATIVE, innermost && !node->python);
 }
 
-/* Hands the nodes' own weights to the functions above them, each once a stack. */
+/* Adds each node's weight to the functions on its path: exclusive to the leaf, inclusive to each function once. */
 static void fold_epoch(struct tally *tally)
 {
 	uint32_t id, at;
@@ -188,7 +189,8 @@ static int add_stacks(struct tally *tally, const struct event_rows *event)
 	return 0;
 }
 
-/* What is recorded of waiting in sessions of CPU time is for the compiles alone. */
+/* What a sample counts for, in ns. In CPU mode, waits are recorded for the elapsed time of compiles only: they count
+ * no wall time here. */
 static uint64_t weight(const struct tally *tally, const struct sample_row *row)
 {
 	return row->cause && tally->waits ? row->wall : sample__weight(row->cpu, row->given, row->others);
@@ -209,7 +211,7 @@ static int add_to_class(struct tally *tally, const struct sample_row *row)
 	return 0;
 }
 
-/* A sample costs one addition to its node; functions are not looked at before the epoch ends. */
+/* A sample costs one addition to its node. */
 static int add_samples(struct tally *tally, const struct event_samples *event)
 {
 	uint32_t i;
@@ -270,7 +272,8 @@ static int set_losses(struct tally *tally, const struct event_ledger *event)
 	for (i = 0; i < event->n; i++) {
 		struct tally_loss *loss = &ITEM(tally->losses, struct tally_loss, i);
 
-		/* Totals run on: mostly the same names in the same places. */
+			/* A ledger has running totals, mostly with the same names in the same order: copy a name
+			 * only if it changed. */
 		if (!loss->name || strcmp(loss->name, event->lines[i].name))
 			loss->name = keep(tally, event->lines[i].name);
 		if (!loss->name)
@@ -280,7 +283,7 @@ static int set_losses(struct tally *tally, const struct event_ledger *event)
 	return 0;
 }
 
-/* Both are emitted again in each epoch. */
+/* Processes and threads are emitted again in each epoch: adds one unless it is known. */
 static int add_known(struct buf *all, int32_t id, uint64_t start)
 {
 	const struct known new = {id, start / START_TICK_NS};

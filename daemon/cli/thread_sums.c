@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* CPU and wall time by thread, of a first reading: which threads hardly ran is known only at the end. */
+/* CPU and wall time of each thread, from a first pass over the recording: which threads hardly ran is known only at
+ * its end. */
 #include "cli/thread_sums.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 
 #define IDS_MAX (1u << 20) /* threads of an epoch; more count as one without a name */
 
-/* Emitted again in each epoch: it is the same thread by its number and its start. */
+/* A thread is emitted again in each epoch, with another id: it is recognised by its tid and start time. */
 int thread_ids__add(struct thread_ids *ids, struct thread_sums *thread_sums, const struct event_thread *event)
 {
 	const uint64_t key[] = {(uint32_t)event->tid, event->start};

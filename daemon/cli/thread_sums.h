@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which threads of a recording hardly ran (export/quiet.h): a first reading, so that the second may leave their waiting out
- * of its sums.
+/* Finds the threads of a recording that hardly ran (export/quiet.h), in a first pass, so that the second pass can
+ * leave their waits out of its sums.
  *
- * Memory: an entry for each thread. One thread. Errors: -ENOMEM. Zero-initialised is empty. */
+ * Memory: one entry per thread. One thread. Errors: -ENOMEM. Zero-initialised is empty. */
 #ifndef CPROFD_CLI_THREAD_SUMS_H
 #define CPROFD_CLI_THREAD_SUMS_H
 
@@ -12,21 +12,21 @@
 #include "aggregate/sums.h"
 #include "events/events.h"
 
-/* An epoch's number of a thread -> its index in thread_sums.threads + 1; 0: not known. */
+/* Thread id of an epoch -> index in thread_sums.threads + 1; 0: unknown. */
 struct thread_ids {
 	struct buf ids; /* uint32_t */
 };
 
 struct thread_sums {
 	struct event_sink sink;
-	struct sums threads; /* by number and start */
+	struct sums threads; /* by tid and start time */
 	struct thread_ids ids;
 	struct times all;
 };
 
 void thread_sums__init(struct thread_sums *thread_sums); /* then give its sink to recording__read() */
 void thread_sums__free(struct thread_sums *thread_sums);
-/* As export/quiet.h has it. `thread`: of thread_ids__thread(). */
+/* By the rule of export/quiet.h. `thread`: of thread_ids__thread(). */
 bool thread_sums__is_quiet(const struct thread_sums *thread_sums, uint32_t thread);
 uint32_t thread_sums__quiet(const struct thread_sums *thread_sums); /* how many */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd top`: a live view of a process, until q. */
+/* `cprofd top`: connects and attaches like `attach`, but feeds the events to a live view (daemon/top) until q. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "cli/user_rules.h"
 #include "top/screen.h"
 
-#define TURN_MS 1000
+#define TURN_MS 1000 /* how often the table is updated */
 #define TIMEOUT_MS 30000 /* for the answer */
 
 struct viewer {
@@ -55,7 +55,7 @@ static int take_lines(struct viewer *viewer)
 	return err;
 }
 
-/* Until the answer: it may be a refusal, whose words need no screen. */
+/* Waits for the answer before the screen is opened: an error is printed on the normal terminal. */
 static int wait_for_answer(struct viewer *viewer)
 {
 	uint64_t until = clock__now() + TIMEOUT_MS * 1000000ull;
@@ -77,6 +77,7 @@ static int wait_for_answer(struct viewer *viewer)
 	return CLI_COULD_NOT;
 }
 
+/* The view's main loop: events, keys, signals; redraws each second and after each key. */
 static int watch(struct viewer *viewer)
 {
 	uint64_t begin = clock__now(), turn = begin;
@@ -86,7 +87,7 @@ static int watch(struct viewer *viewer)
 
 	top__turn(viewer->top, begin);
 	while (!err && !screen->quit) {
-		/* What has ended has no more to say: it is left on the screen. */
+			/* The session has ended: its last table stays on the screen. */
 		struct pollfd fds[] = {{viewer->connection.ended ? -1 : viewer->connection.fd, POLLIN, 0},
 				       {STDIN_FILENO, POLLIN, 0},
 				       {viewer->signals, POLLIN, 0}};
@@ -128,7 +129,7 @@ static int let_go(struct launch *launch)
 	return CLI_COULD_NOT;
 }
 
-/* Without a screen there is nothing to look at: the command ends, unless it was ended. */
+/* The command was started for the view, so it ends with it. */
 static void end(struct launch *launch)
 {
 	if (launch->go >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of compiles in the summary: rows are made by aggregate/unit_sums.c, printed here. */
+/* Prints the tables of compiles, phases and passes in the summary; aggregate/unit_sums.c makes the rows. */
 #include "cli/units.h"
 
 #include <inttypes.h>
@@ -12,12 +12,12 @@
 #include "report/fit.h"
 #include "rules/rules.h"
 
-/* In front of the names. */
+/* Columns before the name. */
 #define TIMES_WIDTH 29
 
 static const uint32_t verbose_rows[RULE_KINDS] = {[RULE_UNIT] = 12, [RULE_PHASE] = 6, [RULE_PASS] = 6};
 
-/* LLVM's functions, and those of them that are named by their offset in the file: passes are known by names. */
+/* Counts LLVM's functions, and those without symbols ("libLLVM-14.so.1+0x1234"): passes are recognised by name. */
 static void count_names(struct units_summary *summary, const struct event_rows *rows)
 {
 	const struct function_row *row = rows->rows;
@@ -70,7 +70,7 @@ static void print_line(const struct unit_line *line)
 	fputc('\n', stderr);
 }
 
-/* Its place is that of its time; `limit` ns: of the line before. */
+/* The row "(in no known pass)", at its place in the order of times: before the first line below `limit` ns. */
 static void print_no_pass(uint64_t *no_pass, uint64_t limit)
 {
 	if (!*no_pass || *no_pass < limit)
@@ -96,7 +96,7 @@ static void print_table(struct units_summary *summary, uint8_t kind, bool gil, u
 
 	if (unit_sums__lines(summary->sums, kind, &lines, &n) || (!n && !no_pass))
 		return;
-	/* What a thread does without the GIL is of the compile that goes on; of which phase is not known. */
+	/* With --gil: time without the GIL can be assigned to a compile, but not to a phase, as it has no stack. */
 	fputc('\n', stderr);
 	style__begin(stderr, STYLE_HEAD);
 	fprintf(stderr, "exclusive  inclusive  times  Wall time by %s%s", titles[kind], gil && kind ? ", with the GIL alone" : "");
@@ -122,7 +122,7 @@ void units_summary__print(struct units_summary *summary, bool gil, uint32_t rows
 		print_table(summary, kind, gil, verbose_rows[kind]);
 }
 
-/* What a stripped file exports has names still. */
+/* Exported functions keep their names in a stripped file, so "no names" means: four of five have none. */
 static bool has_no_passes(const struct units_summary *summary)
 {
 	const struct unit_line *lines;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Says when a compiler was at work but none of its rules matched: its version is new, or the rule file is wrong. */
+/* Warns if a compiler ran but its rules found no compile (its version is new), or if a rule of the user's file
+ * matched nothing (the file is wrong). */
 #include "cli/unmatched.h"
 
 #include <inttypes.h>
@@ -11,18 +12,18 @@
 #include "cli/user_rules.h"
 #include "rules/rules.h"
 
-#define TELL_MAX 5u
-/* Functions of a file that `loaded` names: what runs while it is imported is not yet a compile. */
+#define RULES_SHOWN 5u
+/* A compiler counts as "at work" after this many functions of its files: importing it is not a compile. */
 #define AT_WORK 3u
-/* Samples and units of a rule before it is said what they lack: the first ones may have come before what they need was known. */
+/* Least number of samples or units before a rule is blamed: the first ones may precede what the rule needs. */
 #define ENOUGH 3u
 
 struct unmatched {
 	struct rules *rules;
-	uint32_t builtin, first;             /* compilers of the program: the first ones; the first rule of --rules */
-	bool matched[RULES_MAX];             /* of --rules: by a function, whatever variables it has */
-	uint32_t seen[RULES_COMPILERS_MAX];  /* functions of a file that `loaded` names */
-	bool found[RULES_COMPILERS_MAX];     /* a compile */
+	uint32_t builtin, first;             /* number of built-in compilers; first rule of --rules */
+	bool matched[RULES_MAX];             /* rules of --rules that matched a function on a stack */
+	uint32_t seen[RULES_COMPILERS_MAX];  /* functions seen in files that `loaded` names */
+	bool found[RULES_COMPILERS_MAX];     /* a compile was found */
 	struct rule_uses *uses;              /* of the rules of --rules */
 };
 
@@ -97,7 +98,8 @@ static const char *last_of(const char *path)
 	return strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 }
 
-/* Of a rule whose function was there. True: something was said. */
+/* Explains a rule that matched functions but gave no unit, or only units without a name. True: something was
+ * printed. */
 static bool print_use(const struct unmatched *unmatched, uint32_t number)
 {
 	const struct rule *rule = rules__get(unmatched->rules, number);
@@ -120,7 +122,7 @@ static bool print_use(const struct unmatched *unmatched, uint32_t number)
 	return true;
 }
 
-/* Of --rules. */
+/* Prints what is wrong with the rules of one compiler in the user's file. */
 static void print_rules(const struct unmatched *unmatched, uint32_t number)
 {
 	const struct compiler *compiler = rules__compiler(unmatched->rules, number);
@@ -133,18 +135,18 @@ static void print_rules(const struct unmatched *unmatched, uint32_t number)
 			     "%s: none of these rules is of a function that was on a stack", compiler->source);
 		return;
 	}
-	for (i = compiler->first; i < compiler->first + compiler->n_rules && missed <= TELL_MAX; i++)
+	for (i = compiler->first; i < compiler->first + compiler->n_rules && missed <= RULES_SHOWN; i++)
 		if (!unmatched->matched[i])
 			say("%s:%" PRIu32 ": no function that was on a stack is of this rule", compiler->source,
 			    rules__get(unmatched->rules, i)->line);
-	if (missed > TELL_MAX)
+	if (missed > RULES_SHOWN)
 		say("%s: %" PRIu32 " of %" PRIu32 " rules are of no function that was on a stack", compiler->source, missed, compiler->n_rules);
-	for (i = compiler->first; i < compiler->first + compiler->n_rules && said < TELL_MAX; i++)
+	for (i = compiler->first; i < compiler->first + compiler->n_rules && said < RULES_SHOWN; i++)
 		if (unmatched->matched[i])
 			said += print_use(unmatched, i);
 }
 
-/* A compiler of the program itself worked, and no compile of it was found. */
+/* A built-in compiler was at work, but no compile of it was found. */
 static bool is_strange(const struct unmatched *unmatched, uint32_t number)
 {
 	return unmatched->seen[number] >= AT_WORK && !unmatched->found[number];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who the user really is (SUDO_UID, or the owner of the process), and acting as that user: opening files and
- * starting commands with that user's rights. */
+/* Who the calling user is (SUDO_UID, or the owner of this process), and acting with that user's rights: opening
+ * files, starting commands, and giving up root for good. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -18,7 +18,7 @@
 #include "broker/privileges.h"
 #include "cli/user.h"
 
-/* A number in the environment that sudo set; false when it is not one. */
+/* A uid or gid that sudo put into the environment; false if it is not a number. */
 static bool id_of(const char *variable, unsigned *ret)
 {
 	const char *text = getenv(variable);
@@ -67,10 +67,11 @@ const struct user *user__calling(void)
 	return &user;
 }
 
+/* Set by user__enter() and user__drop(). */
 static gid_t own_groups[256];
 static int n_own_groups;
 static bool dropped;
-static uint64_t kept; /* capabilities */
+static uint64_t kept; /* capabilities that user__drop() keeps, 1 << CAP_* */
 
 int user__enter(const struct user *user)
 {
@@ -91,14 +92,14 @@ void user__leave(const struct user *user)
 {
 	if (!user->other || dropped)
 		return;
-	/* Going on as somebody in between would be worse than ending. */
+	/* Continuing with a mixture of identities would be worse than ending. */
 	if (seteuid(0) < 0 || setegid(0) < 0 ||
 	    (n_own_groups >= 0 && setgroups((size_t)n_own_groups, own_groups) < 0))
 		abort();
 }
 
-/* The environment of the sudo that started us: its user's own. sudo itself
- * gives its command a cleaned one. -ENOENT when our parent is no sudo. */
+/* The environment that the user's sudo was called with; sudo gives its command a cleaned one. -ENOENT if our parent
+ * is no sudo. */
 static int read_sudo_environment(pid_t sudo, struct buf *ret)
 {
 	char path[64], exe[PATH_MAX], chunk[4096];
@@ -161,7 +162,7 @@ int user__become(const struct user *user)
 	if (!dropped && (setgroups((size_t)user->n_groups, user->groups) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
 			 setresuid(user->uid, user->uid, user->uid) < 0))
 		return -errno;
-	/* setresuid to a user drops root's capabilities; check it came true. */
+	/* setresuid() to a user drops root's capabilities; check that root cannot be regained. */
 	return setuid(0) == 0 ? -EPERM : 0;
 }
 
@@ -169,7 +170,7 @@ void user__writes_in(int directory)
 {
 	struct stat status;
 
-	/* Its owner may do that without capabilities. */
+	/* The directory's owner may rename and remove without capabilities. */
 	if (!fstat(directory, &status) && status.st_uid == geteuid() && status.st_mode & S_IWUSR)
 		return;
 	kept |= 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calling user: who ran sudo, or who we are. Files are opened and commands
- * are started in this user's name. */
+/* The calling user: who ran sudo, or else who runs this process. Files are opened and commands are started with this
+ * user's rights. */
 #ifndef CPROFD_CLI_USER_H
 #define CPROFD_CLI_USER_H
 
@@ -8,33 +8,33 @@
 #include <sys/types.h>
 
 struct user {
-	bool other;          /* not who this process runs as: it is under sudo */
+	bool other;          /* differs from this process's user: it runs under sudo */
 	bool root;           /* this process began as root */
-	pid_t parent;        /* of the process that asked first: sudo, if it started us */
+	pid_t parent;        /* of this process when first asked: sudo, if it started us */
 	uid_t uid;
 	gid_t gid;
-	const char *name, *home, *shell; /* "" when the data base does not know */
+	const char *name, *home, *shell; /* "" if the user database has no such user */
 	gid_t groups[64];
 	int n_groups;
 };
 
-/* Found once and kept. */
+/* Determined at the first call and cached: call it before fork() if the child needs it. */
 const struct user *user__calling(void);
 
-/* Takes the user's identity for what is opened until user__leave(). The process
- * keeps its saved ids. After user__drop() it has that identity anyway. -errno. */
+/* Takes the user's effective ids for what is opened until user__leave(); the saved ids stay root's. After
+ * user__drop() it does nothing. -errno. */
 int user__enter(const struct user *user);
 void user__leave(const struct user *user);
 
-/* Becomes the user for good, with the environment that sudo was called with. In
- * a child before exec. -errno. */
+/* Becomes the user for good, with the environment that sudo was called with. For a child before exec. -errno. */
 int user__become(const struct user *user);
 
-/* This process gives its rights up for good, before it reads what a target had a hand in: under sudo it becomes the
- * user, without any capability; else it stays who it is, without any. Only root who writes into somebody else's folder
- * (user__writes_in) keeps CAP_DAC_OVERRIDE and CAP_FOWNER, which naming and removing the file there take. -errno. */
+/* Gives up this process's rights for good, before it reads data that a target influenced. Under sudo it becomes the
+ * user; otherwise it keeps its uid; in both cases it loses its capabilities. Only if root writes into somebody
+ * else's directory (user__writes_in), it keeps CAP_DAC_OVERRIDE and CAP_FOWNER, which renaming and removing the file
+ * there need. -errno. */
 int user__drop(const struct user *user);
-/* A folder in which a file is to be renamed or removed after that. */
+/* A file will be renamed or removed in this directory after user__drop(). */
 void user__writes_in(int directory);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads and checks the files of --rules before rights are given up, and sends them ahead of the request. */
+/* Reads and checks the files of --rules while the process still has its rights, and later sends them before the
+ * request `attach`. */
 #include "cli/user_rules.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 #include "rules/rules.h"
 #include "serve/serve.h"
 
-/* The texts of the one --rules, in the order in which they were read. */
+/* The texts of --rules, in the order in which they were read. Kept, because they are needed again after
+ * user__drop(). */
 static struct {
 	const char *path;
 	struct text {
@@ -82,7 +84,7 @@ int user_rules__parse(const char *path, struct rules *rules, struct rules_error 
 	return each_text(path, parse, rules, ret_error);
 }
 
-/* The line of a request: NULL when it is no text. */
+/* One request `rules` as a line of JSON; NULL if the text is not UTF-8. */
 static char *request_of(const char *file, const char *text, size_t len)
 {
 	const char *name = strrchr(file, '/');
@@ -94,6 +96,7 @@ static char *request_of(const char *file, const char *text, size_t len)
 	return line;
 }
 
+/* Checks a rule file as the engine will: its syntax, and that the request fits. */
 static int judge(void *ctx, const char *file, const char *text, size_t len, struct rules_error *ret_error)
 {
 	_cleanup_free_ char *line = NULL;

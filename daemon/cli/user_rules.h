@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* --rules: read once, in the calling user's name, as a command that attaches gives its rights up afterwards. What attaches
- * judges them here, and sends them before its request. */
+/* --rules for commands that attach: files are read once, with the calling user's rights, because root is given up
+ * later; checked here, so that errors are found before anything starts; and sent before the request `attach`. */
 #ifndef CPROFD_CLI_USER_RULES_H
 #define CPROFD_CLI_USER_RULES_H
 
 #include "cli/connection.h"
 
-#define USER_RULES_ID 3 /* of their requests */
+#define USER_RULES_ID 3 /* id of the requests `rules` */
 
 struct rules;
 struct rules_error;
-/* Adds those of `path` to `rules`: -errno with *ret_error filled. */
+/* Adds the rules of `path` to `rules`: -errno, with *ret_error filled in. */
 int user_rules__parse(const char *path, struct rules *rules, struct rules_error *ret_error);
 
-/* Before anything is opened: CLI_*, what is wrong was said. path NULL: there are none. */
+/* Before anything is opened: checks the files. CLI_*; an error was already printed. path NULL: no rules. */
 int user_rules__judge(const char *path);
-/* -errno. */
+/* Sends the files to the engine. -errno. */
 int user_rules__send(struct connection *connection, const char *path);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The format of a file by -f or by its name; the export itself; the sentences for what no sample answers to. */
+/* What attach, record and convert share: chooses the format by -f or by the file's name, runs the export, and
+ * explains filters that match nothing. */
 #include "cli/write.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static bool ends_in(const char *name, const char *ending)
 	return len >= ending_len && !strcmp(name + len - ending_len, ending);
 }
 
-/* The end of a name: ".txt", or "" where it has none. */
+/* The ending of a name: ".txt", or "" if it has none. */
 static const char *end_of(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *dot;
@@ -40,7 +41,7 @@ static bool user_stat(const char *path, struct stat *ret)
 	return there;
 }
 
-/* Neither -f nor the name says what is wanted, though the name seems to. */
+/* Refuses an unknown ending without -f: the name seems to mean a format. */
 static int refuse_end(const char *output)
 {
 	const struct exporter *exporter;
@@ -134,7 +135,7 @@ int write__export(const char *format, const struct cli_options *options, const s
 	how.hlo = hlo;
 	how.compress = write__compressed(output);
 	err = export__run(format, recording_fd, &how, file, ret);
-	/* Some file systems tell of a full disk at the close only. */
+	/* Some file systems (NFS) report a full disk only at close. */
 	if (fclose(file) && !err)
 		err = -errno;
 	if (!err && write__filters(options) && !ret->samples)
@@ -191,7 +192,8 @@ void write__print(const char *format, const struct output *output,
 	if (report->folded_below)
 		say__note("stacks lighter than %s were folded into their callers",
 		    words__duration(report->folded_below));
-	if (report->quiet_threads && (!strcmp(format, "collapsed") || !strcmp(format, "pprof"))) /* others say it themselves */
+	/* The other formats say it in the file itself. */
+	if (report->quiet_threads && (!strcmp(format, "collapsed") || !strcmp(format, "pprof")))
 		say__note("%u thread%s that hardly ran waited %s: not in the file, as no part of the shares", report->quiet_threads,
 			  report->quiet_threads == 1 ? "" : "s", words__duration(report->quiet_wall));
 	if (report->no_waits)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Both sides' series -> rows of tables: what differs surely first. */
+/* Compares the series of both sides, and turns them into rows of tables, those that differ first. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 #include "base/cleanup.h"
 #include "diff/internal.h"
 
-/* Below so many samples the noise of the ticks follows from their number: cells that hardly ever
- * have one say less. */
+/* Up to this many samples, the variance is at least what random ticks would cause (tick_variance()): a row with few
+ * samples is 0 in nearly all cells, which would make it look steady. */
 #define SAMPLES_FEW 2000u
 
-/* Cells that are whole compiles vary less than cells that cut them: where there are enough, shares
- * are of them, too. */
+/* Which of the two measures is used. Cells of whole compiles vary less than cells of equal time, which cut compiles
+ * in two. So if there are enough compiles, shares are computed over them, too. */
 struct measure *diff__measure(const struct diff *diff, struct diff_recording *recording)
 {
 	bool whole = recording->compiles >= ESTIMATE_CELLS_MIN;
@@ -21,7 +21,7 @@ struct measure *diff__measure(const struct diff *diff, struct diff_recording *re
 	return &recording->measures[diff->per == DIFF_COMPILE || whole ? DIFF_COMPILE : DIFF_SHARE];
 }
 
-/* NULL: it has no time there. */
+/* NULL: it has no time in that recording. */
 static const struct series *series_of(const struct diff *diff, uint32_t recording, enum series_kind kind, uint32_t what)
 {
 	const struct buf *all = &diff__measure(diff, &diff->recordings[recording])->series[kind];
@@ -93,7 +93,8 @@ static int of_side(const struct diff *diff, enum series_kind kind, uint32_t what
 	return 0;
 }
 
-/* What ticks alone, were they random, would make of a share that is the same on both sides. */
+/* The variance of the difference that would come from randomly placed ticks alone, if the share were the same on
+ * both sides. */
 static double tick_variance(const struct side *before, const struct side *after, enum diff_per per)
 {
 	double samples = (double)(before->samples + after->samples),
@@ -126,10 +127,10 @@ int diff__compare(const struct diff *diff, enum series_kind kind, uint32_t what,
 	return 0;
 }
 
-/* A row that is nearly all there is has no rest to be compared with. */
+/* A row with nearly all of the time cannot be compared with the rest. */
 #define REST_LEAST 0.05
 
-/* All that is not the row, ns: a compile has the garbage collector in it, no other row has. */
+/* ns of everything but the row. The garbage collector counts only for compiles, which include it. */
 static double rest_of(const struct diff *diff, const struct measure *measure, uint32_t row, double own)
 {
 	enum report_by by = diff__key(diff, row).by;
@@ -186,7 +187,7 @@ static int order(const void *left, const void *right)
 	return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* All that is outside of compiles, where there are none: that says nothing. */
+/* The row "(outside of compiles)" of recordings without compiles: always 100 %. */
 static bool says_nothing(const struct diff *diff, const struct diff_key *key)
 {
 	uint32_t i;
@@ -228,7 +229,7 @@ static int compare_table(struct diff *diff, enum report_by by)
 	return err;
 }
 
-/* Python functions that are on one side, and none of them on the other. */
+/* True if both sides have Python functions, but none in common. */
 static bool nothing_in_common(const struct diff *diff)
 {
 	size_t i, sides[4] = {};
@@ -238,8 +239,8 @@ static bool nothing_in_common(const struct diff *diff)
 	return sides[1] && sides[2] && !sides[3];
 }
 
-/* Do both sides compile the same, in like parts? (Half the sum of differences: the total
- * variation.) */
+/* Do both sides compile the same functions, in similar proportions? Measured as half the sum of absolute differences
+ * of the proportions (total variation distance). */
 #define MIX_DIFFERS 0.1
 
 static bool compiles_alike(const struct diff *diff)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The formulas of estimate.h, over arrays of numbers. */
+/* The formulas of estimate.h, on arrays of numbers. */
 #include "diff/estimate.h"
 
 #include <math.h>
 
-/* A window is an 8th of the recording: long against what a compiler does in turn, and enough of
- * them. With 16 turns in a recording or more, none of their rhythm is left; with fewer the
- * variance is overestimated. */
+/* A window is an eighth of the recording: long compared to the periods of a compiler's work, but short enough that
+ * there are many. If the program repeats itself 16 times or more in a recording, nothing of that rhythm is left;
+ * with fewer repetitions the variance is overestimated. */
 #define WINDOWS 8
-/* Degrees of freedom of windows that overlap by all but one cell: of n / length times 1.92
- * (Hann's), less the mean. */
+/* Degrees of freedom of windows that overlap by all but one cell: 1.92 n / length (for Hann's window), minus 1 for
+ * the mean. */
 #define FREEDOM (1.92 * WINDOWS - 1)
 
-/* The variance of a sum of n values that are `off`, whose mean is 0: the mean square of all sums
- * under a window. */
+/* The variance of the sum of n values `off`, whose mean is 0: from the mean square of all weighted sums under a
+ * sliding window. */
 static double window_variance(const double *off, uint32_t n)
 {
 	uint32_t length = n / WINDOWS, i, k;
@@ -34,7 +34,7 @@ static double window_variance(const double *off, uint32_t n)
 			window += weights[k] * off[i + k];
 		mean_square += window * window / (n - length + 1);
 	}
-	/* The mean of all was taken out of each window, too. */
+	/* Correct for the mean, which was subtracted in all windows. */
 	return n * mean_square / (1 - sum * sum / n);
 }
 
@@ -95,7 +95,7 @@ struct estimate estimate__join(const struct estimate *recordings, uint32_t n,
 	return ret;
 }
 
-/* Welch and Satterthwaite: the freedom of a sum of variances. */
+/* The sum of two variances, and its degrees of freedom (Welch and Satterthwaite). */
 static struct estimate add(const struct estimate *a, const struct estimate *b)
 {
 	struct estimate ret = {.variance = a->variance + b->variance,
@@ -115,26 +115,26 @@ static struct estimate add(const struct estimate *a, const struct estimate *b)
 	return ret;
 }
 
-/* A chi-square of so much freedom over its freedom is below this (sign 1: above, sign -1) 999 times
- * in 1,000 (Wilson and Hilferty). */
-static double by_chance(double freedom, int sign)
+/* The bound that chi-square / freedom stays below (sign 1; above: sign -1) in 999 of 1,000 cases (Wilson and
+ * Hilferty's approximation). */
+static double chance_bound(double freedom, int sign)
 {
 	double part = 2 / (9 * freedom), root = 1 - part + sign * 3.0902 * sqrt(part);
 
 	return root > 0 ? root * root * root : 0;
 }
 
-/* Blocks of a recording and the recordings of a side should say the same. Where they clearly do
- * not, the recordings are right: they differ more from each other than one tells (another layout of
- * memory, another load), or a program that does one thing after another has blocks that differ much
- * and runs that do not. */
+/* Chooses between the variance within recordings and that between recordings of a side. They should agree. Where
+ * they clearly do not, the one between recordings is right: either runs differ more than one recording can show
+ * (memory layout, load of the machine), or the program does one thing after the other, so that its blocks differ but
+ * its runs do not. */
 static struct estimate choose(const struct estimate *within, const struct estimate *between)
 {
 	struct estimate ret = *within;
 
 	if (within->variance < 0 ||
-	    between->variance > within->variance * by_chance(between->freedom, 1) ||
-	    between->variance < within->variance * by_chance(between->freedom, -1))
+	    between->variance > within->variance * chance_bound(between->freedom, 1) ||
+	    between->variance < within->variance * chance_bound(between->freedom, -1))
 		return *between;
 	if (between->variance > within->variance)
 		ret.variance = between->variance;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* A share, and how sure it is: pure statistics, of numbers alone.
+/* A share and its uncertainty: pure statistics.
  *
- * A recording is cut into cells of equal time. In cell c a row has x[c] ns and all rows together
- * t[c]; its share is sum(x) / sum(t). Samples near in time are alike (a compile goes through its
- * passes one after another), so that cells do not spread as independent ones would. The variance is
- * that of sums of neighbours under a window, at every place (the spectrum at frequency 0; Welch,
- * "The use of fast Fourier transform for the estimation of power spectra", IEEE Trans. Audio
- * Electroacoust. 15, 1967), on what cells are off: x[c] - share * t[c]. The window is Hann's, so
- * that the rhythm of a program that does the same in turn is not taken for noise. It knows nothing
- * of sampling: noise of the ticks, slow changes and a neighbour's load are all in it.
+ * A recording is divided into cells of equal time. In cell c a row has x[c] ns, and all rows together t[c]; the
+ * row's share is sum(x) / sum(t). Samples that are near in time are alike (a compile runs one pass after another),
+ * so cells are not independent, and the variance of single cells would be too small. Instead it is computed from
+ * weighted sums of neighbouring cells under a sliding window (the spectrum at frequency 0; Welch, "The use of fast
+ * Fourier transform for the estimation of power spectra", IEEE Trans. Audio Electroacoust. 15, 1967), on the
+ * deviations x[c] - share * t[c]. The window is Hann's, so that the rhythm of a program that repeats itself is not
+ * taken for noise. The method makes no assumption about sampling: noise of the ticks, slow changes and other load on
+ * the machine are all included.
  *
- * Several recordings of one side also differ from each other, which one alone cannot show. */
+ * Recordings of one side also differ from each other, which a single recording cannot show. */
 #ifndef CPROFD_DIFF_ESTIMATE_H
 #define CPROFD_DIFF_ESTIMATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ESTIMATE_CELLS_MIN 32u /* fewer tell nothing of how they spread */
+#define ESTIMATE_CELLS_MIN 32u /* with fewer the variance cannot be estimated */
 
 struct estimate {
 	double total, time; /* sums of x and of t, ns */
@@ -26,52 +26,52 @@ struct estimate {
 	double freedom;	    /* degrees of freedom of the variance */
 };
 
-/* Of one recording. */
+/* The estimate of one recording. */
 struct estimate estimate__share(const float *x, const double *t, uint32_t n);
-/* Of the recordings of one side; in `ret_between` what their spread alone says (variance < 0: one
- * recording). */
+/* The estimate of a side with n recordings. ret_between: with the variance from the differences between recordings
+ * only (< 0: one recording). */
 struct estimate estimate__join(const struct estimate *recordings, uint32_t n,
 			       struct estimate *ret_between);
 
 struct comparison {
 	double before, after;  /* shares */
-	double change, margin; /* after - before, and to either side of it at the level asked for;
-				  margin < 0: not known */
-	bool differs;	       /* surely: the margin does not reach 0 */
+	double change, margin; /* after - before, with its confidence interval: change - margin to change + margin.
+				  margin < 0: unknown */
+	bool differs;	       /* the interval does not contain 0 */
 };
-/* `level`: 0.999. `least`: the variance of the difference is at least this. */
+/* `level`: such as 0.999. `least`: a lower bound for the variance of the difference. */
 struct comparison estimate__compare(const struct estimate *before, const struct estimate *after,
 				    const struct estimate *between_before,
 				    const struct estimate *between_after, double least,
 				    double level);
 
-/* Where the change surely is, within what is possible: a share cannot fall by more than there is of it, nor, where `most`
- * is not 0, grow beyond that (1: the whole). The margin must be known. */
+/* The interval of the change, limited to what is possible: a share cannot fall below 0, nor, if `most` is not 0,
+ * rise above `most` (1: all time). The margin must be known. */
 void comparison__range(const struct comparison *comparison, double most, double *ret_low, double *ret_high);
 
-/* What a row took for each compile against what all else took, where both sides compile the same: in one recording.
+/* The change of a row relative to everything else, per compile, if both sides compile the same.
  *
- * A machine that is slow for a while (a neighbour in its caches, a lower clock) makes recordings of the same work differ by a
- * 10th and more, and native code by another part than the interpreter: so a row's share differs, too, if less. How much a row
- * goes with the rest, recordings of one side tell: it is the slope of the one's logarithm against the other's, of both sides
- * each about its mean (the analysis of covariance; Fisher, "Statistical Methods for Research Workers", section 49.1). What is
- * left is what sides are compared by. The rest has no part of the row, so that a row that changes alone does not move what it
- * is measured against. The variance is that of the recordings, with how well the slope is known; blocks have no part in it. */
+ * A machine that is slow for a while (a neighbour that uses its caches, a lower clock rate) makes recordings of the
+ * same work differ by 10 % and more, and native code by another factor than the interpreter, so even shares differ
+ * somewhat. Recordings of one side show how a row's time follows the time of the rest: it is the slope of log(row)
+ * against log(rest), each side about its own mean (analysis of covariance; Fisher, "Statistical Methods for Research
+ * Workers", section 49.1). The sides are compared by what this does not explain. The rest excludes the row itself,
+ * so that a row that changes alone does not move its own reference. The variance is that between recordings,
+ * including the uncertainty of the slope; blocks within recordings are not used. */
 struct beside {
-	double row, rest; /* ns a compile */
+	double row, rest; /* ns per compile */
 	bool after;
 };
-#define ESTIMATE_BESIDE_MIN 4 /* recordings a side; with three the interval is twice as wide */
+#define ESTIMATE_BESIDE_MIN 4 /* recordings per side; with three the interval would be twice as wide */
 
 struct rest_change {
-	bool known, differs; /* known: enough recordings, in each of which there is time of both */
+	bool known, differs; /* known: enough recordings, and both have time in each */
 	double ratio, low, high;
 };
-/* `least`: the variance of the ratio's logarithm is at least this. */
+/* `least`: a lower bound for the variance of log(ratio). */
 struct rest_change estimate__beside(const struct beside *of, uint32_t n, double least, double level);
 
-/* The t that a value of Student's distribution lies below with probability p (0.5 to 1); freedom >
- * 0. */
+/* The quantile of Student's t distribution for probability p (0.5 to 1); freedom > 0. */
 double student__quantile(double p, double freedom);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks of both sides as one tree: functions below their callers, the same by name and module as rows are. Each branch
- * has a series like a row, so that how sure its change is is known in the same way. */
+/* Stacks of both sides as one tree of functions, matched by name and module as rows are. Each branch has a series
+ * like a row has, so the certainty of its change is computed the same way. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "diff/internal.h"
 #include "export/places.h"
 
-/* Narrower than this part of all is not seen in a picture. */
+/* Branches narrower than this fraction would be invisible. */
 #define WIDTH_MIN (1.0 / 4800)
 
 struct branch flame__branch(const struct diff *diff, uint32_t id)
@@ -39,7 +39,7 @@ static bool is_python(const struct diff *diff, uint32_t stack)
 	return model__frame(diff->model, model__node(diff->model, stack).frame).kind == FUNCTION_PYTHON;
 }
 
-/* `site` and what it imports run before the script. */
+/* Modules of the standard library, such as `site`, run before the script. */
 static bool is_standard(const struct model_frame *frame)
 {
 	char package[1024];
@@ -56,28 +56,32 @@ static bool is_outermost(const struct diff *diff, uint32_t stack)
 	return true;
 }
 
-/* Of a function of the script that the program was started by: what that is called may differ from one side to the other. Of no file
- * (`-c`) it has the same name there: "(generated code)". */
+/* The row of a stack's leaf. Functions of the script that was started get the module name "__main__", because the
+ * script's name may differ between the sides. Without a file (`python -c`) the module is "(generated code)" on both
+ * sides. */
 static int row_of_stack(struct diff *diff, uint32_t stack, uint32_t *ret)
 {
 	uint32_t id = model__node(diff->model, stack).frame;
 	struct model_frame frame = model__frame(diff->model, id);
-	char place[1024];
+	char module[1024];
+	struct diff_key key;
 
 	if (frame.kind != FUNCTION_PYTHON)
 		return diff__row_of_frame(diff, REPORT_FUNCTION, id, ret);
-	place__module(frame.kind, frame.source, frame.module, place, sizeof(place));
-	if (!diff->script && *place != '(' && !strcmp(frame.name, "<module>") && !is_standard(&frame) && is_outermost(diff, stack)) {
-		diff->script = strdup(place);
+	place__module(frame.kind, frame.source, frame.module, module, sizeof(module));
+	if (!diff->script && *module != '(' && !strcmp(frame.name, "<module>") && !is_standard(&frame) &&
+	    is_outermost(diff, stack)) {
+		diff->script = strdup(module);
 		if (!diff->script)
 			return -ENOMEM;
 	}
-	if (!diff->script || strcmp(place, diff->script))
+	if (!diff->script || strcmp(module, diff->script))
 		return diff__row_of_frame(diff, REPORT_FUNCTION, id, ret);
-	return diff__row(diff, &(struct diff_key){.by = REPORT_FUNCTION, .name = frame.name, .place = "__main__", .detail = ""}, ret);
+	key = (struct diff_key){.by = REPORT_FUNCTION, .name = frame.name, .module = "__main__", .detail = ""};
+	return diff__row(diff, &key, ret);
 }
 
-/* A stack may be as deep as a compiler's recursion: no recursion here. */
+/* The branch of a stack. A loop, not a recursion: a stack may be as deep as a compiler's recursion. */
 static int branch_of_stack(struct diff *diff, uint32_t stack, uint32_t *ret)
 {
 	size_t depth;
@@ -128,7 +132,7 @@ double flame__width(const struct diff *diff, uint32_t id)
 	return (diff->flame[id].comparison.before + diff->flame[id].comparison.after) / 2;
 }
 
-/* Changes of a part that is on one side alone, too, are shown: all of it came or went. */
+/* Keeps branches that are wide enough on average of both sides, so that those of one side alone are shown, too. */
 static void prune(struct diff *diff)
 {
 	uint32_t i, n;

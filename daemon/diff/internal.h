@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to this folder:
+/* Private to this directory:
  *   series.c  a row's time, cell by cell
- *   rows.c    what is compared with what
+ *   rows.c    matches the rows of both sides by name
  *   read.c    recording -> series
- *   whole.c   ... of compiles that are in it from their begin to their end
- *   units.c   ... of compiles, phases, passes
- *   compare.c series of both sides -> rows, what differs first
- *   rest.c    ... a row against all else, once compiles are alike
- *   totals.c  all time, all compiles; rows of one side alone
+ *   whole.c   the same for complete compiles (--per=compile)
+ *   units.c   the same for compiles, phases, passes
+ *   compare.c series of both sides -> rows, those that differ first
+ *   rest.c    a row's change relative to everything else
+ *   totals.c  all time, all compiles; rows that one side alone has
  *   flame.c   stacks: a tree of functions, and what differs in it
- *   text.c, json.c, svg.c, speedscope.c */
+ *   text.c, json.c, svg.c, speedscope.c: output */
 #ifndef CPROFD_DIFF_INTERNAL_H
 #define CPROFD_DIFF_INTERNAL_H
 
@@ -18,7 +18,7 @@
 #include "diff/estimate.h"
 #include "export/model.h"
 
-#define DIFF_CELLS 512u /* of a recording, at most: cells grow as it goes on */
+#define DIFF_CELLS 512u /* at most, per recording: in longer recordings cells are longer */
 
 /* --- series.c --- */
 
@@ -28,42 +28,42 @@ struct series_point {
 };
 /* Zero-initialised is empty. */
 struct series {
-	struct buf points; /* struct series_point, cells rising */
+	struct buf points; /* struct series_point, in the order of cells */
 	uint64_t total, samples;
 };
 int series__add(struct series *series, uint32_t cell, uint64_t ns);
 int series__add_samples(struct series *series, uint32_t cell, uint64_t ns, uint64_t samples);
-/* Two cells become one. */
+/* Merges each pair of cells into one. */
 void series__halve(struct series *series);
-/* Adds it to dense values by cell. */
+/* Adds the series to an array with a value for each cell. */
 void series__spread(const struct series *series, float *ret_cells);
 void series__free(struct series *series);
-/* The i-th of a buffer of series, which is made as long as that. NULL: out of memory. */
+/* The i-th series of a buffer, which is lengthened if needed. NULL: out of memory. */
 struct series *series__at(struct buf *all, uint32_t i);
 
 /* --- the rest --- */
 
-/* The class of time that comes in few long bursts, whoever happens to be at work then: as part of
- * all time it would be most of the noise of every other share. So it is a row of its own, and the
- * other shares are of the time without it. Per compile, what a compile took has it in it, as any clock would. */
+/* The class of time that comes in few long bursts, whatever runs at that moment. As a part of all time, it would be
+ * most of the noise in all other shares. So it is a row of its own, and the other shares are of the time without it.
+ * Per compile it is included in the compile's time, as with any clock. */
 #define CLASS_COLLECTOR "GC"
 
-/* What a series is of. */
+/* What a series belongs to. */
 enum series_kind {
 	SERIES_ROW,    /* a row */
-	SERIES_NODE,   /* while it is read: a node of the tree of units, 0: the time outside of all */
-	SERIES_NATIVE, /* ... and of that, native code of a compiler */
-	SERIES_COLLECTOR, /* a node: the garbage collector's */
-	SERIES_STACK, /* a branch of the tree of functions: its own; from flame__finish() on, with what is below it */
+	SERIES_NODE,   /* while reading: a node of the unit tree; 0: outside of all compiles */
+	SERIES_NATIVE, /* the part of SERIES_NODE in native code of the compiler */
+	SERIES_COLLECTOR, /* the garbage collector's time in a node */
+	SERIES_STACK, /* a branch of the tree of functions; after flame__finish() including its descendants */
 	SERIES_KINDS
 };
 
-/* The time of rows, in cells of equal time, or of equally many compiles each. */
+/* The times of rows in cells, each of equal time or of equally many compiles. */
 struct measure {
-	double against[DIFF_CELLS];   /* what `counted` is: time, or compiles begun */
+	double against[DIFF_CELLS];   /* `counted` by cell: ns, or compiles begun */
 	double time[DIFF_CELLS];      /* ns of all rows together, without the garbage collector */
 	double collector[DIFF_CELLS]; /* ns of the garbage collector */
-	uint64_t counted, cell;	      /* of that so far; how much of it is a cell */
+	uint64_t counted, cell;	      /* sum of `against`; how much makes a cell */
 	uint32_t n_cells;
 	struct buf series[SERIES_KINDS]; /* struct series by row, by node */
 };
@@ -73,15 +73,14 @@ struct diff_recording {
 	int32_t pid;
 	bool after, cut;
 	uint32_t rate;
-	uint64_t samples, span, time,
-		compiles;   /* ns; samples and time that pass, outermost compiles */
-	uint64_t compiles_cut; /* of these: it began or ended in the middle of them */
+	uint64_t samples, span, time, compiles; /* ns; samples, time and outermost compiles that pass the filters */
+	uint64_t compiles_cut; /* of these: the recording began or ended during them */
 	uint64_t collector; /* ns, part of time */
-	uint64_t compiling; /* ns of time that compiles have */
+	uint64_t compiling; /* ns, part of time: in compiles */
 	struct measure measures[DIFF_PER_COUNT];
 };
 
-/* Every recording of one side has it, none of the other, where it would be seen. */
+/* Every recording of one side has the row, and none of the other, although it should have been sampled there. */
 enum diff_only { DIFF_ONLY_NOT, DIFF_ONLY_BEFORE, DIFF_ONLY_AFTER };
 
 /* A row of a table, on both sides. */
@@ -89,7 +88,7 @@ struct diff_row {
 	uint32_t row;
 	uint64_t samples; /* of both */
 	struct comparison comparison;
-	struct rest_change rest; /* per compile; of a branch it is not known */
+	struct rest_change rest; /* per compile only; not for branches */
 	enum diff_only only;
 	bool too_few;
 };
@@ -99,17 +98,17 @@ static inline bool row__differs(const struct diff_row *row)
 	return row->comparison.differs || row->rest.differs || row->only;
 }
 
-/* A branch of the tree of functions: its function, called by its parent. */
+/* A branch of the tree of functions: a function, called by its parent. */
 struct branch {
 	uint32_t parent, row;
 };
 #define BRANCH_ROOT 0u
-#define BRANCHES_MAX 20000u /* more frames than this make a browser slow; the narrowest are left out */
+#define BRANCHES_MAX 20000u /* more frames make a browser slow; the narrowest are left out */
 
 struct diff_table {
-	struct diff_row *rows; /* what differs surely first, then by weight */
+	struct diff_row *rows; /* those that differ first, then by weight */
 	uint32_t n_rows, n_differ, n_too_few;
-	uint32_t n_rest, n_rest_differ, n_either; /* against the rest: known, differ; rows that differ this way or that */
+	uint32_t n_rest, n_rest_differ, n_either; /* relative to the rest: compared, differ; differ in any way */
 	uint32_t n_only[3];                       /* by enum diff_only */
 };
 
@@ -124,7 +123,7 @@ struct diff {
 	struct buf sides;	 /* uint8_t for each: 1 before, 2 after */
 	struct intern compiles;	 /* outermost ones by name and signature ... */
 	struct buf counts;	 /* uint64_t [2] for each: before, after */
-	enum diff_per per;	 /* the measure that was taken */
+	enum diff_per per;	 /* how times are compared */
 	struct diff_table tables[REPORT_BY_COUNT];
 
 	/* of the recording that is being read */
@@ -133,45 +132,45 @@ struct diff {
 	struct buf of_class;		      /* uint32_t: class -> row + 1 */
 	struct buf begun;		      /* uint32_t by node: outermost compiles */
 	struct buf spent;		      /* uint64_t by node: all of its own time */
-	uint64_t unmet;			      /* CPU time that no sample stood for yet */
+	uint64_t unmet;			      /* CPU time that no sample represents yet (export/unmet.h) */
 	struct buf quiet;		      /* char by thread of the recording: it hardly ran (export/quiet.h) */
-	struct buf marks;		      /* uint32_t by row: the sample it was counted for */
-	uint32_t stamp;
+	struct buf stamps;		      /* uint32_t by row: number of the sample it was last counted for */
+	uint32_t stamp;			      /* number of the current sample */
 	struct buf open; /* struct open_compile *, by thread */
-	struct staging *between, *staging; /* of the time between compiles; the sample's */
+	struct staging *between, *staging; /* of the time between compiles; of the current sample */
 	uint32_t numbered;
 	struct buf of_stack; /* uint32_t: stack of the epoch -> branch + 1 */
 	struct buf path;     /* uint32_t: scratch */
-	char *script;        /* the module that the program was started by; NULL: not met yet */
+	char *script;        /* module of the script that was started; NULL: not seen yet */
 
 	/* with options->flame */
 	struct intern branches; /* struct branch; a parent's id is below its children's */
 	struct diff_row *flame; /* by branch, inclusive times; after flame__finish() */
 	bool *shown;            /* by branch: it is wide enough */
-	double least;           /* narrower ones are not */
+	double least;           /* narrower ones are not shown */
 };
 
 struct diff_key {
 	enum report_by by;
 	uint32_t line;
-	const char *name, *place, *detail; /* detail: a compile's signature */
+	const char *name, *module, *detail; /* module: of a compile its compiler; detail: its signature */
 };
 int diff__row(struct diff *diff, const struct diff_key *key, uint32_t *ret);
 struct diff_key diff__key(const struct diff *diff, uint32_t row);
-/* read.c: `what` of the kind has more time, in the cell of now; per compile, in the one that is to come. */
+/* read.c: adds time to a series, in the current cell; per compile, in the compile's cell to come. */
 int diff__add(struct diff *diff, enum series_kind kind, uint32_t what, uint64_t ns);
-/* `more` of what the measure is against; the sample that follows is of the cell that this is in. */
+/* The measure's axis (time, or compiles) advances by `more`; the next sample falls into the cell that this ends in. */
 void measure__advance(struct measure *measure, uint64_t more);
 static inline uint32_t measure__cell(const struct measure *measure)
 {
 	return measure->n_cells ? measure->n_cells - 1 : 0;
 }
 
-/* whole.c: per compile, what counts is compiles that the recording (or the window) has from their begin to their end, and
- * the time between them. So the time of a compile waits until it has ended. */
+/* whole.c: per compile, only compiles count that the recording (or window) contains from begin to end, and the time
+ * between them. So a compile's time is staged until its end is seen. */
 struct staging;
-/* Each sample of a thread, whether it passes or not: which compile it is of. `sampled`: it is one, and not the time after
- * the last; `shown`: it has time in the window. */
+/* Notes each sample of a thread, whether it passes filters or not: which compile it belongs to. `sampled`: it is a
+ * sample, not the time after the last one; `shown`: it has time in the window. */
 int whole__follow(struct diff *diff, const struct model_thread *thread, bool sampled, bool shown);
 int whole__stage(struct staging *staging, enum series_kind kind, uint32_t what, uint64_t ns);
 void whole__time(struct diff *diff, uint64_t ns, bool collector);
@@ -182,20 +181,19 @@ static inline bool diff__by_compile(const struct diff *diff)
 	return diff->options->per == DIFF_COMPILE;
 }
 
-/* units.c: after the reading, the time of units to their rows, and which compiles there were. */
+/* units.c: after reading, adds the time of units to their rows, and counts compiles. */
 int diff__add_units(struct diff *diff, struct diff_recording *recording);
-/* rows.c: the row that `id` (a frame, a class, a row's mark) has in a cache of uint32_t, 0 at
- * first; NULL: out of memory. */
+/* rows.c: the entry of `id` in a cache of uint32_t that starts with zeros; NULL: out of memory. */
 uint32_t *diff__cached(struct buf *cache, uint32_t id);
 int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t frame, uint32_t *ret);
 int diff__row_of_class(struct diff *diff, uint32_t class_id, uint32_t *ret);
 
-/* series.c, by way of all cells. */
+/* series.c: adds `from` to `to`, cell by cell. */
 int series__join(struct series *to, const struct series *from);
 
-/* compare.c: both sides of a row (SERIES_ROW) or a branch (SERIES_STACK). */
+/* compare.c: compares both sides of a row (SERIES_ROW) or a branch (SERIES_STACK). */
 int diff__compare(const struct diff *diff, enum series_kind kind, uint32_t what, struct diff_row *ret);
-/* The measure whose cells tell how much it varies. */
+/* The measure whose cells the variance is estimated from. */
 struct measure *diff__measure(const struct diff *diff, struct diff_recording *recording);
 
 /* totals.c */
@@ -203,21 +201,21 @@ enum diff_total_kind { DIFF_TOTAL_TIME, DIFF_TOTAL_SPAN, DIFF_TOTAL_COMPILES, DI
 extern const struct diff_total_name {
 	const char *key, *words;
 } diff_total_names[DIFF_TOTALS];
-/* Of the mean of a side's recordings: ns, or a number. margin < 0: a side has one recording. */
+/* Compares the mean of the sides' recordings, in ns or a number. margin < 0: a side has one recording. */
 struct comparison diff__total(const struct diff *diff, enum diff_total_kind kind);
-/* ns a recording. */
+/* Mean ns per recording. */
 double diff__mean_time(const struct diff *diff, uint32_t row, bool after);
 enum diff_only diff__only(const struct diff *diff, uint32_t row);
 
 /* flame.c */
 int flame__add(struct diff *diff, uint32_t stack, uint64_t ns);
-void flame__epoch(struct diff *diff); /* stacks are about to have other ids */
+void flame__epoch(struct diff *diff); /* ids of stacks change */
 int flame__finish(struct diff *diff);
 struct branch flame__branch(const struct diff *diff, uint32_t id);
-/* The width of a branch: the mean of both sides, so that what is on one alone is seen, and widths add up. */
+/* A branch is as wide as the mean of both sides: so branches of one side are visible, and widths add up. */
 double flame__width(const struct diff *diff, uint32_t id);
 
-/* A share is of 1 at most, time a compile of no end. */
+/* The largest possible value: 1 for a share, 0 (no limit) for time per compile. */
 static inline double diff__most(const struct diff *diff)
 {
 	return diff->per == DIFF_SHARE ? 1 : 0;

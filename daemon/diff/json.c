@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The difference for programs: docs/diff.md is its schema. */
+/* The comparison as JSON: docs/diff.md is its schema. */
 #include <errno.h>
 
 #include "diff/internal.h"
@@ -37,11 +37,11 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 	int err = put_string(out, "{\"name\":", key.name);
 
 	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE)
-		err = err ?: put_string(out, ",\"module\":", key.place);
+		err = err ?: put_string(out, ",\"module\":", key.module);
 	if (key.by == REPORT_LINE)
 		err = err ?: buf__printf(out, ",\"line\":%u", key.line);
 	if (key.by == REPORT_UNIT || key.by == REPORT_PHASE || key.by == REPORT_PASS)
-		err = err ?: put_string(out, ",\"compiler\":", key.place);
+		err = err ?: put_string(out, ",\"compiler\":", key.module);
 	if (key.by == REPORT_UNIT)
 		err = err ?: put_string(out, ",\"signature\":", key.detail);
 	err = err

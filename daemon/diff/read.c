@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording -> each row's time, cell by cell. */
+/* Reads a recording into series: each row's time, cell by cell. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "export/places.h"
 #include "export/quiet.h"
 
-#define CELL_FIRST_NS 20000000ull
+#define CELL_FIRST_NS 20000000ull /* length of a cell at first; it doubles when the cells are used up */
 
 /* --- time --- */
 
@@ -21,6 +21,7 @@ static struct diff_recording *current(struct diff *diff)
 	return &diff->recordings[diff->read];
 }
 
+/* Makes each cell twice as long, when the recording turns out to be longer. */
 static void halve(struct measure *measure)
 {
 	uint32_t kind, i;
@@ -71,16 +72,16 @@ int diff__add(struct diff *diff, enum series_kind kind, uint32_t what, uint64_t 
 	return err;
 }
 
-/* Once a sample, in a function that is several times in the stack. */
+/* Adds time to a row once per sample, even if its function is in the stack several times. */
 static int add_once(struct diff *diff, uint32_t row, uint64_t ns)
 {
-	uint32_t *mark = diff__cached(&diff->marks, row);
+	uint32_t *stamp = diff__cached(&diff->stamps, row);
 
-	if (!mark)
+	if (!stamp)
 		return -ENOMEM;
-	if (*mark == diff->stamp)
+	if (*stamp == diff->stamp)
 		return 0;
-	*mark = diff->stamp;
+	*stamp = diff->stamp;
 	return diff__add(diff, SERIES_ROW, row, ns);
 }
 
@@ -125,7 +126,7 @@ static int add_unit(struct diff *diff, uint64_t ns)
 	return err || !node || !in_native_code(model) ? err : diff__add(diff, SERIES_NATIVE, node, ns);
 }
 
-/* Of the cells that the sample is in: time that is shared among rows, or the garbage collector's. */
+/* Adds time to the sample's cells: either time that rows share, or the garbage collector's. */
 static void add_time(struct diff *diff, uint64_t ns, bool collector)
 {
 	struct measure *measure = current(diff)->measures;
@@ -153,7 +154,7 @@ static int add_spent(struct diff *diff, uint64_t ns)
 	return 0;
 }
 
-/* Its class, and no other row; per compile, compiles. */
+/* Time of the garbage collector belongs to its class and to no other row; per compile also to compiles. */
 static int add_collector(struct diff *diff, uint64_t ns)
 {
 	uint32_t row;
@@ -174,7 +175,7 @@ static bool in_window(const struct model *model)
 	return model->time_now >= model->options->from && (!model->options->to || model->time_now <= model->options->to);
 }
 
-/* Units have what their threads ran, rows of tables what the sample stands for. */
+/* Adds a sample: units get what their thread ran, rows of tables also what the sample represents. */
 static int add_weight(struct diff *diff, uint32_t stack, uint64_t ran, uint64_t ns)
 {
 	struct model *model = diff->model;
@@ -183,11 +184,11 @@ static int add_weight(struct diff *diff, uint32_t stack, uint64_t ran, uint64_t 
 
 	if (!strcmp(class_names__name(&model->classes, model->class_now), CLASS_COLLECTOR))
 		return add_collector(diff, ns);
-	/* Cells are of equal time of what is compared: how often a neighbour had the CPU meanwhile
-	 * is no matter. */
+	/* Cells have equal amounts of the time that is compared, so it does not matter how often the thread lost the
+	 * CPU. */
 	measure__advance(&current(diff)->measures[DIFF_SHARE], ns);
 	if (!++diff->stamp) { /* it wrapped */
-		memset(diff->marks.data, 0, diff->marks.len);
+		memset(diff->stamps.data, 0, diff->stamps.len);
 		diff->stamp = 1;
 	}
 	add_time(diff, ns, false);
@@ -213,7 +214,7 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	err = whole__follow(diff, thread, stack != model->not_sampled, spent != 0);
 	if (err || (model->filter && (stack == model->left_out || stack == model->not_sampled)))
 		return err;
-	/* As the summary counts: one that has no time (a clock's grain) is a sample. */
+	/* Counts as the summary does: a sample without time (by the clock's resolution) is still a sample. */
 	recording->samples += stack != model->not_sampled && in_window(model);
 	if (!spent && !ns)
 		return 0;
@@ -223,7 +224,7 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	return add_spent(diff, spent) ?: add_weight(diff, stack, spent, ns);
 }
 
-/* What no sample stood for. */
+/* CPU time that no sample represents belongs to "(not sampled)". */
 static int finish_unmet(struct diff *diff)
 {
 	uint64_t ns = diff->unmet;
@@ -239,7 +240,7 @@ static int finish_unmet(struct diff *diff)
 
 static int note_functions(struct diff *diff, bool after)
 {
-	char place[1024], none = 0;
+	char module[1024], none = 0;
 	uint32_t i, id;
 	int err = 0;
 
@@ -249,11 +250,11 @@ static int note_functions(struct diff *diff, bool after)
 
 		if (frame.kind != FUNCTION_PYTHON)
 			continue;
-		place__package(frame.kind, frame.source, frame.module, place, sizeof(place));
-		if (!strcmp(place, PLACE_STANDARD))
+		place__package(frame.kind, frame.source, frame.module, module, sizeof(module));
+		if (!strcmp(module, PLACE_STANDARD))
 			continue;
-		place__module(frame.kind, frame.source, frame.module, place, sizeof(place));
-		err = buf__append(&key, place, strlen(place) + 1)
+		place__module(frame.kind, frame.source, frame.module, module, sizeof(module));
+		err = buf__append(&key, module, strlen(module) + 1)
 			      ?: buf__append(&key, frame.name, strlen(frame.name));
 		err = err ?: intern__id(&diff->functions, key.data, key.len, &id);
 		if (!err && id == diff->sides.len)
@@ -391,7 +392,7 @@ struct diff *diff__free(struct diff *diff)
 		free(diff->tables[i].rows);
 	free(diff->recordings);
 	clear(diff);
-	buf__free(&diff->marks);
+	buf__free(&diff->stamps);
 	buf__free(&diff->quiet);
 	buf__free(&diff->sides);
 	intern__free(&diff->keys);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Does a row change because everything does? Over the recordings of both sides, the logarithm of a row's time is
- * fitted to that of all other rows. */
+/* Did a row change only because everything did? Fits the logarithm of the row's time per compile to that of all
+ * other rows, over the recordings of both sides (estimate.h). */
 #include <math.h>
 
 #include "diff/estimate.h"
 
 struct sums {
-	double n, x, y; /* how many, means of the rest's logarithm and of the row's */
+	double n, x, y; /* number of recordings; means of log(rest) and log(row) */
 };
 
 static struct sums means(const struct beside *of, uint32_t n, bool after)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is compared with what: the names that rows have on both sides. */
+/* Identifies rows on both sides: the key of a row is its name and module. */
 #include <errno.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ int diff__row(struct diff *diff, const struct diff_key *key, uint32_t *ret)
 	int err = buf__append(&text, &head, sizeof(head));
 
 	err = err ?: buf__append(&text, key->name, strlen(key->name) + 1);
-	err = err ?: buf__append(&text, key->place, strlen(key->place) + 1);
+	err = err ?: buf__append(&text, key->module, strlen(key->module) + 1);
 	err = err ?: buf__append(&text, key->detail, strlen(key->detail) + 1);
 	err = err ?: intern__id(&diff->keys, text.data, text.len, ret);
 	buf__free(&text);
@@ -36,8 +36,8 @@ struct diff_key diff__key(const struct diff *diff, uint32_t row)
 	key.by = (enum report_by)head.by;
 	key.line = head.line;
 	key.name = at + sizeof(head);
-	key.place = key.name + strlen(key.name) + 1;
-	key.detail = key.place + strlen(key.place) + 1;
+	key.module = key.name + strlen(key.name) + 1;
+	key.detail = key.module + strlen(key.module) + 1;
 	return key;
 }
 
@@ -50,8 +50,8 @@ int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t id, uint32
 {
 	uint32_t *known = diff__cached(&diff->of_frame[by], id);
 	struct model_frame frame;
-	char place[1024];
-	struct diff_key key = {.by = by, .name = place, .place = "", .detail = ""};
+	char module[1024];
+	struct diff_key key = {.by = by, .name = module, .module = "", .detail = ""};
 	int err;
 
 	if (!known)
@@ -62,14 +62,14 @@ int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t id, uint32
 	}
 	frame = model__frame(diff->model, id);
 	if (by == REPORT_PACKAGE)
-		place__package(frame.kind, frame.source, frame.module, place, sizeof(place));
+		place__package(frame.kind, frame.source, frame.module, module, sizeof(module));
 	else
-		place__module(frame.kind, frame.source, frame.module, place, sizeof(place));
+		place__module(frame.kind, frame.source, frame.module, module, sizeof(module));
 	if (by == REPORT_FILE)
 		key.name = *frame.file ? frame.file : PLACE_NOTES;
 	if (by == REPORT_FUNCTION || by == REPORT_LINE) {
 		key.name = frame.name;
-		key.place = place;
+		key.module = module;
 		key.line = by == REPORT_LINE ? frame.line : 0;
 	}
 	err = diff__row(diff, &key, ret);

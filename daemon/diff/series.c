@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A row's time by cell. Cells are few and fixed in number: when a recording is longer, neighbours are added up and
- * a cell stands for twice the time. */
+/* A row's time by cell. The number of cells is limited: if a recording is longer, pairs of neighbours are added up,
+ * and cells are twice as long. */
 #include <errno.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ int series__add_samples(struct series *series, uint32_t cell, uint64_t ns, uint6
 
 	series->total += ns;
 	series->samples += samples;
-	/* A cell before the last one is a thread that is a little behind: the last one will do. */
+	/* Samples of several threads may be slightly out of order: count this one in the last cell. */
 	if (last && last->cell >= cell) {
 		last->ns += (float)ns;
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks of both sides for https://www.speedscope.app: the profiles before, after, more than before, less than before. The
- * last two are of each stack's own time; what is below one that is too narrow to show is its caller's own. Weights are
- * points of 100, or ns a compile. */
+/* Stacks of both sides for https://www.speedscope.app: the profiles "before", "after", "more than before" and "less
+ * than before". The last two have the change of each stack's own time; branches too narrow to show count for their
+ * callers. Weights are percentage points, or ns per compile. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 struct tree {
 	const struct diff *diff;
 	double *before, *after; /* own times, by branch */
-	uint32_t *first, *next; /* branches below, beside; 0: none */
-	uint32_t *frame, n_frames; /* by branch: row's place in the file */
+	uint32_t *first, *next; /* first child, next sibling; 0: none */
+	uint32_t *frame, n_frames; /* frame: by branch, its row's index in the file */
 };
 
 static double shown(const struct diff *diff, double value)
@@ -22,7 +22,7 @@ static double shown(const struct diff *diff, double value)
 	return diff->per == DIFF_SHARE ? 100 * value : value;
 }
 
-/* Each in the order of first sight, which is that of ids. */
+/* Links children in the order of appearance (that of ids), and subtracts the children's time from their parents. */
 static void grow(struct tree *tree)
 {
 	const struct diff *diff = tree->diff;
@@ -60,7 +60,8 @@ static int put_frames(struct tree *tree, struct buf *out)
 		if (!of_row[row]) {
 			key = diff__key(diff, row);
 			err = buf__puts(out, tree->n_frames ? ",\n{\"name\":" : "\n{\"name\":") ?: json__string(out, key.name);
-			err = err ?: buf__puts(out, ",\"file\":") ?: json__string(out, key.place) ?: buf__puts(out, "}");
+			err = err ?: buf__puts(out, ",\"file\":") ?: json__string(out, key.module);
+			err = err ?: buf__puts(out, "}");
 			of_row[row] = ++tree->n_frames;
 		}
 		tree->frame[i] = of_row[row] - 1;
@@ -90,7 +91,7 @@ static int put_stack(const struct tree *tree, uint32_t id, struct buf *path, str
 	return err ?: buf__puts(out, "]");
 }
 
-/* The next branch in the order of a walk. */
+/* The next branch in a depth-first walk; the root after the last one. */
 static uint32_t follow(const struct tree *tree, uint32_t id)
 {
 	if (tree->first[id])
@@ -112,7 +113,7 @@ static int put_profile(const struct tree *tree, int which, struct buf *out)
 	do {
 		double value = weight(tree, id, which);
 
-		/* Below a 1,000th of a point, or a ns, is what is left of sums. */
+		/* Smaller values are rounding errors of the sums. */
 		if (value > (tree->diff->per == DIFF_SHARE ? 1e-9 : 1e-3)) {
 			err = err ?: buf__puts(out, n ? ",\n" : "\n") ?: put_stack(tree, id, &path, out);
 			err = err ?: buf__printf(&weights, "%s%.9g", n++ ? "," : "", value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The flame graph of both sides together. The outermost frame is on top; a frame is as wide as the mean of both sides, so
- * that what is on one side alone is there, too. Red: surely more than before; blue: surely less; grey: not sure. */
+/* The flame graph of both sides together, the outermost frame on top. A frame's width is the mean of both sides, so
+ * frames of one side alone are visible, too. Red: more than before; blue: less; grey: not certain. */
 #include "export/svg.h"
 
 #include <errno.h>
@@ -13,12 +13,12 @@
 
 struct picture {
 	const struct diff *diff;
-	uint32_t depth, rows; /* rows: so many frames are drawn */
+	uint32_t depth, rows; /* rows: number of frames drawn */
 	struct buf frames, text;
 };
 
 struct spot {
-	double x; /* where the next child goes */
+	double x; /* where the next child begins */
 	uint32_t depth;
 	bool shown;
 };
@@ -59,7 +59,7 @@ static int put_frame(struct picture *picture, uint32_t id, double x, double widt
 	const struct diff *diff = picture->diff;
 	const struct diff_row *row = &diff->flame[id];
 	struct buf *out = &picture->frames;
-	struct diff_key key = {.name = "all", .place = ""};
+	struct diff_key key = {.name = "all", .module = ""};
 	unsigned y = SVG_TOP + depth * SVG_ROW;
 	int err;
 
@@ -67,8 +67,8 @@ static int put_frame(struct picture *picture, uint32_t id, double x, double widt
 		key = diff__key(diff, flame__branch(diff, id).row);
 	picture->rows++;
 	err = buf__puts(out, "<g><title>") ?: svg__put_xml(out, key.name) ?: buf__puts(out, "\n");
-	if (*key.place)
-		err = err ?: svg__put_xml(out, key.place) ?: buf__puts(out, "\n");
+	if (*key.module)
+		err = err ?: svg__put_xml(out, key.module) ?: buf__puts(out, "\n");
 	err = err ?: put_words(diff, row, out);
 	err = err ?: buf__printf(out, "</title><rect x=\"%.4f\" y=\"%u\" width=\"%.4f\" height=\"%u\" fill=\"", x, y, width, SVG_ROW - 1);
 	err = err ?: put_colour(&row->comparison, out);
@@ -76,7 +76,7 @@ static int put_frame(struct picture *picture, uint32_t id, double x, double widt
 	return err ?: svg__put_label(out, key.name, width) ?: buf__puts(out, "</text></g>\n");
 }
 
-/* Parents come before their children, and children in the order of their first sight. */
+/* Parents come before their children; children are in the order of appearance. */
 static int put_frames(struct picture *picture)
 {
 	const struct diff *diff = picture->diff;
@@ -181,7 +181,7 @@ static int put_lines(struct buf *out, char *words)
 	return err;
 }
 
-/* The picture, and the tables below it. */
+/* A page with the picture, and the text of the comparison below it. */
 int diff__html(const struct diff *diff, FILE *out)
 {
 	struct picture picture = {.diff = diff};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The difference for people. */
+/* The comparison as text: totals, one table after another, a verdict, and notes on certainty. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -29,7 +29,7 @@ static const char *words_of(const struct diff_row *row)
 	return c->change > 0 ? "more" : "less";
 }
 
-/* What a row does, in the colour of it: nothing has one that is not known to differ. */
+/* The verdict on a row, coloured if it differs. */
 static void put_word(FILE *out, const char *word, int width)
 {
 	bool more = !strcmp(word, "more") || !strcmp(word, "new"), less = !strcmp(word, "less") || !strcmp(word, "gone");
@@ -85,7 +85,7 @@ static void put_total(const struct diff *diff, enum diff_total_kind kind, FILE *
 	fprintf(out, " %s%s\n", words ?: diff->wall ? "wall time of its threads" : "CPU time", count ? "" : ", s");
 }
 
-/* All there was, before any row: a share tells nothing of it. */
+/* Totals come before all rows: shares do not show whether everything became slower. */
 static void put_totals(const struct diff *diff, FILE *out)
 {
 	bool compiles = diff__total(diff, DIFF_TOTAL_COMPILES).before > 0 || diff__total(diff, DIFF_TOTAL_COMPILES).after > 0;
@@ -100,13 +100,13 @@ static void put_totals(const struct diff *diff, FILE *out)
 	fputc('\n', out);
 }
 
-/* Percent, or ms a compile. */
+/* As percent, or as ms per compile. */
 static double shown(const struct diff *diff, double value)
 {
 	return diff->per == DIFF_SHARE ? 100 * value : value / 1e6;
 }
 
-/* Against the rest: the ratio, where it surely lies, and a word. */
+/* Columns relative to the rest: ratio, its interval, verdict. */
 static void put_rest(const struct rest_change *rest, FILE *out)
 {
 	char range[32] = "", ratio[16] = "";
@@ -144,7 +144,7 @@ static void put_row(const struct diff *diff, const struct diff_row *row, bool re
 	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE) {
 		fit__name(out, name, NAME_WIDTH - 16);
 		style__begin(out, STYLE_DIM);
-		fprintf(out, "  %s", key.place);
+		fprintf(out, "  %s", key.module);
 		if (key.line)
 			fprintf(out, ":%u", key.line);
 		style__end(out);
@@ -154,7 +154,7 @@ static void put_row(const struct diff *diff, const struct diff_row *row, bool re
 	fputc('\n', out);
 }
 
-/* How large a change could be seen at all: of the rows that are more than all but nothing, the middle one and the worst. */
+/* How large a change must be to be detected: the median and the largest margin of the rows that matter. */
 #define MATTERS 0.01 /* of the heaviest row */
 
 struct sight {
@@ -206,10 +206,10 @@ static int see(const struct diff *diff, struct sight *ret)
 	return 0;
 }
 
-/* What was compared, and of how much of that it is not known how much it varies. */
+/* What was compared, and how many rows have an unknown variance. */
 struct compared {
 	uint32_t rows, unknown, differ, too_few;
-	uint32_t rest, rest_differ; /* against the rest */
+	uint32_t rest, rest_differ; /* relative to the rest */
 	uint32_t only[3];           /* by enum diff_only */
 };
 
@@ -281,7 +281,7 @@ static bool totals_differ(const struct diff *diff)
 	return differ;
 }
 
-/* In one sentence, when no table has a row of its own to show. */
+/* One sentence, if no table has a row to show. */
 static void put_verdict(const struct diff *diff, const struct compared *all, FILE *out)
 {
 	if (!all->rows)
@@ -316,7 +316,7 @@ static void put_sight(const struct diff *diff, FILE *out)
 	      out);
 }
 
-/* Of the time that other rows share. */
+/* Which time the shares are of, when the garbage collector is a row of its own. */
 static void put_base(const struct diff *diff, FILE *out)
 {
 	uint64_t collector[2] = {}, time[2] = {};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked first: how much time there was in all, how many compiles, how long they took; and which rows one side alone has. A mean
- * of recordings is compared by how recordings of a side differ from each other (Welch's test; Biometrika 34, 1947): with one a side
- * there is no interval. */
+/* The totals: how much time there was, how many compiles, how long they took; and which rows only one side has.
+ * Means of recordings are compared by how recordings of a side differ (Welch's test; Biometrika 34, 1947); with one
+ * recording per side there is no interval. */
 #include <math.h>
 #include <string.h>
 
 #include "diff/internal.h"
 
 
-/* Of one side. */
+/* The mean of one side. */
 struct mean {
 	double mean, variance; /* of the mean; 0: one recording */
 	uint32_t n;
@@ -99,9 +99,9 @@ double diff__mean_time(const struct diff *diff, uint32_t row, bool after)
 	return n ? sum / n : 0;
 }
 
-/* How many samples of the row recordings of the other side would have, by the one of this side that has fewest for its time; 0: not all of
- * this side have it, or one of the other has. */
-static double missed(const struct diff *diff, uint32_t row, bool after, uint32_t *ret_least)
+/* How many samples of the row the other side should have, judged by the recording of this side with the lowest rate;
+ * 0: not all recordings of this side have the row, or one of the other side has it. */
+static double expected_samples(const struct diff *diff, uint32_t row, bool after, uint32_t *ret_least)
 {
 	double rate = INFINITY, time = 0;
 	uint32_t i, n[2] = {};
@@ -126,14 +126,14 @@ static double missed(const struct diff *diff, uint32_t row, bool after, uint32_t
 
 enum diff_only diff__only(const struct diff *diff, uint32_t row)
 {
-	/* A sample of that many is missed by chance once in so many times. */
+	/* If this many samples are expected, having none by chance has the probability 1 - level. */
 	double enough = -log(1 - diff->options->level);
 	uint32_t after, least;
 
 	for (after = 0; after < 2; after++) {
-		if (missed(diff, row, after, &least) < enough)
+		if (expected_samples(diff, row, after, &least) < enough)
 			continue;
-		/* What else than a compile comes by chance in one run is no matter of the sides. */
+		/* With one recording per side, only a compile counts: other things may happen in one run by chance. */
 		if (least > 1 || diff__key(diff, row).by == REPORT_UNIT)
 			return after ? DIFF_ONLY_AFTER : DIFF_ONLY_BEFORE;
 	}

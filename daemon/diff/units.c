@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiles, phases and passes: from nodes of the tree of units to rows, when all names are known.
- */
+/* Compiles, phases and passes: moves the time of nodes of the unit tree to rows, once all names are known. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,48 +13,49 @@ static int add_series(struct measure *measure, uint32_t row, const struct series
 	return to ? series__join(to, from) : -ENOMEM;
 }
 
-/* A node's own time, to the rows of its path: the report's rules (report/units.c). `tables`: 1 << each that it is for. */
+/* Adds a node's own time to the rows of its path, by the same rules as the report (report/units.c). `tables`: bits
+ * of the tables to add to. */
 static int add_path(struct diff *diff, struct measure *measure, uint32_t id,
 		    const struct series *series, uint32_t tables)
 {
 	static const enum report_by by[UNIT_KINDS] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS};
 	struct unit_tree *tree = &diff->model->units;
-	bool compile_met = false;
+	bool in_compile = false;
 	uint32_t at, row;
 	int err = 0;
 
 	diff->stamp++;
 	for (at = id; at && !err;) {
 		struct unit_node node = unit_tree__node(tree, at);
-		bool own = node.kind == UNIT_COMPILE ? !compile_met : at == id;
+		bool own = node.kind == UNIT_COMPILE ? !in_compile : at == id;
 		struct diff_key key = {.name = *node.name ? node.name : UNIT_NO_NAME,
-				       .place = node.compiler,
+				       .module = node.compiler,
 				       .detail = node.kind == UNIT_COMPILE ? node.signature : ""};
-		uint32_t *mark;
+		uint32_t *stamp;
 
 		at = node.parent;
 		if (node.kind >= UNIT_KINDS)
 			continue;
-		compile_met |= node.kind == UNIT_COMPILE;
+		in_compile |= node.kind == UNIT_COMPILE;
 		key.by = by[node.kind];
 		if (!(diff->options->tables & tables & 1u << key.by) || !(diff->options->inclusive || own))
 			continue;
 		err = diff__row(diff, &key, &row);
-		mark = err ? NULL : diff__cached(&diff->marks, row);
-		if (!mark)
+		stamp = err ? NULL : diff__cached(&diff->stamps, row);
+		if (!stamp)
 			return err ? err : -ENOMEM;
-		if (*mark != diff->stamp)
+		if (*stamp != diff->stamp)
 			err = add_series(measure, row, series);
-		*mark = diff->stamp;
+		*stamp = diff->stamp;
 	}
 	return err;
 }
 
-/* The report's rows of what has no unit's name: so exclusive times of compiles add up to all there is, and nobody takes the
- * passes for all of a compiler's native code. */
+/* Rows for time that belongs to no unit, as in the report: so exclusive times of compiles add up to the total, and
+ * the passes are not taken for all of a compiler's native code. */
 static int add_rest(struct diff *diff, struct measure *measure, enum report_by by, const char *name, const struct series *series)
 {
-	const struct diff_key key = {.by = by, .name = name, .place = "", .detail = ""};
+	const struct diff_key key = {.by = by, .name = name, .module = "", .detail = ""};
 	uint32_t row;
 
 	if (!diff__wants(diff, by) || !series->total)
@@ -74,7 +74,7 @@ static bool is_in_pass(const struct unit_tree *tree, uint32_t id)
 		if (node.kind == UNIT_PASS)
 			return true;
 	}
-	return true; /* in no compile */
+	return true; /* outside of all compiles */
 }
 
 /* The i-th; NULL: it has no time. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiles that a recording (or the window) has from their begin to their end. Each thread has one outermost compile open at
- * most; what its samples add up to waits there until it has ended, and counts as one cell's. One that was cut by the
- * recording's begin or end is left out, as its time is but a part of a compile's. The time between two compiles counts with
- * the one after it; so that before the first and after the last, which the program has once, is left out, too. */
+/* Complete compiles: those that a recording (or the window) contains from begin to end. Each thread has at most one
+ * outermost compile open; the sums of its samples are staged until it has ended, and then count in one cell. A
+ * compile that the recording's begin or end cuts is left out, as its time is not that of a whole compile. The time
+ * between two compiles counts with the later one; the time before the first and after the last one, which the
+ * program has once, is left out. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct staged {
 	uint64_t ns, samples;
 };
 
+/* Sums that wait for the end of a compile. */
 struct staging {
 	struct intern keys; /* struct staged_key */
 	struct buf items;   /* struct staged */
@@ -24,11 +26,11 @@ struct staging {
 };
 
 struct open_compile {
-	struct staging staging, before; /* before: the time between the compile before it and itself */
-	bool seen;	 /* a sample of its thread was met */
+	struct staging staging, before; /* before: of the time since the previous compile */
+	bool seen;	 /* its thread had a sample before */
 	bool open;
-	bool cut, left, counted; /* left: a later sample of the thread is not in it */
-	uint32_t number; /* as its call has it, which keeps it from epoch to epoch; from 1 */
+	bool cut, left, counted; /* cut: not complete; left: the thread had a later sample outside of it */
+	uint32_t number; /* the number of its call, which is the same in all epochs; from 1 */
 	uint32_t node;
 };
 
@@ -37,7 +39,7 @@ static struct diff_recording *current(struct diff *diff)
 	return &diff->recordings[diff->read];
 }
 
-/* --- time that waits --- */
+/* --- staged time --- */
 
 int whole__stage(struct staging *staging, enum series_kind kind, uint32_t what, uint64_t ns)
 {
@@ -56,7 +58,7 @@ void whole__time(struct diff *diff, uint64_t ns, bool collector)
 	*(collector ? &diff->staging->collector : &diff->staging->time) += (double)ns;
 }
 
-static void forget(struct staging *staging)
+static void clear_staging(struct staging *staging)
 {
 	intern__free(&staging->keys);
 	buf__clear(&staging->items);
@@ -65,11 +67,11 @@ static void forget(struct staging *staging)
 
 static void free_staging(struct staging *staging)
 {
-	forget(staging);
+	clear_staging(staging);
 	buf__free(&staging->items);
 }
 
-/* To the newest cell. */
+/* Moves staged time to the newest cell. */
 static int give(struct diff *diff, struct staging *staging)
 {
 	struct measure *measure = &current(diff)->measures[DIFF_COMPILE];
@@ -85,11 +87,11 @@ static int give(struct diff *diff, struct staging *staging)
 	}
 	measure->time[cell] += staging->time;
 	measure->collector[cell] += staging->collector;
-	forget(staging);
+	clear_staging(staging);
 	return err;
 }
 
-/* --- which compile is at work --- */
+/* --- which compile is running --- */
 
 static uint32_t outermost(const struct unit_tree *tree, uint32_t call)
 {
@@ -109,8 +111,8 @@ static int close_compile(struct diff *diff, struct open_compile *compile, bool w
 	if (!diff__by_compile(diff))
 		return 0;
 	if (!whole || !compile->counted) {
-		forget(&compile->staging);
-		forget(&compile->before);
+		clear_staging(&compile->staging);
+		clear_staging(&compile->before);
 		return 0;
 	}
 	begun = diff__cached(&diff->begun, compile->node);
@@ -133,20 +135,21 @@ static void open_it(struct diff *diff, struct open_compile *compile, const struc
 {
 	struct unit_call *outer = unit_tree__call(&diff->model->units, call);
 
-	if (!diff->numbered) /* what comes before the first compile is no time between two */
-		forget(diff->between);
+	if (!diff->numbered) /* time before the first compile is not between two */
+		clear_staging(diff->between);
 	outer->number = ++diff->numbered;
 	free_staging(&compile->before);
 	compile->before = *diff->between;
 	*diff->between = (struct staging){};
 	compile->open = true;
 	compile->left = compile->counted = false;
-	/* A thread that was there already, and is met in the middle of it. */
+	/* The thread existed before the recording, and its first sample is inside the compile; or the window begins
+	 * inside. */
 	compile->cut = (!compile->seen && !thread->begin) || outer->begin < diff->model->options->from;
 	compile->number = outer->number;
 }
 
-/* The time of no compile. */
+/* The staging of time outside of compiles, the default for each sample. */
 static int between(struct diff *diff)
 {
 	if (!diff->between)
@@ -166,7 +169,8 @@ int whole__follow(struct diff *diff, const struct model_thread *thread, bool sam
 	if (!compile)
 		return -ENOMEM;
 	err = between(diff);
-	/* A sample without a unit may be one whose stack could not be read: the compile may go on after it. */
+	/* A sample without a unit may have an unreadable stack: the compile may go on after it. So it is closed only
+	 * by the next one. */
 	if (!err && compile->open && outer && outer->number != compile->number)
 		err = close_compile(diff, compile, !compile->cut);
 	if (!err && outer && !compile->open)
@@ -198,7 +202,8 @@ int whole__finish(struct diff *diff)
 		struct open_compile *compile = ITEM(diff->open, struct open_compile *, i);
 		const struct model_thread *thread = model__thread(model, i);
 
-		/* All units have ended when the recording does. */
+		/* At the end of a recording, all units get an end. The compile is complete only if the thread left
+		 * it before. */
 		if (compile && compile->open)
 			err = close_compile(diff, compile, !compile->cut && (compile->left || thread->finish + model->period < model->finish));
 	}

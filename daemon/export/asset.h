@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A script or a style: a file of the tree that is part of the program as text. The Makefile makes NAME.js.inc of NAME.js,
- * the text of one of these. */
+/* A script or style sheet that is compiled into the program as text. The Makefile turns NAME.js into NAME.js.inc,
+ * the initialiser of one struct asset. */
 #ifndef CPROFD_EXPORT_ASSET_H
 #define CPROFD_EXPORT_ASSET_H
 
 struct asset {
-	const char *hash; /* as a Content-Security-Policy names it: "sha256-..." */
+	const char *hash; /* for the page's Content-Security-Policy: "sha256-..." */
 	const char *text;
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* An epoch numbers classes anew: ids of the epoch -> ids that hold for the whole recording. */
+/* Each epoch numbers classes of time anew. Maps its ids to ids that hold for the whole recording. */
 #include "export/class_names.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Nobody emits ids beyond; they are one class. */
+/* A bound for damaged recordings. Ids beyond it, which cprofd never emits, share one class. */
 #define IDS_MAX 65536u
 
 void class_names__epoch(struct class_names *names)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Edit distance, one row of the usual table at a time. Of qualified names the last parts are compared, too. */
+/* Levenshtein distance, computed with one row of the usual table. A wanted name is also compared with the last part
+ * of qualified names: `run_pas` is close to `PassManager.run_pass`. */
 #include "export/close.h"
 
 #include <ctype.h>
@@ -11,7 +12,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Edits (insert, delete, replace) from one text to the other, without regard to case. */
+/* Edits (insert, delete, replace) from one text to the other, ignoring case. */
 static unsigned edits(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	unsigned row[CLOSE_LENGTH + 1], i, j;
@@ -44,9 +45,10 @@ static const char *last_part(const char *name)
 	return at < end ? at : name;
 }
 
-/* UINT_MAX-like: not close at all. */
+/* A distance that no name has: not close. */
 #define FAR 1000u
 
+/* 0 if the name contains what is wanted; else the edits, if there are at most a third of its length + 1. */
 static unsigned distance(const char *want, const char *name)
 {
 	size_t want_len = strnlen(want, CLOSE_LENGTH), len = strnlen(name, CLOSE_LENGTH);
@@ -62,6 +64,7 @@ static unsigned distance(const char *want, const char *name)
 	return best <= want_len / 3 + 1 ? best : FAR;
 }
 
+/* Inserts a name into the sorted list of the best, unless it is there or too far. */
 void close__offer(struct close *close, const char *name)
 {
 	unsigned far;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* "Did you mean ...": the few names that are spelled most like one that is not
- * there. Names are offered one by one and the best kept, so that memory is
- * bounded. Zero-initialised but for `want`. Pure. */
+/* "Did you mean ...": the few names that are spelled most like one that does not exist. Names are offered one by one
+ * and only the best are kept, so memory is bounded. Zero-initialised, except `want`. Pure. */
 #ifndef CPROFD_EXPORT_CLOSE_H
 #define CPROFD_EXPORT_CLOSE_H
 
 #include <stddef.h>
 
 #define CLOSE_NAMES 3
-#define CLOSE_LENGTH 128 /* longer names are compared and shown by their begin */
+#define CLOSE_LENGTH 128 /* longer names are compared and shown truncated */
 
 struct close {
 	const char *want;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Collapsed stacks, as flamegraph.pl, gprof2dot, inferno and speedscope read them:
- * one line for each distinct stack, frames joined by ';' outermost first, a
- * space, and a whole number. The number is CPU time in microseconds, so that
- * weights stay true where samples were late or lost; idle time is in it with
- * -i only, as in py-spy. What rounding takes from one line it gives to another. */
+/* Collapsed stacks, as flamegraph.pl, gprof2dot, inferno and speedscope read them. One line for each distinct stack:
+ *
+ *   main (a.py:3);compile (b.py:7);LLVMPY_RunPass 51234
+ *
+ * The frames, outermost first, and a whole number: CPU time in microseconds, so that weights stay true where samples
+ * were late or lost. Idle time is included only with -i, as in py-spy. A line's rounding error is carried to the
+ * next line, so the sum stays exact. */
 #include <errno.h>
 
 #include "base/limits.h"
 #include "export/formats.h"
 #include "export/stack_sums.h"
 
-/* One frame's words: what would end the frame or the line is replaced. */
+/* The text of a frame; ';' and control characters, which would end the frame or the line, are replaced. */
 static int put_words(struct buf *out, const char *words)
 {
 	size_t from = out->len, i;
@@ -24,7 +26,7 @@ static int put_words(struct buf *out, const char *words)
 	return err;
 }
 
-/* py-spy's form: name (file:line). */
+/* As py-spy writes it: name (file:line). */
 static int put_frame(struct buf *out, const struct model_frame *frame)
 {
 	int err = put_words(out, frame->name);
@@ -37,6 +39,7 @@ static int put_frame(struct buf *out, const struct model_frame *frame)
 	return err ?: buf__puts(out, ")");
 }
 
+/* Frames outside of the stack: the process if there are several, the thread with --threads. */
 static int put_roots(struct buf *out, const struct model *model, const struct model_thread *thread)
 {
 	const struct model_process *process = model__process(model, thread->process);
@@ -49,19 +52,19 @@ static int put_roots(struct buf *out, const struct model *model, const struct mo
 	return err;
 }
 
-/* The words of frames that were met: each is in many stacks. */
-struct words {
+/* Text of frames that were already written: each is part of many stacks. */
+struct frame_texts {
 	struct buf text;
-	struct buf ends; /* size_t by frame: from there on, and to there; 0, 0: not yet */
+	struct buf ends; /* struct piece by frame id: its range in `text`; 0, 0: not made yet */
 	struct buf path; /* scratch */
-	uint64_t bytes;	 /* that were written */
+	uint64_t bytes;	 /* written so far, for limits__output() */
 };
 
 struct piece {
 	size_t from, to;
 };
 
-static int words_of(struct words *words, const struct model *model, uint32_t id, struct piece *ret)
+static int text_of(struct frame_texts *words, const struct model *model, uint32_t id, struct piece *ret)
 {
 	struct piece *piece = buf__at(&words->ends, sizeof(*piece), id);
 	struct model_frame frame;
@@ -78,8 +81,8 @@ static int words_of(struct words *words, const struct model *model, uint32_t id,
 	return err;
 }
 
-/* Outermost first. */
-static int put_stack(struct buf *out, const struct model *model, uint32_t stack, struct words *words)
+/* The frames of a stack, outermost first. The nodes link from leaf to root, so they are collected in `path` first. */
+static int put_stack(struct buf *out, const struct model *model, uint32_t stack, struct frame_texts *words)
 {
 	struct buf *path = &words->path;
 	struct piece piece;
@@ -96,18 +99,19 @@ static int put_stack(struct buf *out, const struct model *model, uint32_t stack,
 	depth = path->len / sizeof(uint32_t);
 	err = err ?: limits__walk(depth);
 	while (depth-- && !err) {
-		err = words_of(words, model, ITEM(*path, uint32_t, depth), &piece) ?: limits__output(words->bytes + out->len);
+		err = text_of(words, model, ITEM(*path, uint32_t, depth), &piece);
+		err = err ?: limits__output(words->bytes + out->len);
 		err = err ?: buf__append(out, words->text.data + piece.from, piece.to - piece.from);
 	}
 	if (!err && path->len)
-		out->data[out->len - 1] = ' '; /* for the last ';' */
+		out->data[out->len - 1] = ' '; /* in place of the last ';' */
 	return err;
 }
 
 static int write_lines(const struct model *model, const struct sums *sums, FILE *out)
 {
 	uint64_t before = 0, total = 0, us;
-	struct words words = {};
+	struct frame_texts words = {};
 	struct buf text = {};
 	uint32_t i;
 	int err = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of output formats, and how a format is found by name or by the end of a file's name. */
+/* The table of output formats; finding a format by its name, or by the ending of a file's name. */
 #include "export/export.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ const struct exporter *exporter__find(const char *format)
 	return NULL;
 }
 
-/* Is `name` as one of the endings says? */
+/* Has `name` one of the endings? One that begins with '?' is not sure (struct exporter.endings). */
 static bool is_called(const char *name, const char *endings, bool *ret_sure)
 {
 	size_t len = strlen(name), n;

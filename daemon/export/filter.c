@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each function, frame and stack of the epoch gets the bits HAS_* when its row comes: a stack has what its parent
- * has and what its frame has. So whether a sample passes is one look at its stack's bits. */
+/* Filters samples between the recording and its reader. Each function, frame and stack row gets bits HAS_* when it
+ * arrives: a stack has the bits of its parent and of its frame. So testing a sample is one lookup by its stack id. */
 #include "export/filter.h"
 
 #include <errno.h>
@@ -15,16 +15,16 @@
 #include "export/skip.h"
 
 
-/* What a function, a frame or a stack answers to. */
+/* What a function, a frame, or any frame of a stack matched. */
 #define HAS_FUNCTION 1u
 #define HAS_MODULE 2u
-#define HAS_HOLE 4u /* frames are missing in it */
-#define HOLE "(cut: " /* so the note in their place begins */
+#define HAS_HOLE 4u /* a frame "(cut: ...)": frames are missing */
+#define HOLE "(cut: " /* how the name of such a frame begins */
 
-/* A filter of one name: was it met, and what was met that is like it? */
+/* One filter by name: did anything match, and which names that did not are similar? */
 struct name {
 	const char *option;
-	bool met;
+	bool matched;
 	struct close close;
 };
 
@@ -32,18 +32,18 @@ struct filter {
 	struct event_sink sink;
 	struct event_sink *next;
 	const struct export_options *options;
-	bool whole; /* threads and windows are cut here */
-	bool noted; /* this epoch's tables begin with the note */
+	bool whole; /* makes a new recording: threads and the window are cut here, not in the model */
+	bool noted; /* the row "(left out)" was emitted in this epoch */
 	uint8_t need;
-	uint64_t origin, last;	 /* instants: the session's first, the last one that was read */
-	uint64_t kept, kept_whole; /* samples, and those without a hole, where `whole` */
+	uint64_t origin, last;	 /* the session's start; the latest time that was read */
+	uint64_t kept, kept_whole; /* with `whole`: samples that passed, and those of them with a whole stack */
 	struct name class_name, function, module, thread, skip_first;
 	struct skip skip;
-	uint32_t units, units_before; /* rows of `units`: so far; of epochs before */
+	uint32_t units, units_before; /* rows of `units` so far; of earlier epochs */
 	struct class_names classes;
 	struct buf functions, frames, stacks; /* uint8_t: HAS_* by id of the epoch */
-	struct buf threads;		      /* bool: this one is asked for */
-	struct buf rows;		      /* of the event that is handed on */
+	struct buf threads;		      /* bool by thread id: selected by --thread */
+	struct buf rows;		      /* rows of the event that is passed on */
 };
 
 bool filter__wanted(const struct export_options *options)
@@ -75,19 +75,20 @@ static int emit_note(struct filter *filter)
 		       ?: hand_on(filter, EVENT_STACKS, 1, 1, &stack);
 }
 
-/* How far the note moves the ids of a table up. */
+/* How far the row "(left out)" moves the ids of each table. */
 static uint32_t shift(const struct filter *filter)
 {
 	return !filter->whole;
 }
 
-/* The rows of the event, to be changed; NULL: out of memory. */
+/* A copy of the event's rows that may be changed; NULL: out of memory. */
 static void *copy(struct filter *filter, const struct event_rows *event, size_t size)
 {
 	buf__clear(&filter->rows);
 	return buf__append(&filter->rows, event->rows, event->n * size) ? NULL : filter->rows.data;
 }
 
+/* The bits of a function. Names that do not match are offered as "did you mean", until one matches. */
 static uint8_t has(struct filter *filter, const struct function_row *row)
 {
 	char module[512];
@@ -96,7 +97,7 @@ static uint8_t has(struct filter *filter, const struct function_row *row)
 	if (filter->need & HAS_FUNCTION) {
 		if (pattern__function(filter->options->function, row->name))
 			answer |= HAS_FUNCTION;
-		else if (!filter->function.met)
+		else if (!filter->function.matched)
 			close__offer(&filter->function.close, row->name);
 	}
 	if (filter->need & HAS_MODULE) {
@@ -104,13 +105,13 @@ static uint8_t has(struct filter *filter, const struct function_row *row)
 		if (pattern__module(filter->options->module, module) ||
 		    (row->module[0] && pattern__module(filter->options->module, row->module)))
 			answer |= HAS_MODULE;
-		else if (!filter->module.met)
+		else if (!filter->module.matched)
 			close__offer(&filter->module.close, module);
 	}
 	if (row->kind == FUNCTION_NOTE && !strncmp(row->name, HOLE, strlen(HOLE)))
 		answer |= HAS_HOLE;
-	filter->function.met |= (answer & HAS_FUNCTION) != 0;
-	filter->module.met |= (answer & HAS_MODULE) != 0;
+	filter->function.matched |= (answer & HAS_FUNCTION) != 0;
+	filter->module.matched |= (answer & HAS_MODULE) != 0;
 	return answer;
 }
 
@@ -158,7 +159,7 @@ static int on_stacks(struct filter *filter, const struct event_rows *event)
 	return row ? hand_on(filter, EVENT_STACKS, event->first + shift(filter), event->n, row) : -ENOMEM;
 }
 
-/* What triggered a compile is a stack. */
+/* The trigger of a compile is a stack id. */
 static int on_units(struct filter *filter, const struct event_rows *event)
 {
 	struct unit_row *row = copy(filter, event, sizeof(*row));
@@ -170,7 +171,7 @@ static int on_units(struct filter *filter, const struct event_rows *event)
 	return row ? hand_on(filter, EVENT_UNITS, event->first, event->n, row) : -ENOMEM;
 }
 
-/* --- which samples --- */
+/* --- which samples pass --- */
 
 static int of_class(struct filter *filter, uint32_t id, bool *ret)
 {
@@ -187,12 +188,13 @@ static int of_class(struct filter *filter, uint32_t id, bool *ret)
 	name = class_names__name(&filter->classes, known);
 	*ret = !strcmp(name, want);
 	if (*ret)
-		filter->class_name.met = true;
-	else if (!filter->class_name.met)
+		filter->class_name.matched = true;
+	else if (!filter->class_name.matched)
 		close__offer(&filter->class_name.close, name);
 	return 0;
 }
 
+/* Is this the unit of a compile that --skip-first leaves out, or inside of one? */
 static bool is_skipped(const struct filter *filter, uint32_t unit)
 {
 	uint32_t row = filter->units_before + unit - 1;
@@ -209,7 +211,7 @@ static int passes(struct filter *filter, const struct sample_row *row, bool *ret
 	return err;
 }
 
-/* --- a recording's own window: what is outside of it goes, also of a sample --- */
+/* --- `whole`: the new recording has only the window; a sample that begins or ends outside of it is shortened --- */
 
 static uint64_t low(const struct filter *filter)
 {
@@ -231,7 +233,7 @@ static uint64_t within(const struct filter *filter, uint64_t time)
 	return time < high(filter) ? time : high(filter);
 }
 
-/* Of the `ns` before `time`. */
+/* How much of the `ns` before `time` lies in the window. */
 static uint64_t part(const struct filter *filter, uint64_t time, uint64_t ns)
 {
 	uint64_t from = time > ns ? time - ns : 0;
@@ -239,7 +241,7 @@ static uint64_t part(const struct filter *filter, uint64_t time, uint64_t ns)
 	return within(filter, time) - within(filter, from);
 }
 
-/* The sample's times are cut as the model does it; false: none of it is in the window. */
+/* Shortens the sample's times to the window, as the model does; false: none of it is in the window. */
 static bool cut(const struct filter *filter, struct sample_row *row)
 {
 	bool inside = row->time >= low(filter) && row->time <= high(filter);
@@ -255,7 +257,7 @@ static bool cut(const struct filter *filter, struct sample_row *row)
 	return inside || wall || cpu;
 }
 
-/* Samples that do not pass are not in the file: the next one's own times say where it begins, so that nothing moves. */
+/* Drops samples that do not pass. The times of the others stay right: a sample says itself how long it is. */
 static int keep_samples(struct filter *filter, const struct event_samples *event)
 {
 	struct event out = {.kind = EVENT_SAMPLES};
@@ -278,8 +280,8 @@ static int keep_samples(struct filter *filter, const struct event_samples *event
 	return err || !out.samples.n ? err : filter->next->event(filter->next, &out);
 }
 
-/* The rest, where a recording is made: its times, and the ledger's counts of samples. How native stacks ended, and what was
- * lost, is known for the session as a whole: the former is left out. */
+/* Other events of the new recording: times are moved into the window, and the ledger counts the samples that passed.
+ * Losses and ends of native stacks are known only for the whole session; the latter are left out. */
 static int keep_event(struct filter *filter, const struct event *event)
 {
 	struct event out = *event;
@@ -382,7 +384,7 @@ static int on_thread(struct filter *filter, const struct event_thread *event)
 	if (!match)
 		return -ENOMEM;
 	*match = !want || !strcmp(want, event->name) || (*want && strtol(want, &end, 10) == event->tid && !*end);
-	filter->thread.met |= *match;
+	filter->thread.matched |= *match;
 	if (want && !*match)
 		close__offer(&filter->thread.close, event->name);
 	return 0;
@@ -426,9 +428,9 @@ static int on_event(struct event_sink *self, const struct event *event)
 	return err ? err : filter->next->event(filter->next, event);
 }
 
-static struct name name_of(const char *option, bool met, const char *want)
+static struct name name_of(const char *option, bool matched, const char *want)
 {
-	return (struct name){.option = option, .met = met, .close = {.want = want}};
+	return (struct name){.option = option, .matched = matched, .close = {.want = want}};
 }
 
 int filter__new(const struct export_options *options, bool whole, int recording_fd,
@@ -482,7 +484,7 @@ int filter__missing(const struct filter *filter, struct export_missing *ret)
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (names[i]->met)
+		if (names[i]->matched)
 			continue;
 		ret->option = names[i]->option;
 		close__text(&names[i]->close, ret->close, sizeof(ret->close));

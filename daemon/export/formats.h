@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of the table of formats. Private to this folder. */
+/* The functions in the table of formats. Private to this directory. */
 #ifndef CPROFD_EXPORT_FORMATS_H
 #define CPROFD_EXPORT_FORMATS_H
 
@@ -13,7 +13,7 @@ int export__collapsed(int recording_fd, const struct export_options *options, FI
 		      struct export_report *ret);
 int export__svg(int recording_fd, const struct export_options *options, FILE *out,
 		struct export_report *ret);
-/* Of a later stage (daemon/html): it is made of reports, too. */
+/* Defined in a later stage (daemon/html), because the page contains reports, too. */
 int export__html(int recording_fd, const struct export_options *options, FILE *out,
 		 struct export_report *ret);
 int export__pprof(int recording_fd, const struct export_options *options, FILE *out,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rewrites the tables of an epoch: a stack whose frame is hidden becomes its parent. Stacks that are equal
- * afterwards get one id, as a reader relies on each pair of parent and frame to come once. */
+/* Hides frames (--exclude, --hide-imports) by rewriting the tables of an epoch: a stack whose leaf is hidden is
+ * replaced by its parent. Stacks that become equal get one id, because readers rely on each pair of parent and frame
+ * occurring once. */
 #include "export/hide.h"
 
 #include <errno.h>
@@ -14,35 +15,35 @@
 #include "export/places.h"
 
 
-/* The note moves functions and frames up by one; it is the stack NOTE. */
+/* Functions and frames move up by one, for the row "(hidden)"; it is also the stack NOTE. */
 #define SHIFT 1u
 #define NOTE 1u
 
 enum visibility {
-	VISIBILITY_SEEN,
+	VISIBILITY_SHOWN,
 	VISIBILITY_HIDDEN,
-	VISIBILITY_IMPORT,   /* hidden: the machinery of imports */
-	VISIBILITY_MACHINE,  /* native code by which that machinery calls itself, or the module: hidden below it */
+	VISIBILITY_IMPORT,   /* hidden: importlib and zipimport */
+	VISIBILITY_MACHINE,  /* native code that importlib calls itself or the module through: hidden if below it */
 };
 
-/* A stack of the recording, by ids that are passed on. */
+/* What becomes of a stack of the recording: ids of rewritten stacks. */
 struct way {
-	uint32_t self; /* what samples of it are samples of */
-	uint32_t base; /* what is called from it was called from */
-	bool import;   /* its innermost frame is the machinery's */
+	uint32_t self; /* replaces it in samples */
+	uint32_t base; /* replaces it as the parent of other stacks; 0: the root */
+	bool import;   /* its leaf is of the import machinery */
 };
 
 struct hide {
 	struct event_sink sink;
 	struct event_sink *next;
 	const struct export_options *options;
-	bool noted;                   /* this epoch's tables begin with the note */
-	bool met[EXPORT_EXCLUDE_MAX]; /* by a function */
+	bool noted;                   /* the row "(hidden)" was emitted in this epoch */
+	bool matched[EXPORT_EXCLUDE_MAX]; /* which patterns matched a function */
 	struct close close[EXPORT_EXCLUDE_MAX];
-	struct buf functions, frames; /* uint8_t: enum look, by id of the epoch */
-	struct buf ways;              /* struct way, by stack */
-	struct intern stacks;         /* struct stack_row as it is passed on: id 0 is stack 2 */
-	struct buf rows;              /* of the event that is handed on */
+	struct buf functions, frames; /* uint8_t: enum visibility, by id of the epoch */
+	struct buf ways;              /* struct way, by stack id */
+	struct intern stacks;         /* the struct stack_row that were emitted: id 0 is stack 2 */
+	struct buf rows;              /* rows of the event that is passed on */
 };
 
 bool hide__wanted(const struct export_options *options)
@@ -77,7 +78,7 @@ static void *copy(struct hide *hide, const void *rows, size_t bytes)
 
 /* --- which functions --- */
 
-/* importlib, frozen or not, and zipimport: what a user's `import` runs before the module's own code. */
+/* importlib and zipimport, frozen or not: what an `import` statement runs before the module's own code. */
 static bool is_importer(const struct function_row *row)
 {
 	char module[512];
@@ -90,6 +91,7 @@ static bool is_importer(const struct function_row *row)
 	return pattern__module("importlib", module) || pattern__module("zipimport", module);
 }
 
+/* Native functions through which importlib runs: they are hidden only directly below it. */
 static bool is_machine(const struct function_row *row)
 {
 	static const char *const names[] = {"exec", "builtins.exec", "__import__", "builtins.__import__", "builtin_exec", "builtin_exec_impl",
@@ -119,10 +121,10 @@ static bool is_excluded(struct hide *hide, const struct function_row *row)
 			     (*row->module && pattern__module(pattern, row->module)) || (*row->file && pattern__glob(pattern, row->file));
 
 		any |= match;
-		hide->met[i] |= match;
-		if (!hide->met[i])
+		hide->matched[i] |= match;
+		if (!hide->matched[i])
 			close__offer(&hide->close[i], row->name);
-		if (!hide->met[i])
+		if (!hide->matched[i])
 			close__offer(&hide->close[i], module);
 	}
 	return any;
@@ -137,7 +139,7 @@ static int on_functions(struct hide *hide, const struct event_rows *event)
 		uint8_t visibility = is_excluded(hide, &row[i])			     ? VISIBILITY_HIDDEN
 			       : hide->options->hide_imports && is_importer(&row[i]) ? VISIBILITY_IMPORT
 			       : hide->options->hide_imports && is_machine(&row[i])  ? VISIBILITY_MACHINE
-										     : VISIBILITY_SEEN;
+										     : VISIBILITY_SHOWN;
 
 		if (buf__append(&hide->functions, &visibility, 1))
 			return -ENOMEM;
@@ -160,7 +162,8 @@ static int on_frames(struct hide *hide, const struct event_rows *event)
 
 /* --- stacks --- */
 
-static int seen_stack(struct hide *hide, const struct stack_row *row, uint32_t base, uint32_t *ret)
+/* The id of this frame on top of `base`; emits the row if the pair is new. */
+static int shown_stack(struct hide *hide, const struct stack_row *row, uint32_t base, uint32_t *ret)
 {
 	struct stack_row shown;
 	uint32_t id, before = hide->stacks.n;
@@ -190,7 +193,7 @@ static int on_stacks(struct hide *hide, const struct event_rows *event)
 		struct way way = {parent.base ? parent.base : NOTE, parent.base, visibility == VISIBILITY_IMPORT || (visibility == VISIBILITY_MACHINE && parent.import)};
 
 		if (visibility != VISIBILITY_HIDDEN && !way.import) {
-			err = seen_stack(hide, row, parent.base, &way.self);
+			err = shown_stack(hide, row, parent.base, &way.self);
 			way.base = way.self;
 		}
 		err = err ?: buf__append(&hide->ways, &way, sizeof(way));
@@ -198,13 +201,13 @@ static int on_stacks(struct hide *hide, const struct event_rows *event)
 	return err ?: hand_on(hide, EVENT_STACKS, first, (uint32_t)(hide->rows.len / sizeof(*row)), hide->rows.data);
 }
 
-/* Where a stack of the recording went: to itself, to its nearest ancestor that is shown, or to the note. */
+/* The replacement of a stack: itself, its nearest ancestor that is shown, or "(hidden)". */
 static uint32_t way_of(const struct hide *hide, uint32_t stack)
 {
 	return ITEM(hide->ways, struct way, stack).self;
 }
 
-/* What triggered a compile is a stack. */
+/* The trigger of a compile is a stack id. */
 static int on_units(struct hide *hide, const struct event_rows *event)
 {
 	struct unit_row *row = copy(hide, event->rows, event->n * sizeof(*row));
@@ -296,7 +299,7 @@ int hide__missing(const struct hide *hide, struct export_missing *ret)
 	uint32_t i;
 
 	for (i = 0; i < hide->options->n_exclude; i++) {
-		if (hide->met[i])
+		if (hide->matched[i])
 			continue;
 		ret->option = "exclude";
 		ret->name = hide->options->exclude[i];

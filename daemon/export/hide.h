@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames that are not to be seen, between the recording and whoever reads it: a sink of events in front of another one, behind
- * the filters of samples (filter.h).
+/* Hides frames: an event sink between the recording and its reader, behind the filters of samples (filter.h).
  *
- * A hidden frame is in no stack: its time is that of the frame that called it, and what it called was called by that one. No
- * sample is left out and no time changes; of a stack without any other frame a note is left, HIDE_NOTE. The note takes the first row
- * of each table, and stacks that became the same are one: all ids are this sink's own.
- * Owner: the options and `next` are borrowed. Threading: none kept. Errors: -errno. */
+ * A hidden frame is in no stack: its time goes to its caller, and what it called appears to be called by that
+ * caller. No sample is left out and no time changes; a stack of hidden frames only becomes the single frame
+ * HIDE_NOTE. That frame takes the first row of each table, and stacks that became equal are one, so all ids differ
+ * from those of the recording. Owner: the options and `next` are borrowed. Threading: none kept. Errors: -errno. */
 #ifndef CPROFD_EXPORT_HIDE_H
 #define CPROFD_EXPORT_HIDE_H
 
@@ -17,11 +16,11 @@
 #define HIDE_NOTE "(hidden)"
 
 struct hide;
-/* Does anything in the options hide frames? */
+/* Does any option hide frames? */
 bool hide__wanted(const struct export_options *options);
 int hide__new(const struct export_options *options, struct event_sink *next, struct hide **ret);
 struct event_sink *hide__sink(struct hide *hide);
-/* After the reading. -ENOENT: a pattern that nothing answers to. */
+/* After the recording was read. -ENOENT: a pattern matched nothing. */
 int hide__missing(const struct hide *hide, struct export_missing *ret);
 struct hide *hide__free(struct hide *hide); /* NULL */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A parser of HLO text, line by line: tables of files and lines at its head, computations, instructions. The text
- * is kept and names point into it (struct span). */
+/* A parser of XLA's HLO text, line by line: at the head of a module tables of files and lines, then computations,
+ * each with its instructions. The text is copied and cut up in place: names point into it (struct span), ended by
+ * NULs that overwrite what follows them. */
 #include "export/hlo.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 struct row {
 	const char *function;
-	struct hlo_op op; /* name NULL: of several */
+	struct hlo_op op; /* name NULL: several operations use this name */
 };
 
 struct location {
@@ -20,21 +21,23 @@ struct location {
 	uint32_t line;
 };
 
-/* What a computation is of, as far as it was read: of its root, else of the last instruction that says so, best with its line. */
+/* What a computation does: the operation of its root, else of its last instruction that names one, preferably with a
+ * line. */
 struct computation {
 	const char *name;
 	size_t len;
-	struct hlo_op op; /* name NULL: none of them says */
+	struct hlo_op op; /* name NULL: no instruction names one */
 	enum { NO_OP, CALLED_OP, PLAIN_OP, OP_WITH_LINE, ROOT_OP } how;
 };
 
 struct hlo {
-	char *text;      /* names end where they stand in it */
+	char *text;      /* a copy; names in it are ended by NULs */
 	struct buf rows; /* struct row, by function */
-	uint32_t met;
+	uint32_t found;
 };
 
-/* Of one module: tables that stand before its instructions, row 1 is the first; computations, each before those that call it. */
+/* State while a module is read: the tables at its head, whose rows count from 1, and its computations, each of which
+ * comes before those that call it. */
 struct tables {
 	enum { NO_TABLE, FILES, LOCATIONS, FRAMES } at;
 	struct buf files, locations, frames; /* const char *, struct location, struct location */
@@ -70,7 +73,8 @@ static uint32_t number(struct span span)
 	return value;
 }
 
-/* In quotes, from behind the first one on, as they stand there: \" and \\ become one byte in place. *at: behind the last one. */
+/* A quoted string, from behind its first quote. Escapes (\" and \\) are resolved in place. *at: behind the last
+ * quote. */
 static struct span quoted(char **at, char *end)
 {
 	struct span span = {*at, *at};
@@ -84,7 +88,7 @@ static struct span quoted(char **at, char *end)
 	return span;
 }
 
-/* Of `key="value" key=value ...}` the next one. */
+/* The next item of `key="value" key=value ...}`. */
 static bool next_item(char **at, char *end, struct span *ret_key, struct span *ret_value)
 {
 	while (*at < end && **at == ' ')
@@ -105,7 +109,7 @@ static bool next_item(char **at, char *end, struct span *ret_key, struct span *r
 	return true;
 }
 
-/* Behind `word` in the line; NULL: it is not there. */
+/* What follows `word` in the line; NULL: it is not in it. */
 static char *behind(struct span line, const char *word)
 {
 	char *found = memmem(line.start, (size_t)(line.end - line.start), word, strlen(word));
@@ -113,7 +117,7 @@ static char *behind(struct span line, const char *word)
 	return found ? found + strlen(word) : NULL;
 }
 
-/* `N "file"`, `N {file_name_id=1 ... line=10 ...}`, `N {file_location_id=3 ...}`: rows count up from 1. */
+/* A table row: `1 "file"`, `1 {file_name_id=1 ... line=10 ...}`, `1 {file_location_id=3 ...}`. Rows count up from 1. */
 static int table_row(struct tables *tables, struct span line)
 {
 	struct buf *const bufs[] = {NULL, &tables->files, &tables->locations, &tables->frames};
@@ -124,7 +128,7 @@ static int table_row(struct tables *tables, struct span line)
 
 	if (!at || number(line) != bufs[tables->at]->len / sizes[tables->at] + 1)
 		return 0;
-	at += 2; /* the quote, the bracket: a line ends behind what it has */
+	at += 2; /* skip the blank, and the quote or bracket */
 	if (at >= line.end)
 		return 0;
 	if (tables->at == FILES) {
@@ -143,7 +147,7 @@ static int table_row(struct tables *tables, struct span line)
 	return buf__append(bufs[tables->at], &location, sizeof(location));
 }
 
-/* A name in the text ends at any of these. */
+/* A name ends at any of these characters. */
 static struct span name_at(char *at, char *end)
 {
 	struct span name;
@@ -155,7 +159,7 @@ static struct span name_at(char *at, char *end)
 	return name;
 }
 
-/* Behind `metadata={`: name NULL: it has no op_name. */
+/* Parses what follows `metadata={`. name NULL: there is no op_name. */
 static void operation(struct tables *tables, char *at, char *line_end, struct hlo_op *ret)
 {
 	struct location *location;
@@ -184,7 +188,7 @@ static void operation(struct tables *tables, char *at, char *line_end, struct hl
 	}
 }
 
-/* Read already; NULL: none of that name. */
+/* One that was read before; NULL: none of that name. */
 static const struct computation *computation_of(const struct tables *tables, struct span name)
 {
 	const struct computation *all = (const struct computation *)tables->computations.data;
@@ -196,7 +200,7 @@ static const struct computation *computation_of(const struct tables *tables, str
 	return NULL;
 }
 
-/* `%fused_computation.1 (x: f32[8]) -> f32[8] {`: what follows is of it. */
+/* `%fused_computation.1 (x: f32[8]) -> f32[8] {`: the instructions that follow belong to it. */
 static int begin_computation(struct tables *tables, struct span line)
 {
 	const struct span name = name_at(line.start + (begins(line, "ENTRY ") ? 6 : 0), line.end);
@@ -205,7 +209,7 @@ static int begin_computation(struct tables *tables, struct span line)
 	return buf__append(&tables->computations, &computation, sizeof(computation));
 }
 
-/* An instruction of the computation that is being read is of this. */
+/* The computation that is being read has an instruction of this operation: keep the best one (`how`). */
 static void emit_computation(struct tables *tables, const struct hlo_op *op, bool is_root, bool is_called)
 {
 	const uint32_t n = LENGTH(tables->computations, struct computation);
@@ -218,8 +222,9 @@ static void emit_computation(struct tables *tables, const struct hlo_op *op, boo
 	computation->how = how;
 }
 
-/* `%tanh.2 = f32[8] tanh(%x), ..., metadata={op_name="jit(work)/tanh" stack_frame_id=5}`, calls=%... or to_apply=%... before it.
- * One without an op_name is of what it calls: XLA makes fusions of operations that it had split before. */
+/* `%tanh.2 = f32[8] tanh(%x), ..., metadata={op_name="jit(work)/tanh" stack_frame_id=5}`, with calls=%... or
+ * to_apply=%... before the metadata. An instruction without an op_name gets that of the computation that it calls:
+ * XLA builds such fusions from operations that it had split. */
 static int instruction(struct hlo *hlo, struct tables *tables, struct span line)
 {
 	const struct computation *called = NULL;
@@ -242,7 +247,7 @@ static int instruction(struct hlo *hlo, struct tables *tables, struct span line)
 	applied = behind((struct span){line.start, at}, " calls=");
 	if (applied)
 		names[n++] = name_at(applied, line.end);
-	/* An argument's name is no operation. */
+	/* The op_name of a parameter is an argument's name, not an operation. */
 	if (metadata && !behind((struct span){line.start, at}, " parameter("))
 		operation(tables, metadata, line.end, &row.op);
 	if (!row.op.name && n > 1)
@@ -299,7 +304,7 @@ static bool same_op(const struct hlo_op *a, const struct hlo_op *b)
 	return a->name && !strcmp(a->name, b->name) && !strcmp(a->file, b->file) && a->line == b->line;
 }
 
-/* One row a function. */
+/* Leaves one row per function: one with different operations becomes nameless. */
 static void merge(struct buf *rows)
 {
 	struct row *row = (struct row *)rows->data;
@@ -357,7 +362,7 @@ static const struct row *find(const struct hlo *hlo, const char *function)
 	return bsearch(&key, hlo->rows.data, LENGTH(hlo->rows, struct row), sizeof(key), by_function);
 }
 
-/* XLA's CPU backend calls some functions by the instruction and this. */
+/* XLA's CPU backend names some functions after the instruction, plus this. */
 #define KERNEL "_kernel"
 
 const struct hlo_op *hlo__find(struct hlo *hlo, const char *function)
@@ -373,13 +378,13 @@ const struct hlo_op *hlo__find(struct hlo *hlo, const char *function)
 	}
 	if (!row || !row->op.name)
 		return NULL;
-	hlo->met++;
+	hlo->found++;
 	return &row->op;
 }
 
-uint32_t hlo__met(const struct hlo *hlo)
+uint32_t hlo__found(const struct hlo *hlo)
 {
-	return hlo->met;
+	return hlo->found;
 }
 
 struct hlo *hlo__free(struct hlo *hlo)

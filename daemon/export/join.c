@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rewrites ids of epochs and of processes while several recordings are copied into one, and adds up their ledgers:
- * a ledger is a running total, so that of the recordings read before is added to that of the one being read. */
+/* Joins recordings of several processes: copies their events into one, renumbers epochs, and adds up the ledgers. A
+ * ledger is a running total, so the last one of each recording is what counts. */
 #include "export/join.h"
 
 #include <errno.h>
@@ -14,27 +14,27 @@
 
 #define STOPS_MAX 16u /* docs/protocol.md */
 
-/* Sums of the recordings that were read. */
+/* A ledger that can be added to. */
 struct totals {
 	uint64_t samples, whole, native, native_whole, stops_more;
 	struct intern names;         /* of losses */
 	struct buf counts;           /* uint64_t of each */
-	struct intern places;        /* of stops, as their texts one after another */
-	struct buf stops;            /* struct ledger_stop of each; strings: `places` */
+	struct intern places;        /* keys of stops: offset and texts */
+	struct buf stops;            /* struct ledger_stop of each; its strings lie in `places` */
 };
 
 struct join {
 	struct event_sink sink;
 	struct recording_writer *writer;
 	struct buf line, commands;
-	struct event_session session; /* the first to begin; its strings are in `kept` */
+	struct event_session session; /* of the recording that began first; strings in `kept` */
 	char *kept[3];
-	bool begun, ended;            /* a `session` was read; an `end` */
+	bool begun, ended;            /* `session` was written; `end` was read */
 	uint32_t epochs;
-	struct totals sums;             /* without the recording that is read now, whose last ledger is `now` */
-	struct totals now;
+	struct totals sums;             /* of the recordings that were read completely */
+	struct totals now;            /* the last ledger of the current one */
 	uint64_t end;
-	char *reason, *detail;        /* of the last to end */
+	char *reason, *detail;        /* of the recording that ended last */
 };
 
 static void totals__free(struct totals *totals)
@@ -116,7 +116,7 @@ static int totals__add(struct totals *totals, const struct event_ledger *ledger)
 	return err;
 }
 
-/* The texts of a row lie where its key is kept. */
+/* Lets a stop's strings point into its key. */
 static void name_stop(const struct intern *places, uint32_t id, struct ledger_stop *stop)
 {
 	size_t len;
@@ -134,7 +134,7 @@ static int most_first(const void *left, const void *right)
 	return a->count < b->count ? 1 : a->count > b->count ? -1 : 0;
 }
 
-/* As a ledger, until the sums change: its lists are `ret_lines` and `ret_stops`, to be freed. */
+/* The totals as a ledger, valid until they change. Its arrays are ret_lines and ret_stops, which the caller frees. */
 static int totals__emit(const struct totals *totals, uint64_t time, struct buf *ret_lines, struct buf *ret_stops, struct event_ledger *ret)
 {
 	const struct ledger_stop *all = (const struct ledger_stop *)totals->stops.data;
@@ -167,14 +167,14 @@ static int totals__emit(const struct totals *totals, uint64_t time, struct buf *
 	return 0;
 }
 
-/* Totals run on within a recording. */
+/* Totals run on within a recording: the last ledger replaces those before. */
 static int on_ledger(struct join *join, const struct event_ledger *ledger)
 {
 	totals__free(&join->now);
 	return totals__add(&join->now, ledger);
 }
 
-/* The recording is over: its last totals are added. */
+/* The end of a recording: adds its last ledger to the sums. */
 static int add_up(struct join *join)
 {
 	struct buf lines = {}, stops = {};
@@ -200,9 +200,9 @@ static int emit_ledger(struct join *join)
 	return err;
 }
 
-/* --- first: what they are of --- */
+/* --- first pass: the sessions --- */
 
-static int on_first_look(struct event_sink *self, const struct event *event)
+static int on_first_pass(struct event_sink *self, const struct event *event)
 {
 	struct join *join = (struct join *)self;
 	const struct event_session *session = &event->session;
@@ -220,16 +220,17 @@ static int on_first_look(struct event_sink *self, const struct event *event)
 		join->session.boot_id = join->kept[1];
 		join->session.pid = pid;
 	}
-	return err ?: -ECANCELED; /* that is enough */
+	return err ?: -ECANCELED; /* stop reading: the session is all that this pass needs */
 }
 
-static int look(struct join *join, const int *in, uint32_t n)
+/* Finds the earliest session, whose times are the origin, and lists all commands. */
+static int read_sessions(struct join *join, const int *in, uint32_t n)
 {
 	bool cut;
 	uint32_t i;
 	int err = 0;
 
-	join->sink.event = on_first_look;
+	join->sink.event = on_first_pass;
 	for (i = 0; i < n && !err; i++) {
 		err = lseek(in[i], 0, SEEK_SET) < 0 ? -errno : recording__read(in[i], false, &join->sink, &cut);
 		err = err == -ECANCELED ? 0 : err;
@@ -239,7 +240,7 @@ static int look(struct join *join, const int *in, uint32_t n)
 	return err;
 }
 
-/* --- then all of it --- */
+/* --- second pass: all events --- */
 
 static int on_end(struct join *join, const struct event_end *end)
 {
@@ -301,7 +302,7 @@ int recordings__join(const int *in, uint32_t n, int out, bool compress, bool *re
 
 	*ret_cut = false;
 	err = recording_writer__new(out, compress, &join.writer);
-	err = err ?: look(&join, in, n) ?: read_all(&join, in, n, ret_cut) ?: emit_ledger(&join);
+	err = err ?: read_sessions(&join, in, n) ?: read_all(&join, in, n, ret_cut) ?: emit_ledger(&join);
 	end.end = (struct event_end){.time = join.end, .reason = join.reason, .detail = join.detail};
 	if (!err && !*ret_cut)
 		err = emit(&join, &end);

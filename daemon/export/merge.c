@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A k-way merge of the threads' slices by time (a heap of cursors), with neighbours of one stack joined. */
+/* A k-way merge of the threads' slices by time (a heap of cursors). Neighbouring slices of the same stack become
+ * one. */
 #include "export/merge.h"
 
 #include <errno.h>
@@ -9,18 +10,18 @@
 
 struct cursor {
 	const struct slice *slice;
-	size_t left;   /* slices */
-	uint64_t time; /* where the next slice begins */
+	size_t left;   /* number of slices */
+	uint64_t time; /* when the next slice begins */
 };
 
 struct merge {
 	const struct model *model;
 	const uint32_t *fold;
 	uint64_t *sums;	 /* of the stacks in this bin, by node */
-	uint32_t *order; /* stacks in this bin, as they came */
+	uint32_t *order; /* stacks in this bin, in order of arrival */
 	uint32_t n;
 	struct merge_visitor *visitor;
-	uint32_t last;	 /* given out when another stack follows */
+	uint32_t last;	 /* held back until another stack follows, to join equal neighbours */
 	uint64_t last_ns;
 };
 
@@ -87,11 +88,11 @@ static void end_bin(struct merge *merge)
 	merge->n = 0;
 }
 
-/* --- of several threads: a heap of cursors, the one whose next slice begins first on top --- */
+/* --- several threads: a heap of cursors; the one whose next slice begins first is on top --- */
 
 struct heap {
 	const struct cursor *cursors;
-	uint32_t *items; /* cursors by number, those that have slices left */
+	uint32_t *items; /* indices of cursors that have slices left */
 	uint32_t n;
 };
 
@@ -134,7 +135,7 @@ static int compare_numbers(const void *left, const void *right)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* Slices that begin before `until`. */
+/* Takes the slices that begin before `until`. */
 static void take(struct merge *merge, struct cursor *cursor, uint64_t until)
 {
 	for (; cursor->left && cursor->time < until; cursor->slice++, cursor->left--) {
@@ -145,14 +146,15 @@ static void take(struct merge *merge, struct cursor *cursor, uint64_t until)
 	}
 }
 
-/* In each bin the threads come in their own order, those that have nothing in it are not touched. */
+/* Within each bin, threads are taken in their own order, so that the output does not depend on the heap. Threads
+ * without slices in a bin cost nothing. */
 static int run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, uint64_t bin)
 {
-	_cleanup_free_ uint32_t *items = calloc(n + 1, sizeof(*items)), *met = calloc(n + 1, sizeof(*met));
+	_cleanup_free_ uint32_t *items = calloc(n + 1, sizeof(*items)), *due = calloc(n + 1, sizeof(*due));
 	struct heap heap = {cursors, items, 0};
-	uint32_t i, n_met;
+	uint32_t i, n_due;
 
-	if (!items || !met)
+	if (!items || !due)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		if (cursors[i].left)
@@ -160,13 +162,13 @@ static int run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, uin
 	while (heap.n) {
 		uint64_t until = (cursors[heap.items[0]].time / bin + 1) * bin;
 
-		for (n_met = 0; heap.n && cursors[heap.items[0]].time < until;)
-			met[n_met++] = heap__pop(&heap);
-		qsort(met, n_met, sizeof(*met), compare_numbers);
-		for (i = 0; i < n_met; i++) {
-			take(merge, &cursors[met[i]], until);
-			if (cursors[met[i]].left)
-				heap__push(&heap, met[i]);
+		for (n_due = 0; heap.n && cursors[heap.items[0]].time < until;)
+			due[n_due++] = heap__pop(&heap);
+		qsort(due, n_due, sizeof(*due), compare_numbers);
+		for (i = 0; i < n_due; i++) {
+			take(merge, &cursors[due[i]], until);
+			if (cursors[due[i]].left)
+				heap__push(&heap, due[i]);
 		}
 		end_bin(merge);
 	}
@@ -227,6 +229,7 @@ int merge__subtree_ns(const struct model *model, struct model_thread *const *thr
 	return 0;
 }
 
+/* Nodes are in the order of creation, parents first: one pass resolves chains of folded nodes. */
 void merge__fold(const struct model *model, const uint64_t *subtree_ns, uint64_t below,
 		 uint32_t *ret_fold)
 {

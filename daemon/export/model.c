@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Events -> the model. A session numbers its rows anew in each epoch; here every function, frame, stack and thread
- * has one id for the whole recording. Times become nanoseconds since the session's start. What a sample's time is
- * spent on, timeline.c decides. */
+/* Events -> the model of a recording. A session numbers its rows anew in each epoch; here each function, frame,
+ * stack and thread has one id for the whole recording, and times are ns since the session's start. timeline.c
+ * decides which stack a sample's time goes to. */
 #include "export/model.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "export/close.h"
 #include "export/quiet.h"
 
-/* Beyond 3 months a time is nonsense, and sums of such times would wrap. */
+/* Times beyond 104 days (2^53 ns) mean a damaged file; sums of such times could overflow. */
 #define SPAN_MAX (1ull << 53)
 
 /* --- processes and threads --- */
@@ -29,7 +29,7 @@ static int replace(char **string, const char *with)
 	return 0;
 }
 
-/* The id of the epoch `local` means `id` here. */
+/* Maps the epoch's id `local` to the model's `id`. */
 static int map(struct buf *epoch, uint32_t local, uint32_t id)
 {
 	if (local < LENGTH(*epoch, uint32_t)) {
@@ -39,8 +39,7 @@ static int map(struct buf *epoch, uint32_t local, uint32_t id)
 	return buf__append(epoch, &id, sizeof(id));
 }
 
-/* `time` since the session's start, which a recording without `session` has at
- * its first time. */
+/* Converts to ns since the session's start. Without an event `session`, the first time seen is the start. */
 static uint64_t since_start(struct model *model, uint64_t time)
 {
 	uint64_t since;
@@ -100,8 +99,8 @@ static int on_thread(struct model *model, const struct event_thread *event)
 		err = -EBADMSG;
 	if (!err && id == LENGTH(model->threads, struct model_thread *))
 		err = add_thread(model, event, id, process, time);
-	else if (!err && !renamed) /* of a new epoch: it goes on from here */
-		err = timeline__tell(model, model__thread(model, id), time);
+	else if (!err && !renamed) /* emitted again in a new epoch: nothing is missing up to here */
+		err = timeline__advance(model, model__thread(model, id), time);
 	if (!err)
 		err = map(&model->epoch_threads, event->id, id);
 	return err ? err : replace(&model__thread(model, id)->name, event->name);
@@ -109,8 +108,8 @@ static int on_thread(struct model *model, const struct event_thread *event)
 
 /* --- time --- */
 
-/* With -i, or in wall mode, a sample that was taken where the thread waited says
- * so by its cause: the time goes to that stack, whose leaf says for what. */
+/* With -i or in wall mode, a sample that was taken while the thread waited has a cause: its time goes to its own
+ * stack, whose leaf says what the thread waited for. */
 static uint32_t waiting_stack(const struct model *model, const struct sample_row *row, uint32_t stack)
 {
 	return row->cause && row->stack && (model->options->idle || model->wall_mode) ? stack : MODEL_ROOT;
@@ -165,7 +164,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 
 		if (time > SPAN_MAX || row->wall > SPAN_MAX || row->cpu > SPAN_MAX)
 			return -EBADMSG;
-		/* A hostile file: after its end a thread has no time that could be the sample's. */
+		/* Only a damaged or hostile file has samples of a thread after its end. */
 		if (thread->ended)
 			continue;
 		thread->samples += (!row->cause || model->waits_asked) && time >= model->options->from && (!model->options->to || time <= model->options->to) &&
@@ -187,6 +186,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 	return err;
 }
 
+/* Time between a thread's last sample and its end: "(not sampled)". */
 static int on_thread_end(struct model *model, const struct event_ending *event)
 {
 	uint32_t id = ITEM(model->epoch_threads, uint32_t, event->id);
@@ -231,9 +231,9 @@ static int on_session(struct model *model, const struct event_session *event)
 	return err ? err : replace(&model->command, event->command);
 }
 
-/* The tree with nothing but its notes, whose ids are the same each time: who keeps a note's id over epochs (model->idle ...) may
- * compare with it always. */
-static int plant(struct model *model)
+/* Resets the tree of stacks to the notes, "(idle)" and so on. They get the same ids each time, so an id of a note
+ * (model->idle ...) is valid in all epochs. */
+static int reset_tree(struct model *model)
 {
 	uint32_t root;
 	int err;
@@ -249,15 +249,15 @@ static int plant(struct model *model)
 	return err ?: projection__note(model, FILTER_LEFT_OUT, &model->left_out);
 }
 
-/* Ids of rows begin at 0 again. What is keyed by names goes on (functions, frames, threads, classes); the tree of stacks goes on too,
- * unless somebody folds it at each epoch's end. */
+/* Row ids start at 0 again. What is keyed by content stays (functions, frames, threads, classes). The tree of stacks
+ * stays, too, unless model->epoch is set: then it has been summed up and is dropped. */
 static int start_epoch(struct model *model)
 {
 	const uint32_t root = MODEL_ROOT;
 	int err = 0;
 
 	if (model->epoch)
-		err = model->epoch(model) ?: plant(model);
+		err = model->epoch(model) ?: reset_tree(model);
 	if (err)
 		return err;
 	err = unit_tree__epoch(&model->units);
@@ -275,7 +275,8 @@ static int start_epoch(struct model *model)
 	return buf__append(&model->epoch_stacks, &root, sizeof(root));
 }
 
-/* As they are written into a file: those of the last ledger are all that is asked for. */
+/* Keeps the ends of native stacks as JSON text, ready to be written into a file. Each ledger replaces the one
+ * before. */
 static int keep_stops(struct model *model, const struct event_ledger *event)
 {
 	struct buf *out = &model->stops;
@@ -324,7 +325,8 @@ static int on_end(struct model *model, const struct event_end *event)
 {
 	int err = replace(&model->reason, event->reason);
 
-	/* The last ledger is emitted when all is read, which is later; threads that go on longer are seen to afterwards. */
+	/* The last ledger is emitted after all samples, so its time is too late. Threads that end later extend this
+	 * in model__read(). */
 	model->finish = 0;
 	since_start(model, event->time);
 	return err ? err : replace(&model->detail, event->detail);
@@ -381,7 +383,7 @@ static int init(struct model *model, const struct export_options *options, bool 
 
 	*model = (struct model){.sink = {on_event}, .options = options, .detailed = detailed,
 				.period = 1000000000 / 999};
-	err = plant(model) ?: start_epoch(model);
+	err = reset_tree(model) ?: start_epoch(model);
 	err = err ?: replace(&model->mode, "") ?: replace(&model->command, "");
 	return err ?: replace(&model->reason, "") ?: replace(&model->detail, "");
 }
@@ -408,7 +410,7 @@ bool model__passes(const struct model *model, const struct model_thread *thread)
 	return (*want && !*end && tid == thread->tid) || !strcmp(want, thread->name);
 }
 
-/* Names of threads that are spelled like the one that is not there. */
+/* For "did you mean": names of threads that are similar to the one that does not exist. */
 static void missing_thread(const struct model *model, struct export_missing *ret)
 {
 	struct close close = {.want = model->options->thread};
@@ -420,6 +422,7 @@ static void missing_thread(const struct model *model, struct export_missing *ret
 	close__text(&close, ret->close, sizeof(ret->close));
 }
 
+/* Recording -> filters of samples -> hidden frames -> model; each stage only if it is needed. */
 static int read_filtered(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
 	struct event_sink *sink = &model->sink;
@@ -439,13 +442,15 @@ static int read_filtered(struct model *model, int recording_fd, struct export_mi
 	return err;
 }
 
-/* Of a process before it called exec, as that which `record` starts: it waited, and what it was is another process here. */
-static bool is_mere_begin(const struct model *model, const struct model_thread *thread)
+/* The life of a process before exec, such as the forked child of `record`: it only waited, and its later image is
+ * another process of the model. */
+static bool is_before_exec(const struct model *model, const struct model_thread *thread)
 {
 	return thread->ended && !thread->samples && !thread->cpu && model__process(model, thread->process)->followed;
 }
 
-static int note_followed(struct model *model)
+/* Finds processes that a later one with the same pid follows: goes backwards, and looks up whether the pid is known. */
+static int find_followed(struct model *model)
 {
 	struct intern pids = {};
 	uint32_t i, id;
@@ -462,14 +467,14 @@ static int note_followed(struct model *model)
 	return err;
 }
 
-/* The threads shown of one number, in images of one pid. */
+/* Threads shown with the same tid, in images of the same pid. */
 struct same {
 	uint32_t process; /* of the first of them */
-	bool several;	  /* there are others in other images */
+	bool several;	  /* other images have such threads, too */
 };
 
-/* It called exec, and what it was before is in the recording, too: one thread, of two programs. */
-static int note_counted(struct model *model)
+/* A thread that called exec occurs once per image. `counted` is set for all but the first, so that it counts once. */
+static int find_counted(struct model *model)
 {
 	struct intern keys = {};
 	struct buf all = {}; /* struct same */
@@ -498,7 +503,7 @@ static int note_counted(struct model *model)
 	return err;
 }
 
-static void note_quiet(struct model *model)
+static void find_quiet(struct model *model)
 {
 	struct export_report all = {};
 	uint32_t i;
@@ -511,7 +516,7 @@ static void note_quiet(struct model *model)
 	}
 }
 
-/* Time that no sample stands for, of no class. */
+/* CPU time that no sample represents gets no class. */
 static int give_up_unmet(struct model *model)
 {
 	int err = class_names__id(&model->classes, 0, &model->class_now);
@@ -521,7 +526,8 @@ static int give_up_unmet(struct model *model)
 	return err ?: unmet__finish(model);
 }
 
-/* What can be known at the end only: how long each thread lived, which of them are shown, listed, counted, quiet. */
+/* Reads the events, then computes what is known only at the end: how long each thread lived, and which are shown,
+ * listed, counted, quiet. */
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
 	int err = read_filtered(model, recording_fd, ret_missing) ?: give_up_unmet(model) ?: unit_tree__finish(&model->units);
@@ -529,7 +535,7 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 
 	if (!err && !model->begun)
 		return -ENOMSG;
-	err = err ?: note_followed(model);
+	err = err ?: find_followed(model);
 	for (i = 0; i < model__threads(model) && !err; i++) {
 		struct model_thread *thread = model__thread(model, i);
 
@@ -537,13 +543,13 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 		if (thread->finish > model->finish)
 			model->finish = thread->finish;
 		thread->shown = model__passes(model, thread) && thread->begin <= model__to(model);
-		thread->listed = thread->shown && !is_mere_begin(model, thread);
+		thread->listed = thread->shown && !is_before_exec(model, thread);
 		if (thread->listed && !model__process(model, thread->process)->shown++)
 			model->processes_shown++;
 		shown += thread->shown;
 	}
-	note_quiet(model);
-	err = err ?: note_counted(model);
+	find_quiet(model);
+	err = err ?: find_counted(model);
 	if (err || shown || !model->options->thread)
 		return err;
 	missing_thread(model, ret_missing);

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What all exporters need of a recording: its threads, a tree of stacks in the
- * projection asked for (functions or lines), and each thread's time, cut into
- * slices without a hole. Private to this folder.
+/* The model of a recording, which all exporters work on: its threads, one tree of stacks (of functions or of lines),
+ * and each thread's time, cut into slices without gaps. Private to this directory.
  *
- * Times here are ns since the session's start. A thread's time line runs from
- * `begin` to `finish`; the slices of it add up to that length exactly. A slice
- * is a stretch of time with one stack: a sample gives its CPU time to its own
- * stack and the rest of its wall time, before it, to (idle). Idle stretches
- * shorter than a sampling period are carried over until they add up to one.
+ * Times are ns since the session's start. A thread's time line runs from `begin` to `finish`, and its slices add up
+ * to exactly that length. A slice is a span of time with one stack. A sample's CPU time goes to its own stack; the
+ * rest of its wall time, before that, goes to (idle). Idle times shorter than a sampling period are carried over
+ * until they add up to one.
  *
- * Errors: -errno. Threading: none kept.
- */
+ * Errors: -errno. Threading: none kept. / */
 #ifndef CPROFD_EXPORT_MODEL_H
 #define CPROFD_EXPORT_MODEL_H
 
@@ -31,24 +28,24 @@
 
 struct model_process {
 	int32_t pid;
-	uint32_t shown; /* threads of it that are listed */
-	bool followed;	/* by another image of its pid: it called exec, or its number was given anew */
-	char *name, *python; /* python: its version; "": it is none */
+	uint32_t shown; /* how many of its threads are listed */
+	bool followed;	/* a later process has its pid: it called exec, or the pid was reused */
+	char *name, *python; /* python: its version; "": not Python */
 };
 
 struct model_thread {
-	uint32_t id; /* in the order of first sight */
+	uint32_t id; /* in the order of appearance */
 	uint32_t process;
 	int32_t tid;
 	char *name;
 	bool shown;	       /* passes the filter */
 	bool listed;	       /* ... and is worth an entry of its own */
-	bool quiet;	       /* hardly ran (quiet.h): it is part of no share */
-	bool counted;	       /* as a thread of the image before: it called exec */
+	bool quiet;	       /* hardly ran (quiet.h): left out of all shares */
+	bool counted;	       /* already counted as a thread of the image before exec */
 	bool ended;
-	uint64_t begin, clock; /* its time is known up to here */
-	uint64_t finish;       /* ended: then */
-	uint64_t carry;	       /* idle not given out yet; as int64_t: negative is owed */
+	uint64_t begin, clock; /* up to here its time is known */
+	uint64_t finish;       /* when it ended */
+	uint64_t carry;	       /* idle time not yet in a slice; as int64_t, negative: given out too early */
 	uint64_t wall, cpu;    /* within the window */
 	uint64_t samples;
 	struct buf slices;     /* struct slice, when the model keeps them */
@@ -59,9 +56,9 @@ struct model_node {
 	uint32_t parent, frame;
 };
 
-/* A frame as it is shown; no two are equal. */
+/* A frame as it is shown; no two frames are equal. */
 struct model_frame {
-	const char *name, *file; /* file: the module for want of one */
+	const char *name, *file; /* file: the module if there is none */
 	uint32_t line, column;	 /* 0: none */
 	/* Of a detailed model; else 0 and "". */
 	uint32_t function, first_line;
@@ -72,31 +69,31 @@ struct model_frame {
 struct model {
 	struct event_sink sink;
 	const struct export_options *options;
-	/* Called for each slice in order; NULL: they are kept in the threads. `cpu` of
-	 * its `ns` the thread ran; class_now is the class of the sample that it is of. */
+	/* Called for each slice, in order; NULL: slices are kept in the threads. The thread ran for `cpu` of its
+	 * `ns`; class_now is the class of its sample. */
 	int (*slice)(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
 		     uint64_t ns);
-	/* Called for each sample before its slices: `ran` of `shown` ns of wall time, inside the window, are CPU time.
-	 * class_now and call_now are the sample's; `stack` is left_out where a filter left it out. NULL: not called. */
+	/* Called for each sample before its slices: inside the window it has `shown` ns of wall time, of which the
+	 * thread ran for `ran`. class_now and call_now are the sample's; `stack` is left_out if a filter removed it.
+	 * NULL: not called. */
 	int (*sampled)(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown);
-	/* Called at the end of each epoch; when it is set, the tree of stacks is
-	 * forgotten after it, so that memory stays that of one epoch. */
+	/* Called at the end of each epoch. If it is set, the tree of stacks is dropped afterwards, so that memory
+	 * stays that of one epoch. */
 	int (*epoch)(struct model *model);
 	void *ctx;
-	/* Functions that differ in module or kind alone are several, frames know all
-	 * of their function. */
+	/* Functions with the same name but another module or kind are kept apart, and frames have all fields. */
 	bool detailed;
 	struct filter *filter; /* NULL: all samples are shown */
 	struct hide *hide;     /* NULL: all frames are */
 	struct class_names classes;
-	uint32_t class_now;
-	bool with_units; /* set before the reading by who asks for compile units */
+	uint32_t class_now; /* class_now ... caller_now: of the sample that is being handled */
+	bool with_units; /* set before model__read() to read compile units */
 	struct unit_tree units;
 	struct unmet unmet;
 	uint32_t call_now; /* call of the sample, or CALL_NONE */
-	uint64_t time_now; /* of the sample */
+	uint64_t time_now; /* its time */
 	uint64_t given_now, others_now; /* struct sample_row */
-	uint32_t how_now, caller_now; /* for whom it worked (attribution/attribution.h): a thread's id here */
+	uint32_t how_now, caller_now; /* its attribution (attribution/attribution.h), and the thread it is for */
 
 	/* session */
 	int32_t pid;
@@ -107,8 +104,8 @@ struct model {
 	bool waits_asked;  /* ... and stacks of threads that wait */
 	char *mode, *command, *reason, *detail;
 	uint64_t samples, whole, gap_events; /* ledger */
-	uint64_t native, native_whole, stops_more; /* native 0: none was asked for */
-	struct buf stops;     /* JSON: the items of an array, of the last ledger */
+	uint64_t native, native_whole, stops_more; /* native 0: recorded without native stacks */
+	struct buf stops;     /* of the last ledger: items of a JSON array */
 	struct intern loss_names;
 	struct buf loss_counts; /* uint64_t */
 
@@ -116,13 +113,13 @@ struct model {
 	struct buf columns;   /* uint32_t for each frame */
 	struct buf processes; /* struct model_process */
 	uint32_t processes_shown;
-	char *unsupported;    /* a Python that ran and whose frames are not read; NULL: none */
+	char *unsupported;    /* an unsupported Python version that ran; NULL: none */
 	struct buf threads;   /* struct model_thread * */
-	/* stacks of one note each */
+	/* Stacks of a single note: "(idle)", "(not recorded)" ... */
 	uint32_t idle, not_recorded, not_sampled, no_stack, folded, left_out;
 
-	/* ids of the epoch -> ids here */
-	/* With fold_interpreter: kinds of functions, and of frames (uint8_t); struct fold of stacks. */
+	/* Ids of the epoch -> ids of the model. With fold_interpreter also the kinds of functions and of frames
+	 * (uint8_t), and a struct fold for each stack. */
 	struct buf epoch_row_kinds, epoch_kinds, epoch_bases;
 	struct buf epoch_functions, epoch_frames, epoch_stacks, epoch_processes, epoch_threads;
 	struct buf scratch;
@@ -130,31 +127,31 @@ struct model {
 
 int model__init(struct model *model, const struct export_options *options);
 int model__init_detailed(struct model *model, const struct export_options *options);
-/* Reads it all. -ENOENT: a filter that nothing answers to; ret_missing says which. */
+/* Reads all of it. -ENOENT: a filter matched nothing; ret_missing says which. */
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing);
 void model__free(struct model *model);
 
-/* The thread has the tid or the name that is asked for. */
+/* The thread has the tid or name of options.thread, if that is given. */
 bool model__passes(const struct model *model, const struct model_thread *thread);
 struct model_node model__node(const struct model *model, uint32_t stack);
-/* Its innermost frame is the interpreter's own, and no Python frame is around (shown.h). */
+/* The leaf is a frame of the interpreter, and the stack has no Python frame (shown.h). */
 bool model__is_alone(const struct model *model, uint32_t stack);
 struct model_frame model__frame(const struct model *model, uint32_t frame);
 struct model_process *model__process(const struct model *model, uint32_t process);
 struct model_thread *model__thread(const struct model *model, uint32_t i);
 uint32_t model__threads(const struct model *model);
-/* Processes with a thread that is shown. */
+/* Number of processes with a listed thread. */
 uint32_t model__processes_shown(const struct model *model);
-/* The threads shown, for people: the attached process first, its main thread
- * first, then by CPU time. Owned by the caller. */
+/* The shown threads in the order of display: the attached process first, of each process the main thread first, then
+ * by CPU time. The caller frees the array. */
 int model__order(const struct model *model, struct model_thread ***ret, uint32_t *ret_n);
-/* The stretch of time that is shown. */
+/* The window that is shown. */
 uint64_t model__from(const struct model *model);
 uint64_t model__to(const struct model *model);
-/* All but `missing`. */
+/* Fills in all but `missing`. */
 void model__report(const struct model *model, struct export_report *ret);
 
-/* 12 bytes a sample. */
+/* 12 bytes: `ns` is split, because a uint64_t member would pad it to 16. */
 struct slice {
 	uint32_t stack, low, high;
 };
@@ -163,22 +160,22 @@ static inline uint64_t slice_ns(const struct slice *slice)
 	return (uint64_t)slice->high << 32 | slice->low;
 }
 
-/* projection.c: tables of an epoch. */
+/* projection.c: adds tables of an epoch. */
 int projection__functions(struct model *model, const struct event_rows *rows);
 int projection__frames(struct model *model, const struct event_rows *rows);
 int projection__stacks(struct model *model, const struct event_rows *rows);
-/* A frame that stands for something else than code. */
+/* A frame that stands for something else than code, such as a compile unit. */
 int projection__label(struct model *model, const char *name, const char *file, uint32_t line, uint32_t *ret);
 int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint32_t *ret);
 int projection__note(struct model *model, const char *words, uint32_t *ret);
 
-/* timeline.c: a thread's time, event by event. `waiting`: the stack that the time
- * without CPU goes to; MODEL_ROOT: (idle). */
-int timeline__tell(struct model *model, struct model_thread *thread, uint64_t time);
+/* timeline.c: a thread's time, event by event. `waiting`: the stack that gets the time without CPU; MODEL_ROOT:
+ * (idle). timeline__advance: nothing happened up to `time`. */
+int timeline__advance(struct model *model, struct model_thread *thread, uint64_t time);
 int timeline__sample(struct model *model, struct model_thread *thread, uint64_t time, uint64_t wall,
 		     uint64_t cpu, uint32_t stack, uint32_t waiting);
 int timeline__finish(struct model *model, struct model_thread *thread);
-/* `ns` of CPU time at that stack, with a slice() alone: of no place in the time line. */
+/* Passes `ns` of CPU time at that stack to slice(), outside of the time line. Only if slice is set. */
 int timeline__emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns);
 
 #endif

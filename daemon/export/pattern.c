@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A function is named by its whole name or by the end of a qualified one, a module by its name or the begin of it
- * up to a dot, both by * and ?. */
+/* Patterns of --function, --module and --exclude. A function matches by its whole name or by the last parts of a
+ * qualified name, a module by its name or the first parts up to a dot; with * and ? the whole name must match. */
 #include "export/pattern.h"
 
 #include <stddef.h>
@@ -11,7 +11,7 @@ bool pattern__glob(const char *pattern, const char *text)
 	const char *star = NULL, *retry = NULL;
 
 	while (*text) {
-		if (*pattern == '*') { /* the last star alone is ever tried again */
+		if (*pattern == '*') { /* backtracking to the last star is enough */
 			star = ++pattern;
 			retry = text;
 		} else if (*pattern == '?' || *pattern == *text) {
@@ -32,7 +32,7 @@ static bool is_glob(const char *pattern)
 	return strpbrk(pattern, "*?") != NULL;
 }
 
-/* The name without the arguments that C++ and JIT compilers write behind it. */
+/* The name's length without the arguments that C++ and JIT compilers append. */
 static size_t bare_length(const char *name)
 {
 	const char *arguments = name[0] ? strchr(name + 1, '(') : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Paths -> packages and modules: site-packages/NAME, the standard library, native libraries without their version. */
+/* File paths -> Python modules and packages: site-packages/NAME, the standard library, native libraries. */
 #include "export/places.h"
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 
 #include "events/events.h"
 
-/* Of "/usr/lib/python3/dist-packages/numba/core/x.py" what follows the folder of
- * installed packages; NULL: it is not in one. */
+/* The part after the directory of installed packages: "/usr/lib/python3/dist-packages/numba/core/x.py" ->
+ * "numba/core/x.py"; NULL: it is in none. */
 static const char *after_packages(const char *file)
 {
 	static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
@@ -25,7 +25,7 @@ static const char *after_packages(const char *file)
 	return after;
 }
 
-/* Of "/usr/lib/python3.11/json/decoder.py" what follows the library's folder. */
+/* The part after the standard library's directory: "/usr/lib/python3.11/json/decoder.py" -> "json/decoder.py". */
 static const char *after_library(const char *file)
 {
 	const char *at = file;
@@ -73,7 +73,7 @@ static void dotted(const char *path, char *out, size_t size)
 		out[len - (sizeof(init) - 1)] = '\0';
 }
 
-/* What is no Python: the same for modules and packages. */
+/* All that is not Python: modules and packages are the same. */
 static bool native(uint8_t kind, const char *module, char *out, size_t size)
 {
 	static const char *const names[] = {

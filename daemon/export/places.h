@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a function belongs: its module and its package, from the paths and names
- * that a recording holds. Pure; the answer is text in the caller's buffer,
- * cut to its size. */
+/* The module and package of a function, from the paths and names in a recording. Pure; the result is text in the
+ * caller's buffer, truncated to its size. */
 #ifndef CPROFD_EXPORT_PLACES_H
 #define CPROFD_EXPORT_PLACES_H
 
@@ -17,11 +16,11 @@
 #define PLACE_NOTES "(notes)"
 #define LOCATION_UNKNOWN "(unknown)"
 
-/* kind: enum function_kind; file: the source, module: of native code.
- * numba.core.compiler, json.decoder, compile (a script), libLLVM-14.so.1. */
+/* kind: enum function_kind; file: the source; module: of native code. Results: numba.core.compiler, json.decoder,
+ * compile (a script), libLLVM-14.so.1. */
 void place__module(uint8_t kind, const char *file, const char *module, char *out, size_t size);
-/* numba, (standard library), /home/me/project (of code that is installed
- * nowhere, its folder), libLLVM-14.so.1. */
+/* Results: numba, (standard library), libLLVM-14.so.1; for code that is not installed its directory,
+ * /home/me/project. */
 void place__package(uint8_t kind, const char *file, const char *module, char *out, size_t size);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pprof's profile.proto (github.com/google/pprof), gzip'ed: what `go tool pprof`
- * and stores of profiles read. Two values a sample, CPU and wall time in ns; lines
- * always, since the reader can sum them up by function; labels: thread, tid,
- * process, pid, class; of compiles: unit, phase, pass. Addresses are not in a recording, so locations have none;
- * mappings are the modules of native code, by name. */
+/* pprof's profile.proto (github.com/google/pprof), gzip'ed: for `go tool pprof` and profile stores. Each sample has
+ * two values, CPU and wall time in ns. Locations are always lines, because readers can sum them up by function.
+ * Labels: thread, tid, process, pid, class; for compiles unit, phase, pass. A recording has no addresses, so
+ * locations have none; mappings are the modules of native code, by name. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 #include "export/stack_sums.h"
 #include "export/unit_frames.h"
 
-/* Fields of profile.proto. */
+/* Field numbers of profile.proto. */
 enum {
 	PROFILE_SAMPLE_TYPE = 1,
 	PROFILE_SAMPLE,
@@ -48,9 +47,9 @@ enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNC
 struct pprof {
 	struct model model;
 	struct sums sums;
-	struct intern strings, mappings;   /* mappings: module's name; id + 1 is the mapping's */
-	struct buf functions_seen;	   /* bool for each function */
-	struct buf locations_seen;	   /* bool for each frame; its id + 1 is the location's */
+	struct intern strings, mappings;   /* mappings: names of modules; id + 1 is the mapping's id */
+	struct buf functions_seen;	   /* bool by function id: already written */
+	struct buf locations_seen;	   /* bool by frame id: already written; id + 1 is the location's id */
 	struct buf message, inner, packed; /* scratch */
 	FILE *out;
 	z_stream zip;
@@ -83,7 +82,7 @@ static int zip_out(struct pprof *pprof, const void *data, size_t len, int flush)
 
 static int zip_begin(struct pprof *pprof)
 {
-	/* 15 bits of window, and 16: a gzip header. */
+	/* 15: a window of 32 kB, the largest; + 16: write a gzip header. */
 	if (deflateInit2(&pprof->zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
@@ -91,7 +90,7 @@ static int zip_begin(struct pprof *pprof)
 	return 0;
 }
 
-/* `message` as a field of the profile. */
+/* Writes `message` as a field of the profile. */
 static int put_field(struct pprof *pprof, uint32_t field, const struct buf *message)
 {
 	struct buf *head = &pprof->packed;
@@ -126,7 +125,7 @@ static int add_string(struct pprof *pprof, struct buf *message, uint32_t field, 
 		       ?: protobuf__number(message, field, id);
 }
 
-/* Is it the first time that this id is met? */
+/* Is this id seen for the first time? */
 static int first_time(struct buf *seen, uint32_t id, bool *ret)
 {
 	bool *known = buf__at(seen, sizeof(*known), id);
@@ -149,7 +148,7 @@ static int put_mapping(struct pprof *pprof, const char *module, uint32_t *ret_id
 	buf__clear(&pprof->message);
 	err = protobuf__number(&pprof->message, MAPPING_ID, id + 1);
 	err = err ?: add_string(pprof, &pprof->message, MAPPING_FILE, module);
-	/* All that is known is in the file: there is nothing to look up. */
+		/* Names are complete: tells pprof not to look for symbols itself. */
 	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_FUNCTIONS, 1);
 	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_FILES, 1);
 	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_LINES, 1);
@@ -213,7 +212,7 @@ static int add_label(struct pprof *pprof, const char *key, const char *string, u
 	return err ?: protobuf__bytes(&pprof->message, SAMPLE_LABEL, inner->data, inner->len);
 }
 
-/* The innermost compile, phase and pass. */
+/* Labels for the innermost compile, its phase and its pass. */
 static int add_unit_labels(struct pprof *pprof, uint32_t id)
 {
 	static const char *const keys[UNIT_KINDS] = {"unit", "phase", "pass"};
@@ -225,7 +224,7 @@ static int add_unit_labels(struct pprof *pprof, uint32_t id)
 		struct unit_node node = unit_tree__node(&pprof->model.units, id);
 
 		id = node.parent;
-		/* What is further out than the compile is of another one. */
+		/* Outside of the innermost compile, phases and passes belong to another compile. */
 		if (node.kind >= UNIT_KINDS || known[node.kind] || known[UNIT_COMPILE])
 			continue;
 		known[node.kind] = true;
@@ -252,6 +251,7 @@ static int add_labels(struct pprof *pprof, const struct stack_key *key)
 	return err ?: add_unit_labels(pprof, key->unit);
 }
 
+/* Locations that a sample refers to are written before it; the reader accepts any order. */
 static int put_sample(struct pprof *pprof, const struct stack_key *key, const struct times *sum)
 {
 	struct model_node node;

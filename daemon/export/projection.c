@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames and stacks: ids of the epoch -> ids of the model, in the projection
- * asked for. Two frames that would be shown alike are one. */
+/* Ids of the epoch -> ids of the model, for frames and stacks, as functions or as lines. Frames that look the same
+ * when shown are one frame. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,20 +9,21 @@
 #include "export/shown.h"
 
 
-/* Who forgets the tree with each epoch tells frames by himself. */
+/* Are interpreter frames folded here? Readers that drop the tree after each epoch (model->epoch) do it themselves. */
 static bool folds(const struct model *model)
 {
 	return model->options->fold_interpreter && !model->epoch;
 }
 
-/* Key of a function, or of a frame that is not detailed. */
+/* What identifies a function, or a frame of a model that is not detailed. */
 struct shown_function {
 	uint32_t line;
 	uint8_t kind;
 	const char *name, *file, *module;
 };
 
-/* Of a key; name, file and module follow, each with its NUL. Lengths, as a stack may have 16,000 frames, and a name as many bytes. */
+/* The head of such a key; name, file and module follow, each with its NUL. It has lengths, because strlen() over
+ * 16,000 frames with names of 16,000 bytes would be slow. */
 struct shown_head {
 	uint32_t line, name, file; /* bytes of the strings, with their NUL */
 	uint8_t kind;
@@ -56,18 +57,18 @@ static struct shown_function shown_of(const struct intern *intern, uint32_t id)
 	return shown_function;
 }
 
-/* Frame of a detailed model: its function's id, and the line now. */
-struct place {
+/* What identifies a frame of a detailed model: function id and current line. */
+struct frame_key {
 	uint32_t function, line;
 };
 
 static int frame_id(struct model *model, uint32_t function, uint32_t line, uint32_t *ret)
 {
-	const struct place place = {function, line};
+	const struct frame_key key = {function, line};
 	struct shown_function shown_function;
 
 	if (model->detailed)
-		return intern__id(&model->frames, &place, sizeof(place), ret);
+		return intern__id(&model->frames, &key, sizeof(key), ret);
 	shown_function = shown_of(&model->functions, function);
 	shown_function.line = line ? line : shown_function.line;
 	return shown_id(model, &model->frames, &shown_function, ret);
@@ -77,19 +78,19 @@ struct model_frame model__frame(const struct model *model, uint32_t id)
 {
 	uint32_t column = ITEM(model->columns, uint32_t, id);
 	struct model_frame frame = {.column = column == UINT32_MAX ? 0 : column};
-	struct place place = {};
+	struct frame_key key = {};
 	struct shown_function shown_function;
 
 	if (model->detailed) {
-		place = ITEM(model->frames.keys, struct place, id);
-		shown_function = shown_of(&model->functions, place.function);
+		key = ITEM(model->frames.keys, struct frame_key, id);
+		shown_function = shown_of(&model->functions, key.function);
 	} else {
 		shown_function = shown_of(&model->frames, id);
 	}
 	frame.name = shown_function.name;
 	frame.file = shown_function.file[0] ? shown_function.file : shown_function.module;
-	frame.line = place.line ? place.line : shown_function.line;
-	frame.function = place.function;
+	frame.line = key.line ? key.line : shown_function.line;
+	frame.function = key.function;
 	frame.first_line = shown_function.line;
 	frame.source = shown_function.file;
 	frame.module = shown_function.module;
@@ -97,7 +98,7 @@ struct model_frame model__frame(const struct model *model, uint32_t id)
 	return frame;
 }
 
-/* One line may be met at several columns: then it has none to show. */
+/* A line that is seen at several columns has no column to show (UINT32_MAX). */
 static int note_column(struct model *model, uint32_t frame, uint32_t column)
 {
 	uint32_t *at = buf__at(&model->columns, sizeof(*at), frame);
@@ -115,11 +116,12 @@ int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint3
 {
 	const struct model_node node = {parent, frame};
 
-	/* Of one epoch each comes once: a tree that is forgotten needs no index. */
+	/* Within one epoch each pair of parent and frame comes once, so a tree that is dropped with it needs no
+	 * index. */
 	if (model->epoch) {
 		*ret = model->left_out;
 		if (parent == MODEL_ROOT && *ret && frame == model__node(model, *ret).frame)
-			return 0; /* the one note that a filter tells */
+			return 0; /* the note "(left out)" of a filter is in the tree already */
 		*ret = model->nodes.n++;
 		return buf__append(&model->nodes.keys, &node, sizeof(node));
 	}
@@ -162,6 +164,7 @@ int projection__label(struct model *model, const char *name, const char *file, u
 	return err ?: frame_id(model, function, 0, ret) ?: note_column(model, *ret, 0);
 }
 
+/* A function as it is shown: JIT code of XLA under the name of its operation, with --hlo. */
 static struct shown_function shown_at(const struct export_options *options, const struct function_row *row)
 {
 	const struct hlo_op *op = options->hlo && row->kind == FUNCTION_JIT ? hlo__find(options->hlo, row->name) : NULL;
@@ -215,7 +218,7 @@ int projection__frames(struct model *model, const struct event_rows *rows)
 	return err;
 }
 
-/* A stack as the callers of another one, where the interpreter's own frames are not shown. */
+/* A stack as the parent of others, when interpreter frames are folded. */
 struct fold {
 	uint32_t node;
 	bool python; /* it has a Python frame */
@@ -223,7 +226,7 @@ struct fold {
 
 static int fold_stack(struct model *model, const struct stack_row *row)
 {
-	/* The root is no row, and the first stack. */
+		/* The root has no row. */
 	const struct fold parent = row->parent ? ITEM(model->epoch_bases, struct fold, row->parent - 1) : (struct fold){MODEL_ROOT, false};
 	const uint8_t kind = (uint8_t)model->epoch_kinds.data[row->frame];
 	struct fold fold = parent;

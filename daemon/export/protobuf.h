@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Protocol buffers, as much as is written here: varints, strings, messages in
- * messages (https://protobuf.dev/programming-guides/encoding). All append to a
- * buf and return 0 or -ENOMEM; a field whose value is 0 is left out. */
+/* The part of Protocol Buffers that the pprof exporter writes: varints, strings, nested messages
+ * (https://protobuf.dev/programming-guides/encoding). All functions append to a buf and return 0 or -ENOMEM; a field
+ * whose value is 0 is left out, as proto3 does. */
 #ifndef CPROFD_EXPORT_PROTOBUF_H
 #define CPROFD_EXPORT_PROTOBUF_H
 
@@ -32,7 +32,7 @@ static inline int protobuf__number(struct buf *out, uint32_t field, uint64_t val
 	return protobuf__varint(out, field << 3 | PROTOBUF_VARINT) ?: protobuf__varint(out, value);
 }
 
-/* A string, a message that is encoded already, or packed varints. */
+/* A string, an encoded message, or packed varints. */
 static inline int protobuf__bytes(struct buf *out, uint32_t field, const void *data, size_t len)
 {
 	int err = protobuf__varint(out, field << 3 | PROTOBUF_LENGTH) ?: protobuf__varint(out, len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which threads hardly ran (export/quiet.h). That is known when all of a recording is read, and rows of stacks are made
- * before: so a recording of wall-clock mode is read once more before it is read. */
+/* Finds threads that hardly ran (quiet.h). That is known only at the end of a recording, but rows of stacks are made
+ * earlier, so a recording in wall mode is read twice. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ static int no_epoch(struct model *model)
 	return 0;
 }
 
-/* The first sample ends the reading of another mode. */
+/* A recording of CPU time needs no first pass: stop at the first sample. */
 static int stop_early(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown)
 {
 	return model->wall_mode ? 0 : -ECANCELED;
@@ -55,7 +55,7 @@ int quiet__find(int recording_fd, const struct export_options *how, struct buf *
 	if (!err)
 		err = note(&model, ret);
 	model__free(&model);
-	/* What is wrong with it is said when it is read the second time. */
+	/* Other errors are reported by the second pass. */
 	if (err == -ENOMEM)
 		return err;
 	return lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;

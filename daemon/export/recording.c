@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The recording itself: a copy, byte for byte; with a filter (or a thread, or a
- * window) the same events again, without the samples that do not pass. */
+/* `-f events`: copies the recording byte for byte; with a filter, a thread or a window, writes its events again
+ * without the samples that do not pass. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +46,8 @@ static int rewrite_event(struct event_sink *self, const struct event *event)
 	err = err
 		      ?: recording_writer__lines(rewriter->writer, rewriter->line.data,
 						 rewriter->line.len);
-	/* As a session does: a frame that ends about each second can be read when the rest is cut
-	 * off. */
+		/* Ends a zstd frame about each second, as a session does: if the file is truncated, the frames
+		 * before can be read. */
 	if (!err && event->kind == EVENT_LEDGER)
 		err = recording_writer__flush(rewriter->writer);
 	return err;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Which frames of a stack are shown as functions and lines. The interpreter's own native frames (the
- * eval loop, what it calls for a bytecode) say nothing to who wrote the Python code: their time is
- * that of the frame around them. Where no Python code is around them (the interpreter begins, or
- * ends and collects what is left), the innermost one is shown: the time is not that of who started it.
+/* Which frames are shown as functions and lines. The interpreter's own native frames (the eval loop, and what it
+ * calls for a bytecode) mean nothing to the author of Python code: their time goes to the frame around them. A stack
+ * without Python code (the interpreter starts, or collects garbage when it ends) keeps its leaf, so that its time
+ * does not go to the function that started the interpreter.
  *
- * `alone`: it is the innermost of its stack, and no Python frame is around. */
+ * `alone`: the frame is the leaf, and the stack has no Python frame. */
 #ifndef CPROFD_EXPORT_SHOWN_H
 #define CPROFD_EXPORT_SHOWN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the recording once more in front of the real reading: the first N compiles of each unit are known only
- * when all of them are sorted by their begin. */
+/* --skip-first reads the recording once more before the real pass: which compiles are the first N of their unit is
+ * known only when all compiles are sorted by begin. */
 #include "export/skip.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static struct unit_node node_of(const struct model *model, uint32_t call)
 	return unit_tree__node(tree, unit_tree__final(tree, unit_tree__call(tree, call)->node));
 }
 
-/* By the time of their begin; at one time, as the recording has them. */
+/* Orders compiles by begin; with equal times, as in the recording. */
 static int earlier(const void *left, const void *right, void *arg)
 {
 	const struct unit_tree *tree = arg;
@@ -40,6 +40,7 @@ static int earlier(const void *left, const void *right, void *arg)
 	return a < b ? -1 : a > b;
 }
 
+/* What identifies a unit. A compile without a name is a unit of its own (call + 1). */
 static int key_of(struct buf *key, const struct model *model, uint32_t call)
 {
 	const struct unit_node node = node_of(model, call);
@@ -56,7 +57,7 @@ static int key_of(struct buf *key, const struct model *model, uint32_t call)
 	return err;
 }
 
-/* `order`: compiles as they began; *skipped by call. */
+/* `order`: compiles sorted by begin. Sets skipped[call] for the first ones of each unit. */
 static int count(const struct model *model, const uint32_t *order, uint32_t n, uint32_t first, bool *skipped)
 {
 	struct intern units = {};
@@ -77,7 +78,8 @@ static int count(const struct model *model, const uint32_t *order, uint32_t n, u
 	return err;
 }
 
-static int mark(struct skip *skip, const struct model *model, uint32_t first)
+/* Fills skip->rows: a skipped compile takes along everything inside of it. */
+static int set_skipped(struct skip *skip, const struct model *model, uint32_t first)
 {
 	const struct unit_tree *tree = &model->units;
 	const uint32_t *rows = (const uint32_t *)tree->rows.data;
@@ -93,7 +95,7 @@ static int mark(struct skip *skip, const struct model *model, uint32_t first)
 			order[skip->compiles++] = i;
 	qsort_r(order, skip->compiles, sizeof(*order), earlier, (void *)tree);
 	err = count(model, order, skip->compiles, first, skipped);
-	for (i = 0; i < n; i++) { /* what a call is in has a lower number */
+	for (i = 0; i < n; i++) { /* a parent has a lower number than its children */
 		uint32_t parent = unit_tree__call(tree, i)->parent;
 
 		skipped[i] |= parent != CALL_NONE && skipped[parent];
@@ -120,7 +122,7 @@ int skip__find(struct skip *skip, int recording_fd, uint32_t first)
 	model.slice = no_slice;
 	model.epoch = no_epoch;
 	model.with_units = model.units.keep = model.units.keep_rows = true;
-	err = err ?: model__read(&model, recording_fd, &missing) ?: mark(skip, &model, first);
+	err = err ?: model__read(&model, recording_fd, &missing) ?: set_skipped(skip, &model, first);
 	model__free(&model);
 	if (!err && lseek(recording_fd, from, SEEK_SET) < 0)
 		err = -errno;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which compiles are among the first N of their unit (--skip-first): known when all of a recording is read, so that it is
- * read once more before it is read. Private to this folder.
+/* Which compiles are among the first N of their unit (--skip-first). That is known only at the end of a recording,
+ * so it is read twice. Private to this directory.
  *
- * A unit is what `report --by=repeat` takes for the same one: compiler, function, place of its definition and signature, in
- * one process. Its compiles are counted in the order in which they began. One whose name is not known is the first of its
- * own. What is in a compile that is skipped is skipped with it, whatever it is, and counted as any other.
- * Zero-initialised is empty. Errors: -errno; -ESPIPE: it cannot be read twice. */
+ * As in `report --by=repeat`, a unit is identified by compiler, function, definition line and signature, in one
+ * process. Its compiles are counted in the order of their begin. A compile whose name is unknown counts as a unit of
+ * its own. Everything inside a skipped compile is skipped with it, but counts like any other compile.
+ * Zero-initialised is empty. Errors: -errno; -ESPIPE: the fd cannot be read twice. */
 #ifndef CPROFD_EXPORT_SKIP_H
 #define CPROFD_EXPORT_SKIP_H
 
@@ -15,11 +15,11 @@
 #include "base/buf.h"
 
 struct skip {
-	struct buf rows;   /* bool: this one is skipped; by its number among all rows of `units` of the recording */
-	uint32_t compiles; /* that the recording has */
+	struct buf rows;   /* bool by index among all rows of `units` in the recording: skipped */
+	uint32_t compiles; /* in the recording */
 };
 
-/* Reads on from where the fd is, and leaves it there. */
+/* Reads from the fd's position, and restores it. */
 int skip__find(struct skip *skip, int recording_fd, uint32_t first);
 void skip__free(struct skip *skip);
 

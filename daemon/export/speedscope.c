@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* speedscope's file format (https://www.speedscope.app/file-format-schema.json),
- * one `sampled` profile for each thread. */
+/* speedscope's file format (https://www.speedscope.app/file-format-schema.json): one `sampled` profile per thread,
+ * one of all threads, and `evented` profiles of compiles. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ struct writer {
 	struct merge_visitor visitor;
 	struct speedscope *file;
 	struct buf text;
-	uint32_t *path;	     /* frames of a stack, innermost first */
+	uint32_t *path;	     /* scratch: frames of a stack, innermost first */
 	uint32_t path_max;
 	const char *separator;
 	uint64_t total;
@@ -73,8 +73,8 @@ static void write_weight(struct merge_visitor *self, uint32_t stack, uint64_t ns
 	flush_text(writer, 1 << 16);
 }
 
-/* One of the two arrays of a profile; `before` and `after`: time of which the
- * thread was not there, an empty stack. */
+/* One of the two arrays of a profile. `before` and `after`: ns in which the thread did not exist; they get an empty
+ * stack. */
 static void write_array(struct writer *writer, const char *key, struct model_thread *const *threads,
 			uint32_t n, uint64_t bin, uint64_t before, uint64_t after)
 {
@@ -132,7 +132,7 @@ static int thread_title(const struct speedscope *file, const struct model_thread
 	return err ?: buf__append(ret, "", 1);
 }
 
-/* Where the thread's slices begin in the file. */
+/* When the thread's slices begin, on the file's time axis. */
 static uint64_t begin_of(const struct speedscope *file, const struct model_thread *thread)
 {
 	uint64_t from = model__from(file->model);
@@ -140,15 +140,15 @@ static uint64_t begin_of(const struct speedscope *file, const struct model_threa
 	return thread->begin > from ? thread->begin - from : 0;
 }
 
-/* What was compiled meanwhile, if anything was. */
-static void write_units(struct writer *writer, uint32_t place, struct buf *title)
+/* An evented profile of the thread's compiles, if it has any. */
+static void write_units(struct writer *writer, uint32_t index, struct buf *title)
 {
 	struct buf events = {};
 
-	put(writer, speedscope__put_spans(writer->file, place, &events));
+	put(writer, speedscope__put_spans(writer->file, index, &events));
 	if (events.len && !writer->err) {
 		put(writer, buf__puts(&writer->text, ",\n{\"type\":\"evented\",\"name\":"));
-		put(writer, thread_title(writer->file, writer->file->threads[place], "compile units: ", title));
+		put(writer, thread_title(writer->file, writer->file->threads[index], "compile units: ", title));
 		put(writer, json__string(&writer->text, title->data));
 		put(writer, buf__printf(&writer->text, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%llu,\n\"events\":[",
 					(unsigned long long)writer->file->to));
@@ -209,7 +209,7 @@ static int write_file(struct speedscope *file)
 	return write_profiles(file);
 }
 
-/* All profiles end where the last one does. */
+/* All profiles end at the same time, that of the last one. */
 static int set_end(struct speedscope *file)
 {
 	uint32_t i;

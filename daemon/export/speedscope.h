@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the speedscope exporter: what the file holds (fit), what comes
- * before the profiles (head), the profiles. Private to this folder. */
+/* The parts of the speedscope exporter: choosing what fits into the file (fit), what comes before the profiles
+ * (head), the profiles, the compiles (units). Private to this directory. */
 #ifndef CPROFD_EXPORT_SPEEDSCOPE_H
 #define CPROFD_EXPORT_SPEEDSCOPE_H
 
@@ -20,28 +20,28 @@ struct speedscope {
 	uint32_t n;
 	uint64_t *subtree_ns;
 	uint32_t *fold;	  /* node -> node */
-	uint32_t *number; /* frame -> its place in the file; UINT32_MAX: not used */
+	uint32_t *number; /* frame -> its index in the file; UINT32_MAX: not used */
 	uint32_t *frames; /* the reverse */
 	uint32_t frames_n;
-	uint64_t *cost;	  /* bytes of the node's array */
+	uint64_t *cost;	  /* bytes of the stack's array in the file */
 	struct merge *merge;
 	uint64_t bin, below, to; /* to: where each thread's profile ends */
-	struct buf head;  /* all but the profiles */
+	struct buf head;  /* the text before the profiles */
 	struct unit_spans spans;
 	struct unit_frames unit_frames;
 };
 
-/* Numbers the frames, chooses bin and fold so that the file keeps its bound, and
- * leaves `head` written. */
+/* Numbers the frames, chooses `bin` and `fold` so that the file stays below its limit, and fills in `head`. */
 int speedscope__fit(struct speedscope *file);
 int speedscope__head(struct speedscope *file);
 /* Before them: the spans, once `threads` and `to` are known. */
+/* First: the spans of compiles, once `threads` and `to` are known. */
 int speedscope__units(struct speedscope *file);
 uint32_t speedscope__span_frame(const struct speedscope *file, const struct unit_span *span);
-/* The events of a thread's calls; nothing when it has none. */
-int speedscope__put_spans(const struct speedscope *file, uint32_t place, struct buf *out);
+/* Appends the events of a thread's compiles; nothing if it has none. */
+int speedscope__put_spans(const struct speedscope *file, uint32_t index, struct buf *out);
 
-/* "all threads" would change stack at each slice without a bin. */
+/* "all threads" needs a bin: without one, its stack would change with each slice of any thread. */
 static inline uint64_t speedscope_bin_all(uint64_t bin)
 {
 	return bin > 10 * MS ? bin : 10 * MS;

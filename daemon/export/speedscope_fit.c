@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A sample is an array of frame numbers, so a deep stack costs hundreds of bytes
- * each time it is met. The size of the file is computed before a byte of it is
- * written, for bins of several lengths, and the shortest that fits is taken; when
- * the longest is too much, light stacks are folded into their callers. */
+/* Makes the file fit its size limit. A speedscope sample is an array of frame numbers, so each sample of a deep
+ * stack costs hundreds of bytes. The size is computed before anything is written, for bins of several lengths, and
+ * the shortest bin that fits is taken. If even the longest is too much, light stacks are folded into their callers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ static unsigned digits(uint64_t n)
 	return count;
 }
 
-/* --- which frames, by what number: the heaviest get the shortest --- */
+/* --- frame numbers: the most used frames get the shortest --- */
 
 static int compare_use(const void *left, const void *right, void *arg)
 {
@@ -37,6 +36,7 @@ static int compare_use(const void *left, const void *right, void *arg)
 	return a < b ? -1 : a > b;
 }
 
+/* Counts how often each frame will be written, numbers frames by that, and computes the cost of each stack. */
 static int number_frames(struct speedscope *file)
 {
 	uint32_t nodes = file->model->nodes.n, frames = file->model->frames.n, i;
@@ -58,7 +58,7 @@ static int number_frames(struct speedscope *file)
 		use[node.frame] += slices[i];
 		slices[node.parent] += slices[i];
 	}
-	for (i = 0; i < unit_spans__n(&file->spans); i++) {
+	for (i = 0; i < unit_spans__n(&file->spans); i++) { /* each span is two events */
 		const struct unit_span *span = unit_spans__item(&file->spans, i);
 
 		use[speedscope__span_frame(file, span)] += unit_spans__shown(&file->spans, span) ? 2 : 0;
@@ -80,7 +80,7 @@ static int number_frames(struct speedscope *file)
 	return 0;
 }
 
-/* --- how big would it be --- */
+/* --- how large the file would be --- */
 
 struct measure {
 	struct merge_visitor visitor;
@@ -104,7 +104,7 @@ static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
 	for (i = 0; i < unit_spans__n(&file->spans); i++) {
 		const struct unit_span *span = unit_spans__item(&file->spans, i);
 
-		if (unit_spans__shown(&file->spans, span)) /* two events, and the words around their numbers */
+		if (unit_spans__shown(&file->spans, span)) /* two events; 34 bytes of each are not numbers */
 			measure.bytes += 2 * (34 + digits(file->number[speedscope__span_frame(file, span)]) + digits(span->end));
 	}
 
@@ -112,6 +112,7 @@ static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
 		const struct model_thread *thread = file->threads[i];
 
 		err = merge__run(file->merge, &file->threads[i], 1, bin, &measure.visitor);
+		/* 300: the JSON around the arrays; 6: a byte of a name may become \uXXXX. */
 		measure.bytes += 300 + 6 * strlen(thread->name) +
 				 6 * strlen(model__process(file->model, thread->process)->name);
 	}
@@ -122,7 +123,7 @@ static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
 	return err;
 }
 
-/* The shortest bin up to `last` that fits; sizes fall as bins grow. */
+/* The shortest bin that fits, up to `last`, by bisection: longer bins never give larger files. */
 static int fit_bins(struct speedscope *file, uint64_t max, size_t last, bool *ret_fits)
 {
 	size_t low = 0, high = last, try = last;
@@ -149,8 +150,8 @@ static int fit_bins(struct speedscope *file, uint64_t max, size_t last, bool *re
 	return err ? err : speedscope__head(file);
 }
 
-/* Chooses bin and fold; what cannot fit at all is written as small as it gets.
- * Folding begins before the order of time is lost altogether. */
+/* Chooses bin and fold; what cannot fit at all is written as small as possible. Folding starts before the order of
+ * time is lost completely: bins stop at 10 s. */
 int speedscope__fit(struct speedscope *file)
 {
 	uint64_t max = file->options->max_bytes ? file->options->max_bytes : EXPORT_BYTES_MAX;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of a speedscope file before the profiles: frames, and a `cprofd` key
- * that speedscope ignores. */
+/* The part of a speedscope file before the profiles: a key "cprofd", which speedscope ignores, and the frames. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -47,7 +46,7 @@ static int put_losses(struct buf *out, const struct model *model)
 	return err ?: buf__puts(out, "}");
 }
 
-/* How much of the native stacks is whole, and where the others end. */
+/* How many native stacks are complete, and where the others end. */
 static int put_native(struct buf *out, const struct model *model)
 {
 	int err;
@@ -80,7 +79,7 @@ static int put_merged(struct buf *out, const struct speedscope *file)
 	return err ?: buf__puts(out, "}");
 }
 
-/* The key that speedscope ignores: what was recorded, lost and merged. */
+/* The key "cprofd": what was recorded, lost and merged. */
 static int put_about(struct buf *out, const struct speedscope *file)
 {
 	const struct model *model = file->model;
@@ -111,7 +110,8 @@ static int put_about(struct buf *out, const struct speedscope *file)
 	return err ?: put_merged(out, file) ?: buf__puts(out, "},\n");
 }
 
-/* What was compiled, where that is known; else the main thread of the attached process, else the first. */
+/* The profile that speedscope shows first: compiles, if there are any; else the main thread of the attached process,
+ * else the first one. */
 static uint32_t active_profile(const struct speedscope *file)
 {
 	uint32_t i;

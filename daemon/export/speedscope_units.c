@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Evented profiles: the compiles of a thread over time, and in them their phases and passes.
- * speedscope throws on events that are not in order or not balanced: spans (unit_spans.h) are both. */
+/* Evented profiles: the compiles of a thread over time, with their phases and passes. speedscope fails on events
+ * that are out of order or unbalanced; spans (unit_spans.h) are neither. */
 #include <errno.h>
 
 #include "events/json.h"
 #include "export/speedscope.h"
 
-/* The two events of a call, about. */
+/* Size of the two events of a span, about. */
 #define SPAN_BYTES 110u
-/* Of the file's bound this part at most goes to calls; the shortest are left out. */
+/* Spans may take this fraction of the file's limit; the shortest are left out. */
 #define SPANS_SHARE 4u
 
 int speedscope__units(struct speedscope *file)
@@ -39,9 +39,9 @@ static int put_event(struct buf *out, const struct speedscope *file, char type, 
 	return err;
 }
 
-int speedscope__put_spans(const struct speedscope *file, uint32_t place, struct buf *out)
+int speedscope__put_spans(const struct speedscope *file, uint32_t index, struct buf *out)
 {
-	const struct unit_span *span = unit_spans__first(&file->spans, place), *open;
+	const struct unit_span *span = unit_spans__first(&file->spans, index), *open;
 	uint32_t top = UINT32_MAX;
 	bool first = true, more = span;
 	int err = 0;

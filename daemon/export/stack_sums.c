@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums by thread, stack and unit, and how those of several threads become one stack each for formats without
- * threads. */
+/* Sums by thread, stack and unit; and joining the sums of threads, for formats that have no threads. */
 #include "export/stack_sums.h"
 
 #include <errno.h>
@@ -34,11 +33,12 @@ struct stack_key stack_sums__key(const struct sums *sums, uint32_t i)
 int stack_sums__join(const struct sums *sums, struct model *model, struct sums *ret)
 {
 	struct unit_frames frames = {};
-	_cleanup_free_ uint32_t *first = NULL; /* thread of each process that stands for it */
+	_cleanup_free_ uint32_t *first = NULL; /* the thread that represents each process */
 	uint32_t i;
 	int err = 0;
 
-	/* From the last thread to the first, so that a process's first thread stands for it: the main one, in nearly all recordings. */
+	/* Goes from the last thread to the first, so that the first one represents the process: nearly always its
+	 * main thread. */
 	first = calloc(model->process_keys.n + 1, sizeof(*first));
 	if (!first)
 		return -ENOMEM;

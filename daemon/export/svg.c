@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A flame graph as one SVG file, the outermost frame on top (as py-spy draws it).
- * It is a picture without its script too; with it, a click zooms, and the box
- * searches. Widths are CPU time (in wall mode, wall time); idle time is apart,
- * as in collapsed stacks. */
+/* A flame graph as one SVG file, the outermost frame on top, as py-spy draws it. Without its script it is still a
+ * picture; with it, a click zooms and the box searches. Widths are CPU time (in wall mode, wall time); idle time is
+ * left out as in collapsed stacks. */
 #include "export/svg.h"
 
 #include <errno.h>
@@ -14,11 +13,12 @@
 #include "export/formats.h"
 #include "export/stack_sums.h"
 
-/* More frames than this make a browser slow, sooner so in a page that has other things; the narrowest are left out. */
+/* With more frames than this browsers become slow, sooner in a page that has other content. The narrowest are left
+ * out. */
 #define FRAMES_MAX 20000u
 #define FRAMES_MAX_INLINE 6000u
 
-/* A node of the picture: a stack below its process and thread, where these show. */
+/* A node of the picture: a frame of a stack, or above stacks a process or a thread, where these are shown. */
 struct branch {
 	uint32_t parent, what; /* what: a frame, or one of the two below */
 };
@@ -30,8 +30,8 @@ struct svg {
 	struct model model;
 	struct sums threads, sums;
 	struct intern branches; /* struct branch; a parent's id is below its children's */
-	struct buf ns;		/* uint64_t for each, what is below it included */
-	uint64_t least;		/* narrower ones are left out */
+	struct buf ns;		/* uint64_t for each branch, including its descendants */
+	uint64_t least;		/* narrower branches are left out */
 	uint32_t depth, top; /* top: px above the outermost frame */
 	struct buf text, path;
 };
@@ -80,6 +80,8 @@ static int add_stack(struct svg *svg, const struct stack_key *key, uint64_t ns)
 	return err;
 }
 
+/* Builds all branches, then adds each one's time to its parent: ids go up from parent to child, so one pass
+ * backwards does. */
 static int grow(struct svg *svg)
 {
 	uint32_t i, root;
@@ -95,7 +97,7 @@ static int grow(struct svg *svg)
 	return err;
 }
 
-/* The least width that leaves few enough frames: at first a quarter of a px. */
+/* Finds the least width that leaves few enough frames, from a quarter of a pixel up. */
 static void prune(struct svg *svg, uint32_t max)
 {
 	uint32_t i, n;
@@ -149,13 +151,13 @@ int svg__put_label(struct buf *out, const char *name, double width)
 		return 0;
 	if (letters <= room)
 		return svg__put_xml(out, name);
-	while (((unsigned char)*cut & 0xc0) == 0x80) /* to the end of its letter */
+	while (((unsigned char)*cut & 0xc0) == 0x80) /* to the end of a UTF-8 character */
 		cut++;
 	snprintf(label, sizeof(label), "%.*s", (int)(cut - name), name);
 	return svg__put_xml(out, label) ?: buf__puts(out, "\xe2\x80\xa6");
 }
 
-/* Hue by what it is, shade by its name: equal names look alike everywhere. */
+/* Hue by kind, lightness by a hash of the name (FNV-1a): equal names have equal colours in all pictures. */
 static int put_colour(struct buf *out, uint8_t kind, const char *name)
 {
 	static const struct {
@@ -185,7 +187,7 @@ static void time_words(uint64_t ns, char *out, size_t size)
 
 /* --- frames --- */
 
-/* A text that was cut may end within a letter. */
+/* A truncated text may end within a UTF-8 character: remove its bytes. */
 static void end_at_letter(char *text, size_t size)
 {
 	size_t len = strlen(text);
@@ -198,15 +200,15 @@ static void end_at_letter(char *text, size_t size)
 		text[len - 1] = '\0';
 }
 
-/* What a branch is called, into `name`; its place, into `place`. */
-static uint8_t describe(const struct svg *svg, uint32_t what, char name[512], char place[1024])
+/* The name of a branch, and its "file:line". Returns the kind, for the colour. */
+static uint8_t describe(const struct svg *svg, uint32_t what, char name[512], char location[1024])
 {
 	const struct model *model = &svg->model;
 	const struct model_process *process;
 	const struct model_thread *thread;
 	struct model_frame frame;
 
-	*place = '\0';
+	*location = '\0';
 	if (what & IS_THREAD) {
 		thread = model__thread(model, what & ~IS_THREAD);
 		snprintf(name, 512, "%s (%d)", thread->name, thread->tid);
@@ -220,11 +222,11 @@ static uint8_t describe(const struct svg *svg, uint32_t what, char name[512], ch
 	frame = model__frame(model, what);
 	snprintf(name, 512, "%s", frame.name);
 	if (*frame.file && frame.line)
-		snprintf(place, 1024, "%s:%u", frame.file, frame.line);
+		snprintf(location, 1024, "%s:%u", frame.file, frame.line);
 	else
-		snprintf(place, 1024, "%s", frame.file);
+		snprintf(location, 1024, "%s", frame.file);
 	end_at_letter(name, 512);
-	end_at_letter(place, 1024);
+	end_at_letter(location, 1024);
 	return frame.kind;
 }
 
@@ -232,17 +234,17 @@ static int put_rect(struct svg *svg, uint32_t id, double x, double width, uint32
 {
 	const uint64_t ns = *ns_of(svg, id), all = *ns_of(svg, BRANCH_ROOT);
 	struct buf *out = &svg->text;
-	char name[512] = "all", place[1024] = "", duration[32];
+	char name[512] = "all", location[1024] = "", duration[32];
 	uint8_t kind = FUNCTION_NOTE;
 	unsigned y = svg->top + depth * SVG_ROW;
 	int err;
 
 	if (id != BRANCH_ROOT)
-		kind = describe(svg, branch_of(svg, id).what, name, place);
+		kind = describe(svg, branch_of(svg, id).what, name, location);
 	time_words(ns, duration, sizeof(duration));
 	err = buf__puts(out, "<g><title>") ?: svg__put_xml(out, name);
-	if (*place)
-		err = err ?: buf__puts(out, "\n") ?: svg__put_xml(out, place);
+	if (*location)
+		err = err ?: buf__puts(out, "\n") ?: svg__put_xml(out, location);
 	err = err
 		      ?: buf__printf(
 				 out,
@@ -257,13 +259,13 @@ static int put_rect(struct svg *svg, uint32_t id, double x, double width, uint32
 }
 
 struct spot {
-	double x; /* where the next child goes */
+	double x; /* where the next child begins */
 	uint32_t depth;
 	bool shown;
 };
 
-/* Parents come before their children. Children stand in the order of their ids:
- * that of first sight, so that a picture reads like the program ran. */
+/* Parents come before their children. Children are drawn in the order of their ids, which is the order of
+ * appearance: from left to right as the program ran. */
 static int put_frames(struct svg *svg)
 {
 	_cleanup_free_ struct spot *spots = calloc(svg->branches.n, sizeof(*spots));
@@ -293,7 +295,7 @@ static int put_frames(struct svg *svg)
 	return err;
 }
 
-/* What the picture shows, and what is not in it. */
+/* The line below the title: what the picture shows, and what is left out. */
 static int put_words(const struct svg *svg, struct buf *out)
 {
 	const struct model *model = &svg->model;
@@ -373,7 +375,7 @@ static int write_file(struct svg *svg, FILE *out)
 	return err;
 }
 
-/* In a page, whose head has the rest. */
+/* For the HTML report, whose head already has the style, the script and the search box. */
 static int write_element(struct svg *svg, FILE *out)
 {
 	struct buf head = {};

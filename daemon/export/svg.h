@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Flame graphs: what other folders may use of them. Private to this folder and those after it. */
+/* Flame graphs: what other directories use of them. Private to this directory and those after it. */
 #ifndef CPROFD_EXPORT_SVG_H
 #define CPROFD_EXPORT_SVG_H
 
@@ -17,18 +17,18 @@
 /* The script reads data-width and data-letter of the document's root. */
 extern const struct asset svg_style, svg_script;
 
-/* The picture alone, as an element of a page: a <p> that says what it shows, and an <svg>. The page has what the script asks
- * for: an input #search, and #found and #reset. -errno. */
+/* The picture as an element of an HTML page: a <p> that describes it, and an <svg>. The page provides what the
+ * script needs: an input #search, and #found and #reset. -errno. */
 int svg__inline(int recording_fd, const struct export_options *options, FILE *out, struct export_report *ret);
 
 struct buf;
-/* The parts of a picture around its frames, in this order: begin, words of the caller's, tools, frames, end. */
+/* The parts of a picture around its frames, in this order: begin, the caller's text, tools, frames, end. */
 int svg__put_begin(struct buf *out, unsigned height, const char *title);
 int svg__put_tools(struct buf *out);
 int svg__put_end(struct buf *out);
-/* What XML cannot hold becomes a '?', what it would read as markup is spelled. */
+/* Escapes markup; what XML cannot contain becomes '?' or a blank. */
 int svg__put_xml(struct buf *out, const char *text);
-/* As many letters as there is room for, in a rect of so many px. */
+/* As much of the name as fits into a rectangle of `width` px, with an ellipsis if it is truncated. */
 int svg__put_label(struct buf *out, const char *name, double width);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's time, event by event: every nanosecond from its begin lands in one
- * slice. Sums are exact; the picture may lag behind by less than one period. */
+/* A thread's time line, built event by event: each nanosecond from its begin on is in exactly one slice. Sums are
+ * exact; the order of idle time and stacks may be off by less than one period. */
 #include "export/model.h"
 
-/* With a filter of samples, time of which no sample that is shown tells is blank. */
+/* With a filter, time that belongs to no shown sample is left blank. */
 static bool blank(const struct model *model, uint32_t stack)
 {
 	return model->filter && (stack == model->left_out || stack == model->idle ||
@@ -33,8 +33,8 @@ static int emit(struct model *model, struct model_thread *thread, uint32_t stack
 	return buf__append(&thread->slices, &next, sizeof(next));
 }
 
-/* Length of [from, to) inside the window. Every nanosecond that is given out goes through here, so that a window cuts a sample
- * exactly and sums over windows side by side are those of the whole. */
+/* Length of [from, to) inside the window. All time that becomes a slice goes through here, so a window cuts samples
+ * exactly, and sums over adjacent windows equal the sum over all. */
 static uint64_t inside(const struct model *model, uint64_t from, uint64_t to)
 {
 	uint64_t low = model->options->from;
@@ -45,10 +45,10 @@ static uint64_t inside(const struct model *model, uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
-/* Idle time is given out when it has added up to a period: a thread that runs has some microseconds of it at each sample, and
- * a slice for each would break every stretch of one stack in two.
+/* Idle time becomes a slice only when it adds up to a period. A running thread has some microseconds of it at each
+ * sample; a slice for each would break up every longer run of one stack.
  *
- * thread->carry is kept as a uint64_t but is a signed sum: below zero where the CPU clock was ahead of the wall clock. */
+ * thread->carry is a uint64_t used as a signed sum: it is negative where the CPU clock was ahead of the wall clock. */
 static int idle(struct model *model, struct model_thread *thread, uint64_t ns)
 {
 	uint64_t due;
@@ -61,7 +61,7 @@ static int idle(struct model *model, struct model_thread *thread, uint64_t ns)
 	return emit(model, thread, model->idle, 0, due);
 }
 
-/* Time of which nothing is known, up to `time`. */
+/* Up to `time` nothing was recorded: a gap, or the time before the first sample. */
 static int missing(struct model *model, struct model_thread *thread, uint64_t time)
 {
 	uint64_t ns;
@@ -74,7 +74,7 @@ static int missing(struct model *model, struct model_thread *thread, uint64_t ti
 	return emit(model, thread, model->not_recorded, 0, ns);
 }
 
-int timeline__tell(struct model *model, struct model_thread *thread, uint64_t time)
+int timeline__advance(struct model *model, struct model_thread *thread, uint64_t time)
 {
 	return thread->ended ? 0 : missing(model, thread, time);
 }
@@ -87,7 +87,8 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 
 	if (err)
 		return err;
-	/* It may lie before the end of the one before it (clocks of two CPUs, a damaged file): time does not run backwards. */
+	/* The sample may begin before the end of the previous one (clocks of two CPUs, a damaged file): cut it, time
+	 * must not run backwards. */
 	from = thread->clock;
 	time = time > from ? time : from;
 	start = time > cpu ? time - cpu : 0; /* it ran in [start, time) */
@@ -95,10 +96,10 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 	shown = inside(model, from, time);
 	ran = inside(model, start, time);
 	if (cpu > time && !model->options->from)
-		ran += cpu - time; /* the same grain at the very beginning */
+		ran += cpu - time; /* at the very beginning, too, the CPU clock may be ahead */
 	thread->wall += shown;
 	thread->cpu += ran;
-	if (ran > shown) { /* more CPU than wall: the clocks' grain, idle time makes up for it */
+	if (ran > shown) { /* more CPU than wall time, by the clocks' resolution: later idle time makes up for it */
 		thread->carry -= ran - shown;
 		waited = 0;
 	} else {
@@ -114,13 +115,14 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 		err = idle(model, thread, waited);
 	if (err || !model->slice)
 		return err ? err : emit(model, thread, stack, ran, ran);
-	/* `given` is CPU time of before, that no sample of this thread met: in sums over threads it goes to the samples of others
-	 * that stand for it (unmet.h). In a time line, which returned above, it stays where it was. */
+	/* `given` is earlier CPU time without a sample of this thread. In sums over threads it goes to the samples
+	 * of other threads that represent it (unmet.h). A time line, which returned above, keeps it where it was. */
 	given = model->given_now > ran ? ran : model->given_now;
 	err = unmet__keep(model, thread, given);
 	return err ? err : emit(model, thread, stack, ran - given, ran - given);
 }
 
+/* The last slice: from the last event to the thread's end, plus the idle time that is left. */
 int timeline__emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns)
 {
 	return emit(model, thread, stack, ns, ns);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Puts frames of a compile, its phases and passes around a stack: new nodes of the model's tree. A frame of a unit
- * is made once. */
+/* Puts a compile, its phases and its passes as frames around a stack: new nodes in the model's tree. */
 #include "export/unit_frames.h"
 
 #include <errno.h>
@@ -35,7 +34,7 @@ int unit_frames__frame(struct unit_frames *frames, struct model *model, uint32_t
 	return err;
 }
 
-/* Innermost first. */
+/* The path is built innermost first. */
 static int put_path(struct buf *path, uint32_t item)
 {
 	return buf__append(path, &item, sizeof(item));

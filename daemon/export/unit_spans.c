@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Turns calls of the unit tree (compiles, phases, passes) into spans that are properly nested and ordered, whatever
+ * the recording says: readers such as speedscope rely on it. */
 #include "export/unit_spans.h"
 
 #include <errno.h>
@@ -7,8 +9,7 @@
 
 #include "base/cleanup.h"
 
-/* When a call ends: what has no end goes on to the end of its thread, and a caller as long
- * as what it called. */
+/* A call without an end lasts until its thread ends, and a caller at least as long as what it called. */
 static void set_ends(struct model *model)
 {
 	uint32_t i;
@@ -26,34 +27,34 @@ static void set_ends(struct model *model)
 	}
 }
 
-/* Where a thread is: its innermost span that is open, and the end of what was closed last. */
-struct place {
-	uint32_t number, top; /* number: among the threads shown, + 1; 0: it is not */
+/* State of a thread while spans are added: its innermost open span, and the end of the last closed one. */
+struct position {
+	uint32_t number, top; /* number: index among the shown threads + 1; 0: not shown */
 	uint32_t last;	      /* span + 1; 0: none yet */
 	uint64_t closed;
 };
 
-/* Closes what is open in the thread up to `parent` (UINT32_MAX: all). False: that one was closed
- * before. */
-static bool close_up_to(const struct unit_spans *spans, struct place *place, uint32_t parent)
+/* Closes open spans of the thread up to `parent` (UINT32_MAX: all). False: `parent` was closed before. */
+static bool close_up_to(const struct unit_spans *spans, struct position *at, uint32_t parent)
 {
-	while (place->top != parent && place->top != UINT32_MAX) {
-		const struct unit_span *span = unit_spans__item(spans, place->top);
+	while (at->top != parent && at->top != UINT32_MAX) {
+		const struct unit_span *span = unit_spans__item(spans, at->top);
 
-		place->closed = span->end > place->closed ? span->end : place->closed;
-		place->top = span->parent;
+		at->closed = span->end > at->closed ? span->end : at->closed;
+		at->top = span->parent;
 	}
-	return place->top == parent;
+	return at->top == parent;
 }
 
-/* `span_of`: by call, its span or UINT32_MAX. */
-static int add_span(struct unit_spans *spans, const struct model *model, uint64_t to, uint32_t id, struct place *place,
+/* Adds the span of a call, clipped to its parent and to the end of the span before it. `span_of`: call -> span, or
+ * UINT32_MAX. */
+static int add_span(struct unit_spans *spans, const struct model *model, uint64_t to, uint32_t id, struct position *at,
 		    uint32_t *span_of)
 {
 	const struct unit_tree *tree = &model->units;
 	const struct unit_call *call = unit_tree__call(tree, id);
 	uint64_t from = model__from(model), last = to;
-	struct unit_span span = {.place = place->number - 1,
+	struct unit_span span = {.index = at->number - 1,
 			    .parent = UINT32_MAX,
 			    .begin = call->begin > from ? call->begin - from : 0,
 			    .end = call->end > from ? call->end - from : 0};
@@ -61,26 +62,26 @@ static int add_span(struct unit_spans *spans, const struct model *model, uint64_
 	if (call->parent != CALL_NONE && unit_tree__call(tree, call->parent)->thread == call->thread) {
 		span.parent = span_of[call->parent];
 		if (span.parent == UINT32_MAX)
-			return 0; /* it was left out itself */
+			return 0; /* the parent was left out */
 		last = unit_spans__item(spans, span.parent)->end;
 	}
-	if (!close_up_to(spans, place, span.parent))
+	if (!close_up_to(spans, at, span.parent))
 		return 0;
 	if (span.parent != UINT32_MAX && span.begin < unit_spans__item(spans, span.parent)->begin)
 		span.begin = unit_spans__item(spans, span.parent)->begin;
-	span.begin = span.begin < place->closed ? place->closed : span.begin;
+	span.begin = span.begin < at->closed ? at->closed : span.begin;
 	span.end = span.end > last ? last : span.end;
 	if (span.end <= span.begin)
 		return 0;
 	span.node = unit_tree__final(tree, call->node);
-	place->top = span_of[id] = unit_spans__n(spans);
+	at->top = span_of[id] = unit_spans__n(spans);
 	if (buf__append(&spans->items, &span, sizeof(span)))
 		return -ENOMEM;
-	if (place->last)
-		ITEM(spans->items, struct unit_span, place->last - 1).next = span_of[id];
+	if (at->last)
+		ITEM(spans->items, struct unit_span, at->last - 1).next = span_of[id];
 	else
-		ITEM(spans->first, uint32_t, span.place) = span_of[id] + 1;
-	place->last = span_of[id] + 1;
+		ITEM(spans->first, uint32_t, span.index) = span_of[id] + 1;
+	at->last = span_of[id] + 1;
 	return 0;
 }
 
@@ -91,7 +92,7 @@ static int compare_length(const void *left, const void *right)
 	return *a > *b ? -1 : *a < *b;
 }
 
-/* The shortest ones go, when there are too many; what is in them is as short. */
+/* If there are too many, drops the shortest. Spans inside of a dropped one are as short, so they go, too. */
 static int drop_short(struct unit_spans *spans, uint64_t max)
 {
 	uint32_t n = unit_spans__n(spans), i;
@@ -113,25 +114,25 @@ int unit_spans__make(struct model *model, struct model_thread *const *threads, u
 		struct unit_spans *ret)
 {
 	uint32_t calls = unit_tree__calls(&model->units), i;
-	_cleanup_free_ struct place *places = calloc(model__threads(model) + 1, sizeof(*places));
+	_cleanup_free_ struct position *positions = calloc(model__threads(model) + 1, sizeof(*positions));
 	_cleanup_free_ uint32_t *span_of = calloc(calls + 1, sizeof(*span_of));
-	int err = places && span_of ? 0 : -ENOMEM;
+	int err = positions && span_of ? 0 : -ENOMEM;
 
 	if (model->filter || !calls || err)
 		return err;
 	if (buf__lengthen(&ret->first, n * sizeof(uint32_t)))
 		return -ENOMEM;
 	for (i = 0; i < model__threads(model); i++)
-		places[i].top = UINT32_MAX;
+		positions[i].top = UINT32_MAX;
 	for (i = 0; i < n; i++)
-		places[threads[i]->id].number = i + 1;
+		positions[threads[i]->id].number = i + 1;
 	set_ends(model);
 	for (i = 0; i < calls && !err; i++) {
 		uint32_t thread = unit_tree__call(&model->units, i)->thread;
 
 		span_of[i] = UINT32_MAX;
-		if (places[thread].number)
-			err = add_span(ret, model, to, i, &places[thread], span_of);
+		if (positions[thread].number)
+			err = add_span(ret, model, to, i, &positions[thread], span_of);
 	}
 	return err ?: drop_short(ret, max);
 }

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* The tree of compiles. A call whose name arrives late gets a node of its own under the empty name;
- * unit_tree__finish() merges it into the node of its name. */
+/* The tree of compiles. A call whose name arrives late first gets a node of its own, with the empty name;
+ * unit_tree__finish() merges that into the node of its name. */
 #include "export/units.h"
 
 #include <errno.h>
 #include <string.h>
 
 
-/* Head of a node's key; four strings follow, but in node 0. */
+/* Head of a node's key; four strings follow, except for node 0. */
 struct head {
 	uint32_t parent, trigger, line;
-	uint32_t serial; /* of a call whose name is not known: a node of its own; 0: of all of the
-			    name */
+	uint32_t serial; /* makes a call without a name a node of its own; 0: the node of all calls of that name */
 	uint32_t kind;
 };
-/* Of a thread, in a new epoch: the call that the next row may tell again. Rows of calls that go on
- * have the time of the thread's first sample there; what has another time is new. */
+/* By thread, at the begin of an epoch: the call that the next row may emit again. Rows of calls that go on have the
+ * time of the thread's first sample in the epoch; a row with another time is a new call. */
 struct expected {
 	uint32_t call;
 	bool begun;
 	uint64_t time;
 };
-/* This node turned out to be that one. */
+/* The name of `node` arrived: it is the node `named`. */
 struct late_name {
 	uint32_t node, named;
 };
@@ -49,7 +48,7 @@ static struct head head_of(const struct unit_tree *tree, uint32_t node)
 	struct head head = {};
 	size_t len;
 
-	if (node) /* node 0 may not be there yet */
+	if (node) /* node 0 may not exist yet */
 		memcpy(&head, intern__key(&tree->nodes, node, &len), sizeof(head));
 	return head;
 }
@@ -90,7 +89,7 @@ static uint32_t call_of(const struct unit_tree *tree, uint32_t unit)
 							     : CALL_NONE;
 }
 
-/* What was not emitted again has ended. */
+/* Calls that were not emitted again have ended. */
 static void expect_nothing(struct unit_tree *tree, uint32_t thread)
 {
 	struct expected *expected;
@@ -107,6 +106,7 @@ static void expect_nothing(struct unit_tree *tree, uint32_t thread)
 	expected->call = CALL_NONE;
 }
 
+/* Could this row be the call? A missing name matches any. */
 static bool is_row_of(const struct unit_tree *tree, const struct unit_call *call,
 		      const struct unit_row *row, uint32_t parent)
 {
@@ -119,9 +119,8 @@ static bool is_row_of(const struct unit_tree *tree, const struct unit_call *call
 	       (!strcmp(node.name, row->name) && !strcmp(node.signature, row->signature));
 }
 
-/* Is the row the call that went on when the epoch began? Rows tell such calls first, outermost
- * first. */
-static bool told_again(struct unit_tree *tree, const struct unit_row *row, uint32_t thread,
+/* Is the row a call that went on when the epoch began? Such calls are emitted first, outermost first. */
+static bool is_emitted_again(struct unit_tree *tree, const struct unit_row *row, uint32_t thread,
 		       uint32_t parent, uint64_t time, uint32_t *ret)
 {
 	struct expected *expected;
@@ -165,7 +164,7 @@ static int add_row(struct unit_tree *tree, const struct unit_row *row, uint32_t 
 		id = CALL_NONE;
 		return buf__append(&tree->epoch, &id, sizeof(id));
 	}
-	if (told_again(tree, row, thread, call.parent, begin, &id))
+	if (is_emitted_again(tree, row, thread, call.parent, begin, &id))
 		return buf__append(&tree->epoch, &id, sizeof(id));
 	if (call.parent != CALL_NONE) {
 		head.parent = unit_tree__call(tree, call.parent)->node;
@@ -173,7 +172,7 @@ static int add_row(struct unit_tree *tree, const struct unit_row *row, uint32_t 
 		if (call.depth == UNIT_DEPTH_MAX)
 			return buf__append(&tree->epoch, &call.parent, sizeof(call.parent));
 	}
-	if (!*row->name) /* it may come yet */
+	if (!*row->name) /* it may arrive later */
 		head.serial = ++tree->serial;
 	id = unit_tree__calls(tree);
 	err = node_id(tree, &head, &words, &call.node);
@@ -209,7 +208,7 @@ int unit_tree__name(struct unit_tree *tree, const struct event_unit_end *event)
 	call->object = event->object;
 	words.compiler = unit_tree__node(tree, call->node).compiler;
 	head.line = event->line;
-	if (!head.serial) /* it was taken for the one before it, which looks the same: from now on it is this one */
+	if (!head.serial) /* it was mistaken for an equal call before it: correct that */
 		return node_id(tree, &head, &words, &call->node);
 	head.serial = 0;
 	late.node = call->node;
@@ -261,11 +260,11 @@ static int set_expect(struct unit_tree *tree, struct buf *last, uint32_t thread,
 	return 0;
 }
 
-/* Those that have not ended may be emitted again; the others are forgotten, unless all are kept. */
+/* Starts an epoch: calls that have not ended may be emitted again; the others are dropped, unless all are kept. */
 int unit_tree__epoch(struct unit_tree *tree)
 {
 	struct buf moved = {},
-		   last = {}; /* uint32_t: old call -> new; thread -> the call it is in */
+		   last = {}; /* uint32_t: old call -> new call; thread -> its innermost call */
 	uint32_t i, n = unit_tree__calls(tree), kept = 0;
 	int err = 0;
 
@@ -302,7 +301,7 @@ int unit_tree__finish(struct unit_tree *tree)
 		err = buf__append(&named, &i, sizeof(i));
 	for (i = 0; i < LENGTH(tree->late, struct late_name) && !err; i++)
 		ITEM(named, uint32_t, late[i].node) = late[i].named;
-	/* A parent's id is below its children's, so it is final before them. */
+	/* Parents have lower ids than their children, so a parent is final before its children are. */
 	for (i = 0; i < n && !err; i++) {
 		uint32_t from = ITEM(named, uint32_t, i);
 		struct head head = head_of(tree, from);

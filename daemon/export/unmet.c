@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A queue of CPU time without a sample, oldest first; a sample with `others` takes from its front. */
+/* A queue of CPU time without samples, oldest first. A sample that represents such time (`others`) takes it from the
+ * front. */
 #include "export/unmet.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 
 #include "export/model.h"
 
-/* At most `ns` of the oldest. */
+/* Passes at most *ns of the oldest time to the slice callback. */
 static int give(struct model *model, uint32_t stack, uint64_t *ns)
 {
 	struct unmet *unmet = &model->unmet;
@@ -23,6 +24,7 @@ static int give(struct model *model, uint32_t stack, uint64_t *ns)
 	return timeline__emit(model, time->thread, stack, taken);
 }
 
+/* No sample represents it: "(not sampled)". */
 static int give_up_oldest(struct model *model)
 {
 	uint64_t all = UINT64_MAX;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* CPU time that no sample of its thread met (profile/stands.c), for sums over threads: samples of others stand for it.
+/* CPU time without a sample of its own thread (profile/stands.c), for sums over threads: samples of other threads
+ * represent it. Example: a pool starts 1,000 threads that run 0.2 ms each. Most end before their first tick; the few
+ * samples that hit some of them represent the others.
  *
- * It waits in the order of the ends that brought it, and goes to the stacks of samples that stand for it, as time of the thread that
- * ran it: sums by thread and by stack are what ran, both. What nobody stands for in the end is (not sampled). Time lines keep it where it was. */
+ * The time is queued in the order of the thread ends that reported it. Samples with `others` move it to their
+ * stacks, still as time of the thread that ran it, so sums by thread and sums by stack are both right. What remains
+ * at the end is (not sampled). Time lines do not use this: they keep the time where it was. */
 #ifndef CPROFD_EXPORT_UNMET_H
 #define CPROFD_EXPORT_UNMET_H
 
@@ -11,7 +14,7 @@
 struct model;
 struct model_thread;
 
-#define UNMET_MAX 4096u /* ends; a power of two */
+#define UNMET_MAX 4096u /* thread ends; a power of two */
 
 struct unmet {
 	struct unmet_time {
@@ -22,9 +25,9 @@ struct unmet {
 };
 
 int unmet__keep(struct model *model, struct model_thread *thread, uint64_t ns);
-/* A sample of that stack stands for `ns` of it. class_now is the sample's. */
+/* A sample of that stack represents `ns` of the queue. class_now is the sample's class. */
 int unmet__stand(struct model *model, uint32_t stack, uint64_t ns);
-/* At the end. */
+/* At the end of the recording. */
 int unmet__finish(struct model *model);
 void unmet__free(struct unmet *unmet);
 

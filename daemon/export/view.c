@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What exporters ask of a model that was read: its threads in an order for
- * people, the stretch of time shown, the totals. */
+/* What exporters ask of a model that was read: the order of its threads for display, the window, the totals. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -33,6 +32,7 @@ uint64_t model__to(const struct model *model)
 	return to > model->options->from ? to : model->options->from;
 }
 
+/* The attached process first, of each process the main thread first, then by CPU time. */
 static int compare(const void *left, const void *right, void *arg)
 {
 	const struct model_thread *a = *(struct model_thread *const *)left;

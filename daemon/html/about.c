@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of the page: what was recorded, and what was lost. */
+/* The head of the page: what was recorded (command, Python, compilers, times), classes of time, filters, losses. */
 #include <string.h>
 
 #include "cprofd/loss.h"
 #include "html/html.h"
 
-#define COMPILERS_MAX 8u /* that are named */
+#define COMPILERS_MAX 8u /* more are only counted */
 
 static void put_term(struct buf *out, const char *term) { buf__printf(out, "<div><dt>%s</dt><dd>", term); }
 
@@ -28,7 +28,7 @@ static const char *sentence_of(const char *loss)
 	return "";
 }
 
-/* Of the process attached to; else of any. */
+/* The Python version of the attached process; if it has none, that of any process. */
 static const char *python_of(const json_t *report)
 {
 	const json_t *threads = json_object_get(json_object_get(report, "timeline"), "threads"), *thread;
@@ -45,7 +45,7 @@ static const char *python_of(const json_t *report)
 	return python;
 }
 
-/* The compilers of the compiles, each once. */
+/* The names of the compilers in the table of compiles, without duplicates. */
 static void put_compilers(struct buf *out, const json_t *report)
 {
 	const json_t *rows = json_object_get(tables__find(report, "unit"), "rows"), *row, *before;
@@ -84,7 +84,7 @@ static void put_samples(struct buf *out, const json_t *recording, const json_t *
 			    100.0 * (double)get__number(line, "native_whole") / (double)native);
 }
 
-/* Time without CPU is of one kind only where nobody asked why. */
+/* A recording of CPU time does not know why a thread did not run: "idle". */
 static void put_times(struct buf *out, const json_t *recording)
 {
 	const uint64_t cpu = get__number(recording, "cpu_ns"), wall = get__number(recording, "wall_ns"),
@@ -178,7 +178,7 @@ static void put_filters(struct buf *out, const json_t *report)
 		else if (json_is_array(value))
 			put_words(out, value);
 		else if (json_is_true(value))
-			; /* its name says it */
+			; /* a flag: its name says it all */
 		else if (strlen(key) > 3 && !strcmp(key + strlen(key) - 3, "_ns"))
 			html__duration(out, (uint64_t)json_integer_value(value));
 		else
@@ -187,7 +187,7 @@ static void put_filters(struct buf *out, const json_t *report)
 	buf__puts(out, "</p>\n");
 }
 
-/* Where the time went, as one stripe. */
+/* Classes of time as one stripe, with a legend. */
 static void put_classes(struct buf *out, const json_t *report, const json_t *recording)
 {
 	const json_t *table = tables__find(report, "class"), *rows = json_object_get(table, "rows"), *row;
@@ -199,7 +199,7 @@ static void put_classes(struct buf *out, const json_t *report, const json_t *rec
 	buf__puts(out, "<p class=\"legend\">");
 	json_array_foreach(rows, i, row) {
 		if (get__share(row, "exclusive_share") < 0.0005)
-			continue; /* the table has it */
+			continue; /* too small for the legend; the table has it */
 		buf__puts(out, "<span>");
 		tables__swatch(out, get__text(row, "name"));
 		html__text(out, get__text(row, "name"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page's data: the report of one recording, cut to its bounds, and the time line. */
+/* The data of the page: the report's JSON of one recording, reduced to the page's limits, with the time line added. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +23,7 @@ static int compare_down(const void *left, const void *right)
 	return *a > *b ? -1 : *a < *b;
 }
 
+/* Counts the rows of a table, those below others included; with `ret` also returns their weights. */
 static size_t collect(const json_t *rows, uint64_t *ret)
 {
 	const json_t *row;
@@ -37,7 +38,7 @@ static size_t collect(const json_t *rows, uint64_t *ret)
 	return n;
 }
 
-/* What is below a row is not heavier than it. */
+/* Removes rows below `least`. Children are never heavier than their parents, so whole branches go. */
 static void prune(json_t *rows, uint64_t least)
 {
 	size_t i;
@@ -52,14 +53,14 @@ static void prune(json_t *rows, uint64_t least)
 	}
 }
 
-/* The heaviest `max` rows of the table, of a tree wherever they are. */
+/* Keeps the heaviest `max` rows of the table; in a tree, wherever they are. */
 static int keep(json_t *table, size_t max)
 {
 	json_t *rows = json_object_get(table, "rows");
 	_cleanup_free_ uint64_t *weights = NULL;
 	size_t n;
 
-	if (strcmp(get__text(table, "by"), "tree")) /* they are in order */
+	if (strcmp(get__text(table, "by"), "tree")) /* other tables are sorted: cut their end */
 		while (json_array_size(rows) > max)
 			json_array_remove(rows, json_array_size(rows) - 1);
 	n = collect(rows, NULL);
@@ -74,8 +75,9 @@ static int keep(json_t *table, size_t max)
 	return 0;
 }
 
-/* A row is some 400 bytes; when names are long, fewer rows make up for it. The bound is for the browser, which parses the data before it
- * shows the page; that names of 16 KB cost a second pass here does not matter. */
+/* Reduces the tables until the JSON fits. A row has some 400 bytes; if names are long, fewer rows are kept. The
+ * limit is for the browser, which parses the data before it shows the page. Names of up to 16 KB may take several
+ * rounds here, which is cheap enough. */
 static int fit(json_t *report)
 {
 	size_t i, tree = HTML_TREE_MAX, max = HTML_ROWS_MAX;
@@ -111,7 +113,7 @@ static int read_report(const struct report_options *how, int recording_fd, struc
 static int parse(char *text, size_t len, json_t **ret)
 {
 	*ret = json_loadb(text, len, 0, NULL);
-	return *ret ? 0 : -ENOMEM; /* our own JSON */
+	return *ret ? 0 : -ENOMEM; /* it is our own JSON, so only memory can be missing */
 }
 
 static int make_report(int recording_fd, const struct export_options *options, const struct rules *rules,
@@ -143,7 +145,7 @@ static int add_time_line(int recording_fd, const struct export_options *options,
 	return err;
 }
 
-/* With the rules of the program alone. */
+/* With the built-in rules. */
 static int make_plain(int recording_fd, const struct export_options *options, struct export_report *ret_report, json_t **ret)
 {
 	struct rules_error error;

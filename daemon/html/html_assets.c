@@ -1,3 +1,4 @@
+/* Style sheet and scripts of the page, compiled in (export/asset.h). */
 /* SPDX-License-Identifier: MIT */
 #include "html/html.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page: its head, the parts in their order, the data. */
+/* Writes the page: its head, its sections in order, and the data for the scripts. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ struct page {
 	const struct export_options *options;
 	struct export_report *report;
 	FILE *out;
-	struct buf text; /* what is not written yet */
+	struct buf text; /* not written to `out` yet */
 };
 
 static int flush(struct page *page)
@@ -48,7 +48,7 @@ static void put_head(struct buf *out, const json_t *report)
 		    html_style.text);
 }
 
-/* The time line is drawn by its script: here is its place. All else can be read without JavaScript. */
+/* A section for the time line, which its script draws. Everything else can be read without JavaScript. */
 static void put_time_line(struct buf *out, const json_t *report)
 {
 	const json_t *line = json_object_get(report, "timeline");
@@ -82,7 +82,7 @@ static int put_flame_graph(struct page *page)
 	return flush(page) ?: svg__inline(page->fd, page->options, page->out, page->report) ?: buf__puts(out, "</section>\n");
 }
 
-/* As json_dump_callback() asks for. */
+/* A callback for json_dump_callback(). */
 static int put_data(const char *text, size_t len, void *out)
 {
 	html__data(out, text, len);
@@ -121,7 +121,7 @@ static int put_page(struct page *page, const json_t *report)
 	return err ?: flush(page);
 }
 
-/* What comes through a pipe is read several times, too. */
+/* The recording is read several times, so input from a pipe is copied to a file first. */
 static int copy_pipe(int recording_fd, FILE **ret)
 {
 	char bytes[65536];

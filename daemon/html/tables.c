@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of the page, each a list of columns and a function for each column's cells. */
+/* The tables of the page: each is a list of columns, with a function that writes a cell. */
 #include "html/html.h"
 
 #include <math.h>
@@ -8,12 +8,12 @@
 
 /* --- cells --- */
 
-/* The shares that are as long as a cell: the greatest of the column. */
+/* The shares whose bars fill a cell: the largest of each column. */
 struct scale {
 	double exclusive, inclusive;
 };
 
-/* Time and its share of all: two cells, the second with a bar as long as `whole` of it. */
+/* Time and its share: two cells, the second with a bar in proportion to `whole`. */
 void tables__time(struct buf *out, const json_t *row, const char *which, double whole)
 {
 	char ns_key[32], share_key[32];
@@ -82,12 +82,12 @@ static void put_elapsed(struct buf *out, const json_t *row, const struct scale *
 
 static void put_calls(struct buf *out, const json_t *row, const struct scale *scale) { tables__calls(out, row); }
 
-static void put_place(struct buf *out, const json_t *row, const struct scale *scale)
+static void put_location(struct buf *out, const json_t *row, const struct scale *scale)
 {
 	const char *module = get__text(row, "module");
 
 	buf__puts(out, "<td class=\"words\">");
-	html__place(out, get__text(row, "file"), get__number(row, "line"));
+	html__location(out, get__text(row, "file"), get__number(row, "line"));
 	if (*module) {
 		buf__puts(out, " <span class=\"at module\">");
 		html__text(out, module);
@@ -96,7 +96,7 @@ static void put_place(struct buf *out, const json_t *row, const struct scale *sc
 	buf__puts(out, "</td>");
 }
 
-/* The line that caused most of it. */
+/* The line that caused most of its compiles. */
 static void put_trigger(struct buf *out, const json_t *row, const struct scale *scale)
 {
 	const json_t *triggers = json_object_get(row, "triggers"), *first = json_array_get(triggers, 0);
@@ -105,7 +105,7 @@ static void put_trigger(struct buf *out, const json_t *row, const struct scale *
 	if (first) {
 		html__name(out, get__text(first, "name"), NULL);
 		buf__puts(out, " ");
-		html__place(out, get__text(first, "file"), get__number(first, "line"));
+		html__location(out, get__text(first, "file"), get__number(first, "line"));
 	}
 	if (json_array_size(triggers) > 1)
 		buf__printf(out, " <span class=\"at\">and %zu more</span>", json_array_size(triggers) - 1);
@@ -119,7 +119,7 @@ static void put_reason(struct buf *out, const json_t *row, const struct scale *s
 	buf__puts(out, "</td>");
 }
 
-/* What caches would have saved: all of it is the exclusive time. */
+/* What caches of single stages would have saved. A cache of everything would have saved the exclusive time. */
 static void put_saved(struct buf *out, const json_t *row, const struct scale *scale)
 {
 	const json_t *saved;
@@ -142,8 +142,8 @@ static void put_saved(struct buf *out, const json_t *row, const struct scale *sc
 /* --- tables --- */
 
 struct column {
-	const char *head, *hint; /* hint: what it means, for who points at it */
-	enum { WORDS, NUMBER, SHARE } kind; /* SHARE: and a cell with its share beside it */
+	const char *head, *hint; /* hint: tooltip */
+	enum { WORDS, NUMBER, SHARE } kind; /* SHARE: a number and a second cell with its share */
 	void (*put)(struct buf *out, const json_t *row, const struct scale *scale);
 };
 
@@ -160,7 +160,7 @@ static const struct column tree_columns[] = {
 };
 static const struct column unit_columns[] = {
 	NAME("function and signature"), EXCLUSIVE("without the compiles in it, but with its phases and passes"), INCLUSIVE, ELAPSED,
-	CALLS, {"defined", "where what is compiled is defined", WORDS, put_place},
+	CALLS, {"defined", "where what is compiled is defined", WORDS, put_location},
 	{"caused by", "the line that caused most of it, or the outermost compile that it is in", WORDS, put_trigger}, {},
 };
 static const struct column stage_columns[] = {
@@ -170,19 +170,19 @@ static const struct column repeat_columns[] = {
 	NAME("function and signature"), {"why", "", WORDS, put_reason},
 	EXCLUSIVE("what a cache of all of it would have saved"), CALLS,
 	{"of that", "what caches of a part would have saved", WORDS, put_saved},
-	{"defined", "", WORDS, put_place}, {},
+	{"defined", "", WORDS, put_location}, {},
 };
 static const struct column class_columns[] = {
 	{"class", "", WORDS, put_class_name}, EXCLUSIVE(""), {},
 };
 static const struct column code_columns[] = {
-	NAME("function"), EXCLUSIVE("in its own code"), INCLUSIVE, {"where", "", WORDS, put_place}, {},
+	NAME("function"), EXCLUSIVE("in its own code"), INCLUSIVE, {"where", "", WORDS, put_location}, {},
 };
 
 static const struct section {
 	const char *by, *id, *title, *note;
 	const struct column *columns;
-	void (*put)(struct buf *out, const json_t *table); /* its rows; NULL: one for each */
+	void (*put)(struct buf *out, const json_t *table); /* writes the rows; NULL: one HTML row per row */
 } sections[] = {
 	{"tree", "tree", "Tree of compiles", "What was compiled inside of what, below the lines of code that caused it.", tree_columns, tables__tree},
 	{"unit", "units", "Compiles", "Each function and signature, over all its compiles.", unit_columns, NULL},
@@ -218,7 +218,7 @@ static bool has_compiles(const json_t *report)
 	return false;
 }
 
-/* Tables of compiles say nothing where there were none but "(outside of compiles)". */
+/* Tables of compiles are left out if their only row would be "(outside of compiles)". */
 static const json_t *table_of(const json_t *report, const struct section *section)
 {
 	const bool compiles = section->columns == tree_columns || section->columns == unit_columns;
@@ -277,7 +277,7 @@ static size_t count_rows(const json_t *rows)
 	return n;
 }
 
-/* What the table is about, and what a bound left out. */
+/* The line below the heading: what the table shows, what 100 % is, and how many rows a limit left out. */
 static void put_note(struct buf *out, const struct section *section, const json_t *table, const char *weight)
 {
 	size_t shown = count_rows(json_object_get(table, "rows")), all = get__number(table, "rows_all");

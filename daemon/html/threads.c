@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Classes of time: a stripe whose parts they are, and a table of threads with a column for each. */
+/* Classes of time as stripes (one bar with a coloured part per class), and the table of threads with a column per
+ * class. */
 #include <string.h>
 
 #include "html/html.h"
 
-/* Names of daemon/classes/classes.h, and those of the page's style. */
+/* Class names of daemon/classes/classes.h -> CSS classes of page.css. */
 static const struct {
 	const char *name, *style;
 } styles[] = {
@@ -29,7 +30,7 @@ void tables__swatch(struct buf *out, const char *class_name)
 	buf__printf(out, "<b class=\"swatch c-%s\"></b>", style_of(class_name));
 }
 
-/* In the order of `order`, so that all stripes of a page read alike. */
+/* Classes are always drawn in the order of `order`, so that all stripes of a page can be compared. */
 static const json_t *row_of(const json_t *rows, const char *name)
 {
 	const json_t *row;

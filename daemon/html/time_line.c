@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The time line's data: of each thread its compiles, phases and passes. */
+/* The data of the time line: the compiles, phases and passes of each thread, as spans. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,12 @@ struct time_line {
 	struct model_thread **threads;
 	uint32_t n;
 	struct unit_spans spans;
-	uint32_t *number;  /* by span: its place in its thread's array */
-	struct buf names;  /* uint32_t by node of the unit tree: its place in "names" + 1; 0: it has none yet */
+	uint32_t *number;  /* by span: its index in its thread's array */
+	struct buf names;  /* uint32_t by node of the unit tree: its index in "names" + 1; 0: none yet */
 	uint32_t names_n;
 };
 
-/* No stacks are asked for, and no slices of time. */
+/* The time line needs neither stacks nor slices of time. */
 static int forget_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
 {
 	return 0;
@@ -28,7 +28,7 @@ static int forget_slice(struct model *model, struct model_thread *thread, uint32
 
 static int forget_epoch(struct model *model) { return 0; }
 
-/* `key`: with its quotes, colon and comma. */
+/* `key` includes its quotes, colon and leading comma. */
 static void put_string(struct buf *out, const char *key, const char *value)
 {
 	buf__puts(out, key);
@@ -90,9 +90,9 @@ static void put_names(struct time_line *line, struct buf *out)
 	buf__puts(out, "]");
 }
 
-static void put_spans(struct time_line *line, uint32_t place, struct buf *out)
+static void put_spans(struct time_line *line, uint32_t index, struct buf *out)
 {
-	const struct unit_span *span = unit_spans__first(&line->spans, place);
+	const struct unit_span *span = unit_spans__first(&line->spans, index);
 	uint32_t n = 0;
 
 	buf__puts(out, ",\"spans\":[");
@@ -107,13 +107,13 @@ static void put_spans(struct time_line *line, uint32_t place, struct buf *out)
 	buf__puts(out, "]");
 }
 
-static void put_thread(struct time_line *line, uint32_t place, struct buf *out)
+static void put_thread(struct time_line *line, uint32_t index, struct buf *out)
 {
-	const struct model_thread *thread = line->threads[place];
+	const struct model_thread *thread = line->threads[index];
 	const struct model_process *process = model__process(&line->model, thread->process);
 	uint64_t from = model__from(&line->model);
 
-	buf__puts(out, place ? ",\n{" : "{");
+	buf__puts(out, index ? ",\n{" : "{");
 	put_string(out, "\"name\":", thread->name);
 	put_number(out, "tid", (uint64_t)thread->tid);
 	put_string(out, ",\"process\":", process->name);
@@ -122,7 +122,7 @@ static void put_thread(struct time_line *line, uint32_t place, struct buf *out)
 	put_number(out, "begin_ns", thread->begin > from ? thread->begin - from : 0);
 	put_number(out, "cpu_ns", thread->cpu);
 	put_number(out, "wall_ns", thread->wall);
-	put_spans(line, place, out);
+	put_spans(line, index, out);
 	buf__puts(out, "}");
 }
 
@@ -154,7 +154,7 @@ int time_line__json(int recording_fd, const struct export_options *options, stru
 
 	if (!line)
 		return -ENOMEM;
-	how.lines = true; /* what caused a compile is a line */
+	how.lines = true; /* triggers of compiles are lines */
 	err = model__init(&line->model, &how);
 	line->model.with_units = line->model.units.keep = true;
 	line->model.slice = forget_slice;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The tree of compiles as rows of one table: a row knows how deep it is, and its script folds what is below. */
+/* The tree of compiles as rows of one table. Each row has its depth; tables.js folds what is below a row. */
 #include <string.h>
 
 #include "html/html.h"
 
-#define STEP 14u /* px of the indent for each row around; tables.js has it, too */
+#define STEP 14u /* indent per level in px; the same in tables.js */
 
 static bool is_stage(const json_t *row)
 {
@@ -37,7 +37,7 @@ static void put_rows(struct buf *out, const json_t *rows, unsigned depth)
 		tables__elapsed(out, row);
 		tables__calls(out, row);
 		buf__puts(out, "<td class=\"words\">");
-		html__place(out, get__text(row, "file"), get__number(row, "line"));
+		html__location(out, get__text(row, "file"), get__number(row, "line"));
 		buf__puts(out, "</td></tr>\n");
 		put_rows(out, json_object_get(row, "rows"), depth + 1);
 	}

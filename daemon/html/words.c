@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that is safe inside HTML and inside a <script>, and numbers for people. */
+/* Escapes text for HTML and for <script>, and formats numbers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,21 +7,23 @@
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* Letters that turn the words around them: U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. */
-static bool is_turn(const unsigned char *at)
+/* Bidirectional control characters, which could make text look like another: U+200E, U+200F, U+202A to U+202E,
+ * U+2066 to U+2069. */
+static bool is_bidi_control(const unsigned char *at)
 {
 	return at[0] == 0xe2 && ((at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xaa && at[2] <= 0xae))) ||
 				 (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9));
 }
 
-/* For elements and for attributes in double quotes. What HTML cannot hold, or what would fool a reader, becomes U+FFFD. */
+/* For element content and attributes in double quotes. Control characters, and those that could deceive a reader,
+ * become U+FFFD. */
 void html__text(struct buf *out, const char *text)
 {
 	const char *plain = text; /* [plain, text) is copied as it is */
 	const char *instead;
 
 	for (; *text; text++) {
-		const bool turn = is_turn((const unsigned char *)text);
+		const bool bidi = is_bidi_control((const unsigned char *)text);
 
 		switch (*text) {
 		case '&':
@@ -40,19 +42,19 @@ void html__text(struct buf *out, const char *text)
 			instead = "&#39;";
 			break;
 		default:
-			if (!turn && (unsigned char)*text >= ' ' && *text != 0x7f)
+			if (!bidi && (unsigned char)*text >= ' ' && *text != 0x7f)
 				continue;
 			instead = REPLACEMENT;
 		}
 		buf__append(out, plain, (size_t)(text - plain));
 		buf__puts(out, instead);
-		text += turn ? 2 : 0;
+		text += bidi ? 2 : 0;
 		plain = text + 1;
 	}
 	buf__append(out, plain, (size_t)(text - plain));
 }
 
-/* Shorter ones fit in any table. */
+/* Names up to this length fit into any table and need no tooltip. */
 #define SHORT_NAME 40u
 
 static void put_whole_name(struct buf *out, const char *name, const char *signature, bool plain)
@@ -78,7 +80,8 @@ void html__name(struct buf *out, const char *name, const char *signature)
 	buf__puts(out, "</span>");
 }
 
-/* JSON has these in strings alone; a parser of HTML looks for them there. */
+/* JSON has < and > only inside strings, where they are escaped: an HTML parser would recognise "</script>" even
+ * there. */
 void html__data(struct buf *out, const char *json, size_t len)
 {
 	const char *end = json + len, *plain = json;
@@ -93,7 +96,7 @@ void html__data(struct buf *out, const char *json, size_t len)
 	buf__append(out, plain, (size_t)(end - plain));
 }
 
-/* Three digits. */
+/* Three significant digits. */
 static void put_digits(struct buf *out, double value, const char *unit)
 {
 	buf__printf(out, "%.*f\u00a0%s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, unit);
@@ -128,8 +131,8 @@ void html__count(struct buf *out, uint64_t count)
 	}
 }
 
-/* The last folders tell more than the first. */
-void html__place(struct buf *out, const char *file, uint64_t line)
+/* Shows the last three components of the path: they say more than the first. */
+void html__location(struct buf *out, const char *file, uint64_t line)
 {
 	const char *tail = file + strlen(file);
 	int slashes = 0;

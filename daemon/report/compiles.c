@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Each compile by itself: its own time, and how much of that was in the stages whose outcome a
- * cache may hold. After the reading they make the chains (outermost compiles in the order of time)
- * and the repeats. */
+/* Each single compile: its own time, and how much of it was in stages whose result a cache could hold. After a
+ * recording was read, this makes the chains (outermost compiles in the order of time) and the repeats. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/internal.h"
 
+/* Values of report->stages: 0 is "not computed yet". */
 #define STAGE_NONE 1u
 #define STAGE_FIRST 2u
 
@@ -22,7 +22,7 @@ static struct compile *compile_at(const struct report *report, uint32_t number)
 	return &ITEM(report->each, struct compile, number - 1);
 }
 
-/* Numbers a call and those that it is in, the outermost first: that of the innermost compile. */
+/* Numbers a call and those around it, outermost first. The number is that of the innermost compile. */
 static int number_calls(struct report *report, uint32_t thread, uint32_t id)
 {
 	struct unit_tree *tree = &report->model->units;
@@ -61,7 +61,7 @@ static uint8_t stage_of_name(const struct compiler *compiler, const char *name)
 	return STAGE_NONE;
 }
 
-/* Of the innermost phase or pass around that is of one. */
+/* The stage of the innermost enclosing phase or pass that belongs to one. */
 static int stage_of(struct report *report, uint32_t id, uint8_t *ret)
 {
 	struct unit_node node = unit_tree__node(&report->model->units, id);
@@ -95,7 +95,7 @@ static int add_stage(struct report *report, uint32_t number, uint32_t node,
 	return err;
 }
 
-/* Its name, or that of one around it in the same compile, may come later. */
+/* False: its name, or that of a call around it in the same compile, may arrive later. */
 static bool is_named(const struct unit_tree *tree, uint32_t id)
 {
 	struct unit_node node = unit_tree__node(tree, id);
@@ -116,8 +116,8 @@ static int add_unnamed(struct report *report, uint32_t number, uint32_t node,
 	return sums__add(&report->unnamed, &key, sizeof(key), times);
 }
 
-/* Nodes are as they were when the call began: a name that comes late makes another node of it (export/units.h). So stages by name
- * are looked up at once where the name is known, and after the reading where it is not. */
+/* A node is the one from the begin of the call: a name that arrives late makes it another node (export/units.h). So
+ * the stage is looked up at once if the name is known, and otherwise after the recording was read. */
 int compiles__sampled(struct report *report, uint32_t thread, uint32_t call,
 		      const struct times *times)
 {
@@ -126,7 +126,7 @@ int compiles__sampled(struct report *report, uint32_t thread, uint32_t call,
 	int err = number_calls(report, thread, call);
 
 	number = unit_tree__call(tree, call)->number;
-	if (err || !number) /* a phase of no compile */
+	if (err || !number) /* a phase outside of compiles */
 		return err;
 	times__add(&compile_at(report, number)->self, times);
 	for (at = number; at; at = compile_at(report, at)->parent) {
@@ -141,7 +141,7 @@ int compiles__sampled(struct report *report, uint32_t thread, uint32_t call,
 				    : add_unnamed(report, number, node, times);
 }
 
-/* --- after the reading --- */
+/* --- after the recording was read --- */
 
 static int name_stages(struct report *report)
 {
@@ -151,7 +151,7 @@ static int name_stages(struct report *report)
 	uint32_t i, node;
 	int err = 0;
 
-	buf__clear(&report->stages); /* of nodes that had no name yet */
+	buf__clear(&report->stages); /* they were computed without the late names */
 	for (i = 0; i < sums__n(&report->unnamed) && !err; i++) {
 		key = sums__key(&report->unnamed, i);
 		node = unit_tree__final(&report->model->units, key->node);
@@ -192,12 +192,12 @@ bool compiles__in_its_row(const struct report *report, uint32_t number, const ui
 	return false;
 }
 
-/* `inclusive`, `inside`: by number - 1. */
+/* One chain for each outermost compile. `inclusive`, `inside` (number of compiles in it): by number - 1. */
 static int add_chains(struct report *report, const struct times *inclusive, const uint32_t *inside)
 {
 	const uint64_t never = UINT64_MAX;
 	uint32_t i, n = LENGTH(report->each, struct compile);
-	struct buf ends = {}; /* uint64_t by thread: of its chain before */
+	struct buf ends = {}; /* uint64_t by thread: end of its previous chain */
 	struct chain chain;
 	int err = 0;
 
@@ -228,7 +228,7 @@ int compiles__add(struct report *report)
 	uint32_t *inside = calloc(n + 1, sizeof(*inside));
 	int err = inclusive && inside ? name_stages(report) : -ENOMEM;
 
-	/* What a compile is in has a lower number, as number_calls() goes from the outermost inwards: from the last to the first each one
+	/* Outer compiles have lower numbers (number_calls() goes inwards). So from the last to the first, each one
 	 * is complete when it is added to the one around it. */
 	for (i = n; i-- && !err;) {
 		const struct compile *compile = compile_at(report, i + 1);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The report for spreadsheets: RFC 4180, one head, all tables one after another. */
+/* The report for spreadsheets: CSV as in RFC 4180, one header line, all tables one after another with the same
+ * columns. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "report/internal.h"
 
-/* A spreadsheet takes a cell that begins so for a formula, quoted or not: an apostrophe makes it text, as spreadsheets
- * themselves write it. Names have no control characters here (options.readable). */
+/* Spreadsheets treat a cell that begins with one of these as a formula, even a quoted one. An apostrophe makes it
+ * text, as spreadsheets do themselves. Control characters were removed before (options.readable). */
 static bool is_formula(const char *text)
 {
 	return *text && strchr("=+-@", *text);
@@ -24,7 +25,7 @@ static void put_field(FILE *out, const char *text)
 	fputs("\",", out);
 }
 
-/* `below`: a row that belongs to the one of `name` in the table `by`. */
+/* `below`: the row belongs to the row `name` of the table `by`. */
 static void put_row(enum report_by by, const struct table *table, const struct rank *rank, const char *name, bool below,
 		    double total, uint32_t depth, uint32_t signatures, FILE *out)
 {
@@ -46,7 +47,8 @@ static void put_row(enum report_by by, const struct table *table, const struct r
 	if (by == REPORT_TREE)
 		fprintf(out, "%u", depth);
 	putc(',', out);
-	put_field(out, by == REPORT_REPEAT ? reason_names[key.kind] : ""); /* its comma is before start_ns */
+	/* put_field() writes the comma before start_ns. */
+	put_field(out, by == REPORT_REPEAT ? reason_names[key.kind] : "");
 	if (rank->begun)
 		fprintf(out, "%" PRIu64, rank->begun - 1);
 	putc(',', out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiles that ended before the last stage that their rules know: most often an exception left them. That is what a recording
- * has of it: time in phases, none of it in those of the last stage, and a sample of the thread after it. */
+/* Failed compiles: those that ended before the last stage of their rules, usually by an exception. A recording shows
+ * it like this: the compile has time in phases, none in those of the last stage, and its thread has a sample after
+ * it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +10,17 @@
 #include "report/internal.h"
 
 
-/* Of a compile that ran for less periods than these the last stage may have been too short for a sample. */
+/* Of a compile that ran for fewer periods, the last stage may just have been too short to be sampled. */
 #define PERIODS 10u
 #define NO_PHASE "(in no phase)"
 
-int failed__met(struct report *report, uint32_t thread)
+int failed__sampled(struct report *report, uint32_t thread)
 {
-	uint64_t *met = buf__at(&report->met, sizeof(*met), thread);
+	uint64_t *last = buf__at(&report->last_samples, sizeof(*last), thread);
 
-	if (!met)
+	if (!last)
 		return -ENOMEM;
-	*met = report->model->time_now;
+	*last = report->model->time_now;
 	return 0;
 }
 
@@ -30,10 +31,11 @@ static bool is_failed(const struct report *report, const struct compile *compile
 	if (!compiler || !compiler->n_stages || compile->unnamed || compile->self.cpu < PERIODS * report->model->period)
 		return false;
 	return !compile->stages[compiler->n_stages - 1].wall && !compile->stages[compiler->n_stages - 1].cpu &&
-	       compile->thread < LENGTH(report->met, uint64_t) && ITEM(report->met, uint64_t, compile->thread) > compile->end;
+	       compile->thread < LENGTH(report->last_samples, uint64_t) &&
+	       ITEM(report->last_samples, uint64_t, compile->thread) > compile->end;
 }
 
-/* The phase that its last sample was in: that of the compile itself, not of what it is made of. */
+/* The outermost phase of this compile that its last sample was in. */
 static const char *phase_of(const struct unit_tree *tree, const struct compile *compile)
 {
 	struct unit_node node = unit_tree__node(tree, unit_tree__final(tree, compile->last)), parent;
@@ -76,7 +78,8 @@ static int add_row(struct report *report, uint32_t number, const struct unit_nod
 int failed__find(struct report *report, const struct times *inclusive)
 {
 	uint32_t i, n = LENGTH(report->each, struct compile);
-	/* Of samples that were chosen, those of the last stage may be missing; without the GIL nobody knows the phase. */
+		/* A filter may have removed samples of the last stage; with --gil the phase is unknown without the
+		 * GIL. */
 	bool known = !report->model->filter && !report->gil;
 	uint32_t *rows = malloc((n + 1) * sizeof(*rows));
 	int err = rows ? 0 : -ENOMEM;

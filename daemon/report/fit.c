@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shortens names by what they say least: template arguments first, then the middle. Counts terminal columns, not
- * bytes. */
+/* Shortens names to a width, dropping what says least: template arguments first, then the middle. Counts characters,
+ * not bytes. */
 #include "report/fit.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 #define ELLIPSIS "\xe2\x80\xa6"
 #define NAME_MAX_BYTES 1024
 
-/* A letter of UTF-8 begins here. */
+/* Does a UTF-8 character begin here? */
 static bool begins(char c)
 {
 	return ((unsigned char)c & 0xc0) != 0x80;
@@ -25,7 +25,7 @@ static int letters_of(const char *text)
 	return letters;
 }
 
-/* `at` is the '<' of a template's arguments: their end, or NULL. Not that of an operator, nor of Python's <locals>. */
+/* `at` is a '<': the end of these template arguments, or NULL. Not for operators (operator<), nor Python's <locals>. */
 static const char *arguments_end(const char *name, const char *at)
 {
 	static const char operator[] = "operator";
@@ -44,7 +44,8 @@ static const char *arguments_end(const char *name, const char *at)
 	return NULL;
 }
 
-/* Without the arguments of templates: what is left says which function it is. False: there is no room. */
+/* Removes template arguments: "A<int>::f()" -> "A<...>::f()". What is left still says which function it is. False:
+ * no room. */
 static bool collapse(const char *name, char *out, size_t size)
 {
 	const char *at, *end;
@@ -66,7 +67,7 @@ static bool collapse(const char *name, char *out, size_t size)
 	return true;
 }
 
-/* So many letters from `text` on. */
+/* Skips so many characters. */
 static const char *skip(const char *text, int letters)
 {
 	while (*text && (letters > 0 || !begins(*text)))
@@ -90,7 +91,7 @@ bool fit__name(FILE *out, const char *name, int width)
 		fprintf(out, "%s%*s", name, pad > letters ? pad - letters : 0, "");
 		return whole;
 	}
-	/* Both ends: overloads differ in their last arguments. */
+	/* Keep both ends: overloads differ in their last arguments. */
 	head = width * 2 / 3;
 	fprintf(out, "%.*s" ELLIPSIS "%s", (int)(skip(name, head) - name), name, skip(name, letters - (width - head - 1)));
 	return false;

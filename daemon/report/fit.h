@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names and paths in columns. A name that does not fit loses the arguments of its templates, then its middle; a path
- * its begin. An ellipsis says so; it is one letter of the width. Pure. */
+/* Fits names and paths into columns. A name that is too long loses its template arguments, then its middle; a path
+ * loses its beginning. An ellipsis (one character of the width) shows it. Pure. */
 #ifndef CPROFD_REPORT_FIT_H
 #define CPROFD_REPORT_FIT_H
 
@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Padded to `width` letters; of a negative width not padded. Whether it is whole. */
+/* Padded to `width` characters; a negative width: not padded. True: the name is complete. */
 bool fit__name(FILE *out, const char *name, int width);
-/* The end of a path tells more than its begin: it is cut at a '/' where one is near. */
+/* Cuts the beginning, as the end of a path is more useful; at a '/' if one is near. */
 void fit__path(FILE *out, const char *path, int width);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The report itself. Private to this folder. */
+/* struct report, which the files of this directory share. Private to it. */
 #ifndef CPROFD_REPORT_INTERNAL_H
 #define CPROFD_REPORT_INTERNAL_H
 
@@ -9,49 +9,49 @@
 #include "rules/rules.h"
 #include "units/shares.h"
 
-/* What is printed of each recording. */
+/* What is printed about each recording. */
 struct report_file {
 	char *name, *command, *mode, *reason;
-	char *unsupported;	      /* a Python that ran and whose frames are not read; NULL: none */
+	char *unsupported;	      /* an unsupported Python version that ran; NULL: none */
 	int32_t pid;
 	uint32_t rate, threads;
 	uint64_t realtime, span;      /* ns; span: of the window */
 	uint64_t whole_span;	      /* ns; whatever the window is */
-	uint64_t samples, whole;      /* by the ledger */
+	uint64_t samples, whole;      /* by the last ledger */
 	uint64_t seen;		      /* in the window */
 	uint64_t cpu, wall;	      /* of the threads shown */
 	uint64_t idle, not_recorded;  /* parts of wall */
-	uint32_t quiet_threads;       /* of these threads: how many hardly ran; in recordings of wall time alone */
-	uint64_t quiet_wall;	      /* ... and their part of wall */
+	uint32_t quiet_threads;       /* how many of them hardly ran; wall mode only */
+	uint64_t quiet_wall;	      /* their part of wall */
 	struct times shown, left_out; /* left_out: by filters of samples */
-	uint64_t worked[ATTRIBUTION_HOW_COUNT]; /* CPU time of threads without Python, by how it was credited */
+	uint64_t worked[ATTRIBUTION_HOW_COUNT]; /* CPU time of threads without Python, by attribution */
 	struct buf losses;	      /* JSON: the members of an object */
 	bool cut;
-	bool waits; /* its samples are ticks, and stretches of waiting */
+	bool waits; /* it has samples of waits, too */
 };
 
-/* One compile: what its own samples add up to, without those of the compiles in it. */
+/* One compile: the times of its own samples, without compiles inside of it. */
 struct compile {
-	uint32_t thread, node; /* node: as it was when it began */
-	uint32_t parent;       /* number of the compile that it is in; 0: none */
-	uint32_t call;	       /* of the tree of units */
-	uint32_t last;	       /* node of what its last sample was in, as it was then; of its own, not of compiles in it */
+	uint32_t thread, node; /* node: as known at its begin */
+	uint32_t parent;       /* number of the compile around it; 0: none */
+	uint32_t call;	       /* in the tree of units */
+	uint32_t last;	       /* node of its own last sample (not of compiles inside), as known then */
 	uint64_t begin, end;   /* ns since the start; end: its last sample */
 	struct times self, stages[RULES_STAGES_MAX];
-	bool unnamed;	       /* part of it was in phases whose names nobody knows */
+	bool unnamed;	       /* some of its phases have unknown names */
 	bool failed;	       /* it ended before its last stage */
 };
 
-/* An outermost compile and all in it. */
+/* An outermost compile with all compiles inside of it. */
 struct chain {
-	uint32_t file, thread;      /* thread: of thread_names */
+	uint32_t file, thread;      /* thread: index in thread_names */
 	uint32_t compile, trigger;  /* rows of UNIT, of TRIGGER */
-	uint64_t begin, end, after; /* after: since the thread's chain before it; UINT64_MAX: there is none */
+	uint64_t begin, end, after; /* after: ns since the thread's previous chain; UINT64_MAX: there is none */
 	struct times times;
 	uint32_t compiles;
 };
 
-/* Why something is compiled again: the kind of a row of REPEAT. X(id, name, words) */
+/* Why a function is compiled again; the kind of a row of REPEAT. X(id, name, words) */
 #define REPORT_REASONS(X)                                                                                              \
 	X(TYPES, "new types", "types of the arguments that it had not been compiled for")                             \
 	X(OBJECT, "other object", "the same types by another function object: a decorator that ran again, a closure")  \
@@ -73,38 +73,38 @@ struct report {
 	uint32_t files, read;
 	struct report_file *file;
 	struct table tables[REPORT_BY_COUNT];
-	/* Rows that belong to rows: the Python lines that called a callee, the classes of a thread's time, the lines
-	 * that caused a compile. Of the other tables: none. */
+	/* Rows that belong to a row of the table: the Python lines that called a callee, the classes of a thread's
+	 * time, the lines that caused a compile. Empty for the other tables. */
 	struct table below[REPORT_BY_COUNT];
-	struct table ran;	   /* as that of classes, without threads that hardly ran: of recordings of wall time, in text */
-	struct table focus[2];	   /* one row: the function of callers, of callees */
+	struct table ran;	   /* the table of classes without threads that hardly ran (wall mode, text only) */
+	struct table focus[2];	   /* one row each: the function of --callers, of --callees */
 	struct export_missing missing;
 	struct intern thread_names;
 	struct buf chains;   /* struct chain, of all recordings */
 	struct buf repeated; /* struct stage_times [row of REPEAT * files + file] */
-	struct buf first, next; /* the tree: rank + 1 of a row's first one below, of the next one beside; by row, by rank */
-	uint32_t top;	 /* rank + 1 of the first row that is below none */
+	struct buf first, next; /* the tree: rank + 1 of the first child (by row), of the next sibling (by rank) */
+	uint32_t top;	 /* rank + 1 of the first root */
 	bool wall;	/* weights are wall time */
-	bool compiles;	/* there were some */
-	bool has_native; /* a recording has native stacks, so classes say something */
-	bool quiet_unknown; /* of a recording from a pipe: threads that hardly ran are in all rows */
-	bool gil;        /* of a recording, what ran without the GIL has no stacks */
+	bool compiles;	/* there were compiles */
+	bool has_native; /* a recording has native stacks, without which classes mean little */
+	bool quiet_unknown; /* a recording came from a pipe: quiet threads are in all rows */
+	bool gil;        /* a recording was made with --gil: without it there are no stacks */
 
 	/* of the recording that is being read */
 	struct model *model;
-	struct buf quiet;     /* char by thread: it hardly ran, and is in no row but those of classes and threads */
-	struct sums cells;     /* by struct cell: what an epoch's samples add up to */
+	struct buf quiet;     /* char by thread: it hardly ran, and is only in the rows of classes and threads */
+	struct sums cells;     /* by struct cell: sums of the current epoch */
 	struct sums parts;     /* by struct part: threads x classes */
 	struct intern compiled; /* struct compiled_key: threads x nodes of the unit tree */
 	struct buf compiled_times; /* struct compiled */
-	struct shares shares;      /* of workers, since their callers' last samples; units.c */
+	struct shares shares;      /* of workers, since their callers' last samples (units.c) */
 	struct buf each;      /* struct compile, by number - 1 */
-	struct buf met;       /* uint64_t by thread: its last sample, ns since the start */
-	struct sums unnamed;  /* by compile's number x node whose name is not known yet */
-	struct buf stages;    /* uint8_t by node: 0 not known yet, 1 none, else the stage + 2 */
-	struct buf focused; /* uint8_t by frame: known, is of callers, of callees */
+	struct buf last_samples; /* uint64_t by thread: its last sample, ns since the start */
+	struct sums unnamed;  /* by compile number x node without a name yet */
+	struct buf stages;    /* uint8_t by node: 0 not computed yet, 1 none, else the stage + 2 */
+	struct buf focused; /* uint8_t by frame: bits FOCUS_* (stacks.c) */
 	struct buf stack;   /* uint32_t: frames, leaf first */
-	struct buf calls;   /* of that stack: scratch of stacks.c */
+	struct buf calls;   /* of that stack; scratch of stacks.c */
 };
 
 static inline bool report__wants(const struct report *report, enum report_by by)
@@ -112,44 +112,45 @@ static inline bool report__wants(const struct report *report, enum report_by by)
 	return report->options->tables >> by & 1;
 }
 
-/* The table; of classes that of threads that ran, where some hardly did. */
+/* The table that is shown: of classes the one without quiet threads, if there are some. */
 const struct table *report__table(const struct report *report, enum report_by by);
 
-/* stacks.c: hands the time of a stack to the rows of all tables. */
+/* stacks.c: adds the time of a stack to the rows of all tables. */
 int stacks__add(struct report *report, uint32_t stack, const struct times *times);
 
-/* What belongs to a row, heaviest first: its ranks; NULL: nothing can. */
+/* Ranks the rows that belong to a row, heaviest first; NULL: this table has none. */
 int report__rank_below(struct report *report, enum report_by by, uint32_t row, uint32_t top, const struct table **ret);
 
-/* units.c: the time of compiles. A model's `sampled`; and after the reading, to the rows of the tables. */
+/* units.c: the time of compiles. The model's callback `sampled`; after reading, adds it to the rows of the tables. */
 bool units__wanted(const struct report *report);
 int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown);
 int units__add(struct report *report);
 
-/* compiles.c: each compile by itself. A sample of the innermost compile, phase or pass `call`; its calls have numbers. */
+/* compiles.c: each single compile. Adds a sample of `call`, the innermost compile, phase or pass. */
 bool compiles__wanted(const struct report *report);
 int compiles__sampled(struct report *report, uint32_t thread, uint32_t call, const struct times *times);
-/* After the reading: the chains and the repeats. */
+/* After a recording was read: makes chains and repeats. */
 int compiles__add(struct report *report);
 void compiles__sort(struct report *report); /* the chains, longest first */
-/* failed.c: which of them ended before their last stage, and the rows of these. */
-int failed__met(struct report *report, uint32_t thread); /* a sample of it, of whatever it is */
+/* failed.c: finds the compiles that failed, and makes their rows. */
+int failed__sampled(struct report *report, uint32_t thread); /* notes a sample of the thread, in whatever compile */
 int failed__find(struct report *report, const struct times *inclusive);
-/* Time of a compile that is in another one of the same row is in the inclusive time of that. `rows` by number - 1. */
+/* Is this compile inside of another one of the same row? Then that one's inclusive time has it. `rows` by number -
+ * 1. */
 bool compiles__in_its_row(const struct report *report, uint32_t number, const uint32_t *rows);
-/* repeats.c: compiles in the order of their begin. `inclusive` by number - 1. */
+/* repeats.c: goes through the compiles in the order of their begin. `inclusive` by number - 1. */
 int repeats__add(struct report *report, const struct times *inclusive);
 struct stage_times *repeats__stages(const struct report *report, uint32_t row, uint32_t file);
-/* What has the stages of a compiler; NULL: its rules are not known. */
+/* The compiler's rules, which define its stages; NULL: not known. */
 const struct compiler *repeats__compiler(const struct report *report, const char *name);
 extern const char *const reason_names[REASON_COUNT], *const reason_words[REASON_COUNT];
 
-/* tree.c: the rows of the tree. */
+/* tree.c: the rows of the table "tree". */
 int tree__calls(struct report *report, uint32_t node, uint64_t calls, uint64_t begun);
 int tree__times(struct report *report, uint32_t node, const struct times *times);
-/* After the ranking: what is below what, by --top, --depth and --min-share. */
+/* After ranking: links parents and children, limited by --top, --depth and --min-share. */
 int tree__link(struct report *report);
-/* Kinds of rows of the tree that are no frames. */
+/* Kinds of tree rows that are not frames. */
 #define KIND_PHASE 254u
 #define KIND_PASS 253u
 /* ... and their names: "trigger", "unit", "phase", "pass", "outside". */
@@ -161,14 +162,14 @@ struct row_key units__key(const struct unit_node *node);
 #define ROW_NO_PASS REPORT_NO_PASS
 int units__trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret);
 
-/* units_text.c, units_json.c: the tables of tree.c and compiles.c. */
-void text__place(const struct row_key *key, FILE *out); /* text.c: where it is, after its name */
-/* How many chains there are, how many lines entered them, the time between them. */
+/* units_text.c, units_json.c: print the tables of tree.c and compiles.c. */
+void text__location(const struct row_key *key, FILE *out); /* text.c: where it is, after its name */
+/* How many chains there are, from how many lines, and the time between them. */
 void units_text__chains(const struct report *report, FILE *out);
 int units_text__table(struct report *report, struct table *table, FILE *out);
 int units_json__table(struct report *report, struct table *table, struct buf *out);
 
-/* json.c: members of objects. */
+/* json.c: write members of objects. */
 int put__key(struct buf *out, const char *key);
 int put__string(struct buf *out, const char *key, const char *value);
 int put__number(struct buf *out, const char *key, uint64_t value);
@@ -176,7 +177,7 @@ int put__ns(struct buf *out, const char *key, double ns);
 int put__share(struct buf *out, const char *key, double part, double whole);
 int put__times(struct buf *out, const struct table *table, double total, const struct rank *rank, bool counted);
 
-/* print helpers: name of a row's kind, "" for a group. */
+/* The name of a row's kind; "" for a group. */
 const char *kind__name(uint8_t kind);
 
 #endif

@@ -24,7 +24,7 @@ int put__number(struct buf *out, const char *key, uint64_t value)
 	return put__key(out, key) ?: json__u64(out, value);
 }
 
-/* Whole nanoseconds. */
+/* Rounded to whole nanoseconds. */
 int put__ns(struct buf *out, const char *key, double ns)
 {
 	return put__number(out, key, (uint64_t)(ns + 0.5));
@@ -137,7 +137,7 @@ static int put_each(struct buf *out, const struct table *table, const struct ran
 	return err ?: buf__puts(out, "]");
 }
 
-/* A row of a table, or one that belongs to a row. */
+/* The times of a row, or of a row below it. */
 int put__times(struct buf *out, const struct table *table, double total, const struct rank *rank, bool counted)
 {
 	int err = put__ns(out, "exclusive_ns", rank->exclusive);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From sums to what is shown: means over the recordings, order, running total,
- * and the cut by --top, --until and --min-share. */
+/* Turns sums into ranked rows: means over the recordings, order, running totals, and the limits --top, --until and
+ * --min-share. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ enum report_sort rank__order(const struct table *table, const struct report_opti
 	return options->sort;
 }
 
-/* Mean and standard deviation (of a sample: n - 1) of one row's times. */
+/* Mean and standard deviation (of a sample, so n - 1) of one row's times. */
 static void spread(const struct table *table, uint32_t row, bool wall, bool inclusive,
 		   double *ret_mean, double *ret_sd)
 {
@@ -71,7 +71,7 @@ static void add_means(const struct table *table, struct rank *rank)
 	}
 }
 
-/* No two rows compare as equal (names, then numbers of rows): the output is the same in every run. */
+/* Rows never compare as equal (ties: names, then row numbers), so the output is the same in every run. */
 struct order {
 	const struct table *table;
 	bool inclusive, start;
@@ -86,7 +86,7 @@ static int compare(const void *left, const void *right, void *arg)
 	struct row_key p, q;
 	int name;
 
-	if (order->start && a->begun != b->begun) /* what never began is last */
+	if (order->start && a->begun != b->begun) /* rows without a begin (0) come last: 0 - 1 is the largest */
 		return a->begun - 1 < b->begun - 1 ? -1 : 1;
 	if (x == y) {
 		x = order->inclusive ? a->exclusive : a->inclusive;
@@ -102,8 +102,8 @@ static int compare(const void *left, const void *right, void *arg)
 	return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* `running` is a sum of exclusive times in the order shown: only so does --until mean "rows that make 90 % of the time",
- * whatever the rows are sorted by. Rows that --min-share leaves out are no part of it. */
+/* `running` is the sum of exclusive times in the order shown, whatever that order is: then --until means "rows that
+ * make up 90 % of the time". Rows below --min-share do not count. */
 static void cut(struct table *table, const struct report_options *options, const struct order *order)
 {
 	double running = 0;
@@ -126,7 +126,7 @@ static void cut(struct table *table, const struct report_options *options, const
 	table->n_ranks = kept;
 }
 
-/* The row after this one of those of the parent, ROW_NONE: of all. */
+/* The next row after `row` (ROW_NONE: the first one) among those of the parent; with parent ROW_NONE among all rows. */
 static uint32_t row_after(const struct table *table, uint32_t parent, uint32_t row)
 {
 	const struct buf *links = row == ROW_NONE ? &table->first : &table->next;

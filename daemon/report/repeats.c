@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiles of functions that had been compiled before in the same process, as far as the recording
- * goes back: why, as far as it tells, and what a cache would have saved. */
+/* Repeats: compiles of functions that were compiled before in the same process, as far as the recording goes back.
+ * Says why, as far as it can be known, and what a cache would have saved. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +15,14 @@ const char *const reason_words[REASON_COUNT] = {REPORT_REASONS(REASON_WORDS)};
 
 /* What was compiled so far. */
 struct compiled_before {
-	struct intern functions;  /* process, where it is defined, compiler and name */
-	struct intern signatures; /* number of the function, signature */
-	struct intern objects;	  /* number of the signature, object that was compiled for it */
+	struct intern functions;  /* process, definition, compiler and name */
+	struct intern signatures; /* function's id, signature */
+	struct intern objects;	  /* signature's id, object that was compiled for it */
 	struct buf lasts;	  /* struct last by signature */
 };
 struct last {
-	uint64_t end; /* of its compiles' last one */
-	bool failed, unknown; /* unknown: of one the object is */
+	uint64_t end; /* end of its last compile */
+	bool failed, unknown; /* failed: that one failed; unknown: the object of some compile is unknown */
 };
 
 static bool is_generated(const char *file)
@@ -42,7 +42,7 @@ static int key_of(struct buf *key, uint32_t number, const char *const *texts, si
 	return err;
 }
 
-/* Was an earlier compile for this signature of this object? AGAIN: objects are not known. */
+/* Was this signature compiled before for the same object? REASON_AGAIN if objects are unknown. */
 static int judge_object(struct compiled_before *before, struct buf *key, uint32_t signature, uint32_t object, enum reason *ret)
 {
 	const uint32_t objects = before->objects.n;
@@ -65,8 +65,9 @@ static int judge_object(struct compiled_before *before, struct buf *key, uint32_
 	return err;
 }
 
-/* -ENOENT: it was compiled for the first time. Compiles come in the order of their begin, but may overlap (threads): what is still going on
- * when another one of the same begins could not have been found in any cache, so MEANWHILE is not AGAIN. */
+/* Finds why something was compiled again; -ENOENT: it is the first compile. Compiles come in the order of their
+ * begin but may overlap (threads). If an equal compile is still running when this one begins, no cache could have
+ * had its result: that is MEANWHILE, not AGAIN. */
 static int find_reason(struct compiled_before *before, const struct row_key *row, uint32_t process,
 		       const struct compile *compile, uint32_t object, enum reason *ret)
 {
@@ -93,7 +94,7 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 		return -ENOENT;
 	last = &ITEM(before->lasts, struct last, id);
 	if (!*row->file ||
-	    is_generated(row->file)) /* others may have the same name, and the same line */
+	    is_generated(row->file)) /* other functions may have the same name and line */
 		*ret = REASON_UNKNOWN;
 	else if (id == signatures)
 		*ret = REASON_TYPES;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading recordings into the tables. Samples are added up by (thread, stack) first, and each stack's time goes to
- * the rows once an epoch (fold()): a recording has far more samples than stacks. */
+/* Reads recordings into the tables. Samples are first added up by (thread, stack), and the time of each stack is
+ * added to the rows once per epoch (fold()), because a recording has far more samples than stacks. */
 #include "report/report.h"
 
 #include <errno.h>
@@ -14,16 +14,17 @@
 #include "export/quiet.h"
 #include "report/internal.h"
 
-/* Time of an epoch by stack; by thread too, where one is asked for: its name is
- * known when the epoch ends. */
+/* Key of an epoch's sums: the stack; with --thread also the thread, as its name may be known only at the end of the
+ * epoch. */
 struct cell {
 	uint32_t thread, stack;
 };
 
-/* Time of a recording by thread and class. */
+/* Key of a recording's sums for classes and threads. */
 struct part {
 	uint32_t thread, class_id;
 };
+/* Values of class_id for time that has no class. */
 #define PART_IDLE UINT32_MAX
 #define PART_NOT_RECORDED (UINT32_MAX - 1)
 #define PART_LEFT_OUT (UINT32_MAX - 2)
@@ -59,7 +60,7 @@ struct report *report__free(struct report *report)
 {
 	struct buf *bufs[] = {&report->each, &report->stages, &report->chains,
 			      &report->repeated, &report->first,	 &report->next,
-			      &report->met};
+			      &report->last_samples};
 	uint32_t i;
 
 	if (!report)
@@ -124,8 +125,8 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 	return sums__add(&report->cells, &cell, sizeof(cell), &times);
 }
 
-/* Hands the epoch's time to the tables: stacks are forgotten with their epoch, so now or never. Filters of threads are judged
- * here too, as a thread may get its name after its first samples. */
+/* Adds the epoch's sums to the tables. It must be done now, because stacks are dropped with their epoch. --thread is
+ * applied here, as a thread may get its name after its first samples. */
 static int fold(struct model *model)
 {
 	struct report *report = model->ctx;
@@ -140,11 +141,11 @@ static int fold(struct model *model)
 			err = stacks__add(report, cell->stack, sums__times(&report->cells, i));
 	}
 	sums__free(&report->cells);
-	shares__free(&report->shares); /* numbers of calls are others in the next epoch */
+	shares__free(&report->shares); /* ids of calls change with the epoch */
 	return err;
 }
 
-/* Rows that share the time among them: all of it is in the one. */
+/* For tables whose rows divide the time among them, so that exclusive and inclusive time are equal. */
 static int add_whole(struct report *report, struct table *table, const struct row_key *key, const struct times *times,
 		     uint32_t *ret)
 {
@@ -180,7 +181,7 @@ static int add_part(struct report *report, const struct part *part, const struct
 	times__add(&file->shown, times);
 	class_key.name = class_names__name(&model->classes, part->class_id);
 	report->gil |= !strcmp(class_key.name, class__name(CLASS_WITHOUT_GIL));
-	/* The same thread has another tid in each run. */
+	/* Several recordings: the same thread has another tid in each run. */
 	if (report->files > 1)
 		snprintf(name, sizeof(name), "%s", thread->name);
 	else
@@ -273,8 +274,8 @@ static int describe(struct report *report, const char *name)
 	return add_losses(file, model);
 }
 
-/* Names of functions that are spelled like the one of --callers or --callees. */
-static void look_for(struct report *report, const struct model *model, const char *option,
+/* For "did you mean": functions with names like that of --callers or --callees. */
+static void suggest(struct report *report, const struct model *model, const char *option,
 		     const char *want)
 {
 	struct close close = {.want = want};
@@ -286,12 +287,12 @@ static void look_for(struct report *report, const struct model *model, const cha
 	close__text(&close, report->missing.close, sizeof(report->missing.close));
 }
 
-static void look_for_focus(struct report *report)
+static void suggest_focus(struct report *report)
 {
 	if (report->options->callers && !rows__n(&report->focus[0].rows))
-		look_for(report, report->model, "callers", report->options->callers);
+		suggest(report, report->model, "callers", report->options->callers);
 	else if (report->options->callees && !rows__n(&report->focus[1].rows))
-		look_for(report, report->model, "callees", report->options->callees);
+		suggest(report, report->model, "callees", report->options->callees);
 }
 
 static void start_file(struct report *report)
@@ -309,7 +310,7 @@ static void start_file(struct report *report)
 	intern__free(&report->compiled);
 	buf__clear(&report->compiled_times);
 	buf__clear(&report->each);
-	buf__clear(&report->met);
+	buf__clear(&report->last_samples);
 	sums__free(&report->unnamed);
 	buf__clear(&report->stages);
 	buf__clear(&report->focused);
@@ -324,8 +325,8 @@ int report__read(struct report *report, int recording_fd, const char *name)
 
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
-	/* Frames that differ in their line alone are one, unless a table needs lines: fewer frames, fewer stacks, less memory.
-	 * A line of callers, callees and of the table of lines is one of the recording; so is what caused a compile. */
+	/* Unless a table needs lines, frames that differ only in their line are one: fewer frames, fewer stacks,
+	 * less memory. Lines are needed for callers, callees and the table of lines, and for what caused a compile. */
 	how.lines = how.lines || report__wants(report, REPORT_LINE) || report__wants(report, REPORT_CALLEE) ||
 		    units__wanted(report);
 	start_file(report);
@@ -343,7 +344,7 @@ int report__read(struct report *report, int recording_fd, const char *name)
 	err = err ?: model__read(&model, recording_fd, &report->missing);
 	err = err ?: fold(&model) ?: add_parts(report) ?: units__add(report) ?: describe(report, name);
 	if (!err)
-		look_for_focus(report);
+		suggest_focus(report);
 	report->model = NULL;
 	model__free(&model);
 	report->read += !err;

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports: tables of where the time went, from one recording or several.
+/* Reports: tables of where the time went, from one or several recordings.
  *
- * A report is made for a list of tables, fed with recordings one by one, and
- * then ranked and printed. Memory: the tables of one epoch of one recording, and
- * a row for each function (line, ...) that was met; not the samples.
+ * A report is created for a list of tables, fed with recordings one by one, then ranked and printed. Memory: the
+ * tables of one epoch of one recording, and one row for each function (line, ...) that occurred; not the samples.
  *
- * Weights are the samples' own CPU and wall time (ns), never their number. Of a
- * stack with a function in it several times, the function's inclusive time
- * counts once. Time of idle threads has no stack: it is in no row, but in
- * `idle` of the recording. How often something was called is not sampled.
+ * Weights are the CPU and wall time (ns) of samples, never their number. A function that is in a stack several times
+ * counts once in inclusive time. Idle time has no stack: it is in no row, but in `idle` of the recording. Samples
+ * cannot tell how often a function was called.
  *
- * Owner: all text is owned by the report and valid until report__free().
- * Threading: none kept. Errors: -errno; -EBADMSG for a damaged recording, -ENOENT for
- * a name that nothing answers to (report__missing()).
- */
+ * Owner: the report owns all text, valid until report__free(). Threading: none kept. Errors: -errno; -EBADMSG for a
+ * damaged recording, -ENOENT for a name that nothing matches (report__missing()). */
 #ifndef CPROFD_REPORT_H
 #define CPROFD_REPORT_H
 
@@ -23,7 +19,7 @@
 
 #include "export/export.h"
 
-/* X(id, name, default order is by inclusive time): --by, and "by" of the JSON. */
+/* X(id, name, ordered by inclusive time by default): --by, and "by" in the JSON. */
 #define REPORT_TABLES(X)                                                                           \
 	X(CLASS, "class", false) /* class of time of the leaf */                                   \
 	X(THREAD, "thread", false) /* and below it the classes of its time */                      \
@@ -49,41 +45,40 @@
 enum report_by { REPORT_TABLES(REPORT_ENUM) REPORT_BY_COUNT };
 #undef REPORT_ENUM
 extern const char *const report_names[REPORT_BY_COUNT];
-/* Rows of units, of passes, that have no unit's name. */
+/* Rows for time outside of all compiles, and outside of all passes. */
 #define REPORT_OUTSIDE "(outside of compiles)"
 #define REPORT_NO_PASS "(in no known pass)"
 
-/* The JSON's version: docs/report.md. */
+/* Version of the JSON: docs/report.md. */
 #define REPORT_MAJOR 3
 #define REPORT_MINOR 9
 
-/* START: rows of compiles, by when the first of them began; of the other tables as DEFAULT. */
+/* START: rows of compiles, by when the first of them began; other tables as DEFAULT. */
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };
 
 struct rules;
 struct report_options {
-	struct export_options filter;  /* and `lines`: of callers and callees */
+	struct export_options filter;  /* `lines`: callers and callees are lines */
 	uint32_t tables;	       /* 1 << enum report_by */
 	const char *callers, *callees; /* pattern of the function; with the table of that name */
 	enum report_sort sort;
 	uint32_t top;		 /* rows of a table; 0: all */
-	double until, min_share; /* of the total, 0 to 1; until 0: no end */
-	bool native_frames;	 /* the interpreter's own are rows, too: export/shown.h */
+	double until, min_share; /* of the total, 0 to 1; until 0: no limit */
+	bool native_frames;	 /* interpreter frames are rows, too (export/shown.h) */
 	uint32_t depth;		 /* of the tree; 0: all of it */
 	bool phases;		 /* the tree has phases and passes, too */
-	const struct rules *rules; /* borrowed: stages of compiles, whose outcome a cache may hold; NULL: none are shown */
-	bool brief;		 /* no table was asked for by name: in text, those that say nothing are left out */
+	const struct rules *rules; /* borrowed: stages of compiles, whose results a cache could hold; NULL: not shown */
+	bool brief;		 /* no --by: text leaves out tables that say nothing */
 };
 
 struct report;
 /* `files`: how many recordings will be read. The options are borrowed. */
 int report__new(const struct report_options *options, uint32_t files, struct report **ret);
-/* Reads the next recording; `name` is what it is called in the output. */
+/* Reads the next recording; the output calls it `name`. */
 int report__read(struct report *report, int recording_fd, const char *name);
-/* After the last one: sums and orders the rows. -ENOENT: no recording has the
- * function that callers or callees are asked for. */
+/* After the last one: computes and ranks the rows. -ENOENT: no recording has the function of --callers or --callees. */
 int report__finish(struct report *report);
-/* After -ENOENT. The option is "callers" or "callees", too. */
+/* After -ENOENT: which option; it may be "callers" or "callees". */
 const struct export_missing *report__missing(const struct report *report);
 struct report *report__free(struct report *report); /* NULL */
 
@@ -92,11 +87,11 @@ int report__text(struct report *report, FILE *out);
 int report__json(struct report *report, FILE *out);
 int report__csv(struct report *report, FILE *out);
 
-/* True: no recording has time that passes the filters. */
+/* True: no time of any recording passes the filters. */
 bool report__empty(const struct report *report);
-/* One of them ends in the middle. */
+/* True: one of them is incomplete. */
 bool report__cut(const struct report *report);
-/* Of the longest recording, whatever the window is; ns. */
+/* Length of the longest recording in ns, whatever the window is. */
 uint64_t report__span(const struct report *report);
 
 #endif

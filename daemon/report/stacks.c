@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One stack and its time -> the rows of each table. */
+/* Adds one stack and its time to the rows of each table. */
 #include <errno.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static uint32_t frame_at(const struct report *report, uint32_t i)
 	return ITEM(report->stack, const uint32_t, i);
 }
 
-/* Tables whose rows are made of each frame by itself. */
+/* For tables with a row for each frame (function, line, package ...). */
 static int add_frames(struct report *report, struct table *table, uint32_t n,
 		      const struct times *times)
 {
@@ -45,8 +45,8 @@ struct call {
 	uint32_t row, caller;
 };
 
-/* The line that made the outermost call of a callee has the time, so that a callee's lines add up to it. `leaf`: the
- * callee's own. */
+/* The Python line that made the outermost call of a callee gets the time, so that the lines of a callee add up to
+ * its time. `leaf`: the callee is the leaf. */
 static int add_caller(struct report *report, const struct call *call, bool leaf, const struct times *times)
 {
 	struct table *lines = &report->below[REPORT_CALLEE];
@@ -66,6 +66,7 @@ static int add_caller(struct report *report, const struct call *call, bool leaf,
 	return 0;
 }
 
+/* The calls of callees in a stack, innermost first. *ret_leaf: the innermost one is the leaf. */
 static int find_calls(struct report *report, uint32_t n, struct buf *ret, bool *ret_leaf)
 {
 	struct table *table = &report->tables[REPORT_CALLEE];
@@ -78,15 +79,15 @@ static int find_calls(struct report *report, uint32_t n, struct buf *ret, bool *
 	*ret_leaf = false;
 	for (i = 0; i < n && !err; i++) {
 		uint32_t frame = frame_at(report, i);
-		struct model_frame look = model__frame(report->model, frame);
+		struct model_frame row = model__frame(report->model, frame);
 
-		if (callee_finder__frame(&finder, &look, frame, &callee)) {
+		if (callee_finder__frame(&finder, &row, frame, &callee)) {
 			call.caller = frame;
 			err = table__frame(table, report->model, callee, &call.row);
 			err = err ?: buf__append(ret, &call, sizeof(call));
 			*ret_leaf |= first;
 		}
-		first &= look.kind != FUNCTION_PYTHON;
+		first &= row.kind != FUNCTION_PYTHON;
 	}
 	return err;
 }
@@ -119,6 +120,7 @@ static int add_callees(struct report *report, uint32_t n, const struct times *ti
 
 /* --- callers and callees of one function --- */
 
+/* Does the function match --callers or --callees? The answer is cached by frame. */
 static int focus_of(struct report *report, uint32_t frame, uint8_t *ret)
 {
 	const struct report_options *options = report->options;
@@ -147,12 +149,13 @@ static int note_row(struct table *table, const char *words, uint32_t *ret)
 	return table__row(table, &key, ret);
 }
 
-/* `at`: of the frames of the function, the outermost (callers) or innermost (callees). */
+/* Adds the caller or callee of the function: the frame next to frame `at`, the function's outermost frame in the
+ * stack (callers) or its innermost (callees). */
 static int add_beside(struct report *report, struct table *table, uint32_t at, uint32_t n,
 		      const struct times *times)
 {
 	bool callers = table->by == REPORT_CALLERS;
-	uint32_t other = callers ? at + 1 : at - 1, row; /* what is none: n, UINT32_MAX */
+	uint32_t other = callers ? at + 1 : at - 1, row; /* n or UINT32_MAX: there is none */
 	int err;
 
 	if (other < n)
@@ -203,7 +206,8 @@ static int add_focus(struct report *report, uint32_t n, const struct times *time
 	return err;
 }
 
-/* The frames of a stack that are shown, into report->stack; `focus`: those of callers and callees as well. */
+/* Collects the frames of a stack that are shown in report->stack; `focus`: also hidden ones that --callers or
+ * --callees name. */
 static int find_frames(struct report *report, uint32_t stack, bool focus, uint32_t *ret_n)
 {
 	uint8_t how = FOCUS_KNOWN;

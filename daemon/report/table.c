@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of one table: the key of a row is a string of all that must differ, kept by aggregate/rows.c. */
+/* Rows of one table. A row's key is a string of everything that distinguishes it, stored by aggregate/rows.c. */
 #include "report/table.h"
 
 #include <errno.h>
@@ -34,8 +34,8 @@ void table__next(struct table *table, uint32_t file)
 	rows__forget_frames(&table->rows);
 }
 
-/* A new row, among those of its parent: a list by two arrays, as rows are known by number and arrays may move. The newest comes first,
- * which does not matter, as they are ranked. */
+/* Links a new row to its parent: lists in two arrays of indices, as arrays may move. The newest row comes first; the
+ * order does not matter, as rows are ranked later. */
 static int link_row(struct table *table, uint32_t row, uint32_t parent)
 {
 	uint32_t *first;
@@ -132,7 +132,7 @@ static int make_row(struct table *table, const struct model *model, uint32_t fra
 		place__module(frame.kind, frame.source, frame.module, group, sizeof(group));
 		key = (struct row_key){group, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
 		break;
-	case REPORT_FILE: /* native code without debug information: its module */
+	case REPORT_FILE: /* for native code without debug information, frame.file is the module */
 		key = (struct row_key){
 			*frame.file ? frame.file : PLACE_NOTES, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
 		break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One table of a report: rows, and each recording's times in them. Private to
- * this folder. Errors: -errno. */
+/* One table of a report: its rows, and the times of each recording in them. Private to this directory. Errors:
+ * -errno. */
 #ifndef CPROFD_REPORT_TABLE_H
 #define CPROFD_REPORT_TABLE_H
 
@@ -9,10 +9,10 @@
 #include "report/report.h"
 
 #define ROW_NONE UINT32_MAX
-/* Kind of a row that stands for several functions. */
+/* Kind of a row that is a group of functions. */
 #define KIND_GROUP 255u
 
-/* What a row is called. No two rows of a table are equal in all of it. */
+/* What identifies a row. No two rows of a table have equal keys. */
 struct row_key {
 	const char *name, *file, *module; /* module of a compile, phase or pass: its compiler */
 	const char *detail; /* NULL or "": none; of a compile its signature, of a thread its process */
@@ -21,24 +21,24 @@ struct row_key {
 	uint8_t kind;	 /* enum function_kind, or KIND_GROUP */
 };
 
-/* A row, ready to be shown: means over the recordings, in ns. */
+/* A row ready to be printed: means over the recordings, in ns. */
 struct rank {
 	uint32_t row;
 	double exclusive, inclusive;	   /* of the report's weight */
 	double exclusive_sd, inclusive_sd; /* standard deviation between recordings */
 	double running;			   /* exclusive time of the rows up to here */
-	double elapsed, calls;		   /* inclusive wall time; of compiles, phases and passes their number */
+	double elapsed, calls;		   /* inclusive wall time; the number of compiles, phases or passes */
 	double cpu;			   /* inclusive CPU time */
-	uint64_t begun;			   /* the earliest of the recordings; as in row_times */
+	uint64_t begun;			   /* the earliest in any recording, as in row_times */
 };
 
 struct table {
 	enum report_by by;
-	bool lines; /* of callers and callees: a row is a line */
+	bool lines; /* callers and callees: rows are lines */
 	uint32_t files, file;
-	struct rows rows;       /* a column for each file; of this recording of_frame */
-	struct buf first, next; /* uint32_t by parent, by row: the next row that belongs to that parent, + 1; 0: none */
-	struct times *totals; /* by file: what the shares are shares of */
+	struct rows rows;       /* a column for each file; of_frame is of the current one */
+	struct buf first, next; /* uint32_t by parent, by row: the next row of the same parent + 1; 0: none */
+	struct times *totals; /* by file: 100 % */
 	/* made by rank.c */
 	struct rank *ranks;
 	uint32_t n_ranks, n_rows;
@@ -47,31 +47,31 @@ struct table {
 
 int table__init(struct table *table, enum report_by by, uint32_t files);
 void table__free(struct table *table);
-/* The next recording. */
+/* Starts the next recording. */
 void table__next(struct table *table, uint32_t file);
 int table__row(struct table *table, const struct row_key *key, uint32_t *ret);
 struct row_key table__key(const struct table *table, uint32_t row);
 struct row_times *table__times(const struct table *table, uint32_t row, uint32_t file);
-/* As rows.h has them, for the recording that is being read. */
+/* As in aggregate/rows.h, for the recording that is being read. */
 void table__stack(struct table *table);
 bool table__inclusive(struct table *table, uint32_t row, const struct times *times);
 void table__exclusive(struct table *table, uint32_t row, const struct times *times);
-/* What a line of a function is called. */
+/* The key of a row for this function and line. */
 struct row_key table__frame_key(const struct model_frame *frame);
-/* The row of a frame by the table's own grouping; lines: of the line. */
+/* The row of a frame, grouped as the table does; with `lines` that of the line. */
 int table__frame(struct table *table, const struct model *model, uint32_t frame, uint32_t *ret);
 
-/* rank.c: orders the rows and cuts by top, until and min_share. */
+/* rank.c: orders the rows and applies top, until and min_share. */
 int table__rank(struct table *table, const struct report_options *options, bool wall,
 		uint32_t parent);
-/* Are its rows compiles, phases, passes, or what caused them? Then they are counted, and have begun. */
+/* Are the rows compiles, phases, passes, or what caused them? Such rows have a count and a begin. */
 bool rank__of_compiles(enum report_by by);
-/* None is REPORT_SORT_DEFAULT. */
+/* The order that is used: never REPORT_SORT_DEFAULT. */
 enum report_sort rank__order(const struct table *table, const struct report_options *options);
 extern const char *const rank_orders[]; /* by that: "exclusive" ... */
 extern const char *const rank_order_words[]; /* "by exclusive time" ... */
 
-/* More of a row's compiles, phases or passes, the first of which began at `begun`. */
+/* Counts more compiles, phases or passes of a row, the first of which began at `begun` (stored + 1; 0: none). */
 static inline void times__count(struct row_times *times, uint64_t calls, uint64_t begun)
 {
 	times->calls += calls;

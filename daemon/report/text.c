@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The report for people. */
+/* The report as text: a summary of each recording, one table after another, and a legend of the columns. The tables
+ * tree, chain and repeat are printed by units_text.c. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #define NAME_WIDTH 56
 #define FILE_WIDTH 52
 #define UNIT_WIDTH 72
+/* Rows that are printed below a row, such as the lines that called a callee. */
 #define ROWS_BELOW 3
 
 static double seconds(double ns)
@@ -25,7 +27,7 @@ static double percent(double part, double whole)
 	return whole > 0 ? 100 * part / whole : 0;
 }
 
-/* Threads and processes that worked for calls of others. */
+/* CPU time of threads and child processes that worked for calls of other threads. */
 static void put_worked(const struct report_file *file, FILE *out)
 {
 	uint64_t all = 0;
@@ -86,7 +88,7 @@ static void put_file(const struct report *report, const struct report_file *file
 	put_worked(file, out);
 }
 
-void text__place(const struct row_key *key, FILE *out)
+void text__location(const struct row_key *key, FILE *out)
 {
 	style__begin(out, STYLE_DIM);
 	if (*key->file) {
@@ -102,11 +104,11 @@ void text__place(const struct row_key *key, FILE *out)
 
 /* --- one table --- */
 
-/* Which columns it has. */
+/* Which columns a table has. */
 struct shape {
-	bool alone;   /* rows share the time among them: exclusive and inclusive would be the same */
-	bool counted; /* rows are compiles, phases, passes: how many, and their time by the other clock */
-	bool typed;   /* rows are functions that were compiled: for how many signatures */
+	bool alone;   /* rows divide the time among them, so exclusive and inclusive time are equal */
+	bool counted; /* rows are compiles, phases, passes: with their number, and their time by the other clock */
+	bool typed;   /* rows are functions that were compiled: with the number of signatures */
 	bool wall;    /* weights are wall time */
 };
 
@@ -145,7 +147,7 @@ static void put_times(const struct table *table, const struct rank *rank, struct
 	fputs("  ", out);
 }
 
-/* Returns how wide it is, up to the names. */
+/* Returns the width of the columns before the names. */
 static int put_heads(const struct table *table, struct shape shape, FILE *out)
 {
 	const char *sd = table->files > 1 ? "       sd" : "";
@@ -167,7 +169,7 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 	return at;
 }
 
-/* A name that looks like that of a row above it, both being cut, is printed in full. */
+/* Truncates a name, unless the result would look like that of a row above: then it is printed in full. */
 static void put_distinct(struct intern *shown, const char *name, int width, FILE *out)
 {
 	uint32_t before = shown->n, id;
@@ -193,13 +195,13 @@ static void put_name(const struct table *table, const struct row_key *key, struc
 		snprintf(name, sizeof(name), table->by == REPORT_SOURCE ? "%s" : "%s(%s)", key->name, key->detail);
 		put_distinct(shown, name, UNIT_WIDTH, out);
 		if (*key->file)
-			text__place(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
+			text__location(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
 	} else if (*key->file || (*key->module && table->by != REPORT_PHASE && table->by != REPORT_PASS &&
 				  table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_FAILED)) {
-		/* Native code without debug information has no file, and long names: they have its room. */
+			/* Native code without debug information has long names and no file: use that column, too. */
 		put_distinct(shown, key->name,
 			     *key->file || strlen(key->name) <= NAME_WIDTH ? NAME_WIDTH : -(NAME_WIDTH + FILE_WIDTH - 16), out);
-		text__place(key, out);
+		text__location(key, out);
 	} else if (*key->detail) { /* a thread and its process */
 		fprintf(out, "%-24s  ", key->name);
 		fit__name(out, key->detail, FILE_WIDTH);
@@ -209,8 +211,8 @@ static void put_name(const struct table *table, const struct row_key *key, struc
 	fputc('\n', out);
 }
 
-/* All compiles caused by one line, as those of the row before: said once. */
-static bool said_before(const struct table *causes, struct row_key *before)
+/* Was the same single cause printed for the row before? Then it is not repeated. */
+static bool is_printed(const struct table *causes, struct row_key *before)
 {
 	struct row_key key;
 	bool same;
@@ -226,7 +228,7 @@ static bool said_before(const struct table *causes, struct row_key *before)
 	return same;
 }
 
-/* What belongs to the row above it; `at`: where names begin. */
+/* Prints the rows that belong to the row above. `at`: the column where names begin. */
 static int put_below(struct report *report, const struct table *above, uint32_t row, int at, struct row_key *before,
 		     FILE *out)
 {
@@ -238,7 +240,7 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 	if (threads && !report->has_native)
 		return 0;
 	err = report__rank_below(report, above->by, row, threads ? 0 : ROWS_BELOW, &table);
-	if (!err && above->by == REPORT_UNIT && (!table->n_ranks || said_before(table, before)))
+	if (!err && above->by == REPORT_UNIT && (!table->n_ranks || is_printed(table, before)))
 		return 0;
 	if (!err && above->by == REPORT_SOURCE && table->n_ranks < 2)
 		return 0;
@@ -260,7 +262,7 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 		} else if (key.kind != FUNCTION_NOTE) {
 			fprintf(out, "%*s%6.2f %%  %s by %s", at, "", percent(rank->inclusive, above->total),
 				above->by == REPORT_UNIT ? "caused" : "called", key.name);
-			text__place(&key, out);
+			text__location(&key, out);
 		} else {
 			continue;
 		}
@@ -276,7 +278,7 @@ static const char *order_of(const struct report *report, const struct table *tab
 	return shape.alone && sort != REPORT_SORT_START ? "heaviest first" : rank_order_words[sort];
 }
 
-/* Threads that hardly ran, and what they waited: the mean over the recordings, as all times are. */
+/* The number of threads that hardly ran, and their wall time: the mean over the recordings, as all times are. */
 static uint32_t quiet_threads(const struct report *report, double *ret_wall)
 {
 	uint32_t i, n = 0;
@@ -347,7 +349,7 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 
 /* --- all of them --- */
 
-/* Asked for, and not a table that has nothing to tell where none was asked for by name. */
+/* Is the table wanted? Without --by, tables without content are left out. */
 static bool is_shown(const struct report *report, enum report_by by)
 {
 	const struct table *table = &report->tables[by];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tree: the lines that caused compiles, below them the compiles, in them the compiles that
- * these need, and with
- * --phases their phases and passes. A row is all calls of one path. */
+/* The table "tree": the lines that caused compiles, below them the compiles, in these the compiles that they needed,
+ * and with --phases their phases and passes. A row has all calls of one path. */
 #include <errno.h>
 #include <string.h>
 
@@ -13,14 +12,14 @@ static struct table *tree_of(struct report *report)
 	return &report->tables[REPORT_TREE];
 }
 
-/* The row of a node; of a phase that is not shown, that of the compile it is in. */
+/* The row of a node. A phase that is not shown has the row of its compile. */
 static int row_of(struct report *report, uint32_t id, uint32_t *ret)
 {
 	struct table *table = tree_of(report);
 	struct unit_node node = unit_tree__node(&report->model->units, id);
 	struct row_key key;
 	uint32_t parent = ROW_NONE;
-	const uint32_t *known = rows__of_frame(&table->rows, id); /* frames of this table are nodes of compiles */
+	const uint32_t *known = rows__of_frame(&table->rows, id); /* this table's "frames" are nodes of the unit tree */
 	int err = 0;
 
 	if (!known)
@@ -62,7 +61,7 @@ int tree__calls(struct report *report, uint32_t id, uint64_t calls, uint64_t beg
 	if (err)
 		return err;
 	times__count(table__times(table, row, report->read), calls, begun);
-	if (!node.parent) /* as often was the line that caused it */
+	if (!node.parent) /* an outermost compile also counts for the line that caused it */
 		times__count(table__times(table, table__key(table, row).parent, report->read), calls, begun);
 	return 0;
 }
@@ -79,7 +78,7 @@ int tree__times(struct report *report, uint32_t id, const struct times *times)
 	for (leaf = row; !err && row != ROW_NONE; row = key.parent) {
 		key = table__key(table, row);
 		times__add(&table__times(table, row, report->read)->inclusive, times);
-		/* A compile's own time is also that of its phases. */
+		/* A phase's time is exclusive time of the phase, and of its compile, too. */
 		if (key.kind == KIND_GROUP ? !compiled : row == leaf && key.kind >= KIND_PASS)
 			table__exclusive(table, row, times);
 		compiled |= key.kind == KIND_GROUP;
@@ -96,7 +95,7 @@ const char *tree__kind(const struct row_key *key)
 							 : "outside";
 }
 
-/* --- what is below what --- */
+/* --- parents and children --- */
 
 static uint32_t depth_of(const struct table *table, uint32_t row)
 {
@@ -107,15 +106,16 @@ static uint32_t depth_of(const struct table *table, uint32_t row)
 	return depth;
 }
 
-/* Ranks are in order: the next one that is below the same row goes to its end. Links hold number + 1, so that zeroed memory
- * means none. A row whose parent is cut is not reached, so needs no check of its own. */
+/* Links the ranked rows into a tree. Ranks are in order, so each row is appended to its parent's list. Links hold
+ * index + 1, so that zeroed memory means "none". A row whose parent was cut off is never reached, so it needs no
+ * check. */
 int tree__link(struct report *report)
 {
 	struct table *table = tree_of(report);
 	const struct report_options *options = report->options;
 	struct buf
 		last = {},
-		count = {}; /* by row + 1: rank + 1 of the last one below it; how many there are */
+		count = {}; /* by row + 1: rank + 1 of its last child; its number of children */
 	size_t size = (rows__n(&table->rows) + 2) * sizeof(uint32_t);
 	uint32_t i, row, parent;
 	int err = buf__lengthen(&last, size) ?: buf__lengthen(&count, size) ?: buf__lengthen(&report->first, size) ?: buf__lengthen(&report->next, size);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The time of compiles, phases and passes: sums by thread and node of the tree of units while a
- * recording is read, then the rows of the tables.
+/* The time of compiles, phases and passes. While a recording is read, it is summed up by thread and node of the unit
+ * tree; afterwards the sums are added to the rows of the tables.
  *
- * Inclusive: a row that is in itself counts once. Exclusive: of a compile, without the compiles in
- * it; of a phase or a pass, without all that has a name in it. */
+ * Inclusive: a row that contains itself counts once. Exclusive: for a compile, without the compiles inside of it;
+ * for a phase or pass, without everything inside of it that has a name. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,13 +14,14 @@
 
 #define ROW_NO_TRIGGER "(not known)"
 
+/* Key and value of these sums. */
 struct compiled_key {
 	uint32_t thread, node;
 };
 struct compiled {
-	struct times self;   /* of samples whose innermost unit it is */
-	struct times native; /* ... and that are in a compiler's native code */
-	uint64_t calls, begun;  /* begun: the first of them; ns since the recording's start */
+	struct times self;   /* samples whose innermost unit this is */
+	struct times native; /* those of them in native code of the compiler */
+	uint64_t calls, begun;  /* begun: of the first call, ns since the recording's start */
 };
 
 bool units__wanted(const struct report *report)
@@ -62,15 +63,16 @@ static int add_time(struct report *report, uint32_t thread, uint32_t id, const s
 	return err || !call || !compiles__wanted(report) ? err : compiles__sampled(report, call->thread, id, times);
 }
 
-/* What a worker did is its call's and its class's: all in one word, as shares.h keeps one for each part. Bit 63: the
- * class is a compiler's native code; 32 to 62: the thread; below: the call. */
+/* A worker's time is assigned to its call, thread and class. shares.h keeps one number per part, so all three are
+ * packed into it. Bit 63: the class is "compiler native"; bits 32 to 62: the thread; below: the call. */
 #define WORD_NATIVE (1ull << 63)
 static uint64_t share__word(uint32_t thread, uint32_t call, bool native)
 {
 	return (native ? WORD_NATIVE : 0) | (uint64_t)(thread & 0x7fffffff) << 32 | call;
 }
 
-/* Of the time that a thread did not run, what its workers did meanwhile has a part: *times has the rest. */
+/* While a thread waited, its workers may have run: gives them their part of its waiting time. The rest stays in
+ * *times. */
 static int divide(struct report *report, uint32_t thread, struct times *times)
 {
 	const struct share *share;
@@ -87,8 +89,9 @@ static int divide(struct report *report, uint32_t thread, struct times *times)
 	return err;
 }
 
-/* It ran last, and did not before: what lies before a call began is not the call's, but that of the one around it, or of none.
- * *times has what is the call's own. */
+/* A sample covers the time since the sample before: the thread ran at its end, and waited before that. Waiting time
+ * before the begin of its call belongs to the call around that one, or to none. What belongs to the call itself
+ * stays in *times. */
 static int add_before(struct report *report, uint32_t thread, struct times *times)
 {
 	const struct model *model = report->model;
@@ -115,8 +118,8 @@ static int add_before(struct report *report, uint32_t thread, struct times *time
 	return err || !left ? err : add_time(report, thread, CALL_NONE, &part, false);
 }
 
-/* A sample's CPU time is its innermost unit's. Its wall time may have four owners: workers that ran meanwhile (divide()), units around
- * it for what lies before its own unit's begin (add_before()), nobody, and the unit itself for the rest. */
+/* Distributes a sample. Its CPU time belongs to its innermost unit. Its waiting time has up to four owners: workers
+ * that ran meanwhile (divide()), the calls around it (add_before()), nobody, and the unit itself for the rest. */
 int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran,
 		   uint64_t shown)
 {
@@ -129,8 +132,8 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 	int err = 0;
 
 	if (compiles__wanted(report) && times.wall)
-		err = failed__met(report, thread->id);
-	/* A filter chose other samples; outside of the window. */
+		err = failed__sampled(report, thread->id);
+	/* Removed by a filter, or outside of the window. */
 	if (err || (model->filter && (stack == model->left_out || stack == model->not_sampled)) ||
 	    !times.wall)
 		return err;
@@ -144,7 +147,7 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 	for (at = model->call_now; at != CALL_NONE && !err; at = call->parent) {
 		call = unit_tree__call(&model->units, at);
 		if (call->met)
-			break; /* and so are those that it is in */
+			break; /* then the calls around it were counted, too */
 		call->met = true;
 		err = add_to(report, call->thread, call->node, &none, false, 1, call->begin);
 	}
@@ -184,7 +187,7 @@ int units__trigger_row(struct report *report, struct table *table, uint32_t trig
 	return table__row(table, &key, ret);
 }
 
-/* The rows of a compile's function, and of its signature below that. */
+/* The row of a compile's function, and the row of its signature below it. */
 static int source_rows(struct report *report, struct row_key key, uint32_t *ret, uint32_t *ret_signature)
 {
 	struct row_key signature = {key.detail, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
@@ -196,7 +199,7 @@ static int source_rows(struct report *report, struct row_key key, uint32_t *ret,
 	return err ?: table__row(&report->below[REPORT_SOURCE], &signature, ret_signature);
 }
 
-/* What a phase was at work on, if its rule says so: the row below its own. */
+/* The row of what a phase was working on, if its rule says so, below the phase's row. */
 static int subject_row(struct report *report, const struct unit_node *node, uint32_t phase, uint32_t *ret)
 {
 	const struct row_key key = {node->signature, "", "", NULL, 0, phase, KIND_GROUP};
@@ -206,7 +209,7 @@ static int subject_row(struct report *report, const struct unit_node *node, uint
 
 static bool has_subject(const struct unit_node *node) { return node->kind == UNIT_PHASE && *node->signature; }
 
-/* The outermost compile of a path. */
+/* The outermost compile around a node. */
 static struct unit_node outermost(const struct unit_tree *tree, uint32_t node)
 {
 	struct unit_node at = unit_tree__node(tree, node);
@@ -223,7 +226,7 @@ static struct table *table_of(struct report *report, uint8_t kind)
 	return kind < UNIT_KINDS ? &report->tables[by[kind]] : NULL;
 }
 
-/* How often the node was called, in its own rows. */
+/* Counts the calls of a node in its rows. */
 static int add_calls(struct report *report, uint32_t id, uint64_t calls, uint64_t begun)
 {
 	struct unit_tree *tree = &report->model->units;
@@ -266,7 +269,7 @@ static int add_calls(struct report *report, uint32_t id, uint64_t calls, uint64_
 	return err;
 }
 
-/* What is in none of the table's units has a row, too: so exclusive times of compiles add up to all there is. */
+/* Time outside of all units of a table has a row, too, so that the exclusive times add up to the total. */
 static int add_rest(struct table *table, const char *name, const struct times *times)
 {
 	const struct row_key key = {name, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
@@ -281,8 +284,8 @@ static int add_rest(struct table *table, const char *name, const struct times *t
 	return 0;
 }
 
-/* Native code of a compiler in a compile, but in no pass that has a name there: it has a row, so that
- * nobody takes the passes for all of it. */
+/* Native code of the compiler inside a compile, but in no known pass: gets a row, so that the passes are not taken
+ * for all of the optimiser's time. */
 static int add_no_pass(struct report *report, uint32_t id, const struct times *times)
 {
 	struct unit_node node = unit_tree__node(&report->model->units, id);
@@ -293,7 +296,8 @@ static int add_no_pass(struct report *report, uint32_t id, const struct times *t
 	return id && times->wall ? add_rest(&report->tables[REPORT_PASS], ROW_NO_PASS, times) : 0;
 }
 
-/* To a row below another. `own`: its own time, too; `fresh`: no other of it is around. */
+/* Adds time to a row below another. `own`: to its exclusive time, too; `fresh`: the row was not yet counted in this
+ * stack. */
 static void add_below(struct report *report, struct table *below, uint32_t row, const struct times *times, bool own, bool fresh)
 {
 	if (fresh)
@@ -302,7 +306,7 @@ static void add_below(struct report *report, struct table *below, uint32_t row, 
 		table__exclusive(below, row, times);
 }
 
-/* A compile's time to its function and signature. */
+/* Adds a compile's time to its function and signature. */
 static int add_source(struct report *report, const struct row_key *key, const struct times *times, bool own, bool fresh)
 {
 	struct table *sources = &report->tables[REPORT_SOURCE];
@@ -328,12 +332,13 @@ static int add_subject(struct report *report, const struct unit_node *node, uint
 	return err;
 }
 
+/* Adds the time of a node to the rows of the node and of all nodes around it. */
 static int add_path(struct report *report, uint32_t id, const struct times *times)
 {
 	struct unit_tree *tree = &report->model->units;
 	struct table *triggers = &report->tables[REPORT_TRIGGER],
 		     *causes = &report->below[REPORT_UNIT];
-	bool compile_met = false;
+	bool in_compile = false;
 	uint32_t at, row, cause, trigger = outermost(tree, id).trigger;
 	uint8_t kind;
 	int err = 0;
@@ -345,7 +350,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 		struct unit_node node = unit_tree__node(tree, at);
 		struct table *table = table_of(report, node.kind);
 		struct row_key key = units__key(&node);
-		bool compile = node.kind == UNIT_COMPILE, own = compile ? !compile_met : at == id,
+		bool compile = node.kind == UNIT_COMPILE, own = compile ? !in_compile : at == id,
 		     fresh;
 
 		at = node.parent;
@@ -357,7 +362,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 		fresh = table__inclusive(table, row, times);
 		if (own)
 			table__exclusive(table, row, times);
-		compile_met |= compile;
+		in_compile |= compile;
 		if (has_subject(&node) && (fresh || own))
 			err = add_subject(report, &node, row, times, own, fresh);
 		if (err || !compile || !(fresh || own))

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of compiles that are no plain lists of rows, for programs: the tree, the chains, the
- * repeats. */
+/* The JSON of the tables that are not plain lists of rows: tree, chain, repeat. */
 #include <errno.h>
 #include <string.h>
 
 #include "report/internal.h"
 
 
-static int put_place(struct buf *out, const struct row_key *key)
+static int put_location(struct buf *out, const struct row_key *key)
 {
 	return put__string(out, "file", key->file) ?: put__number(out, "line", key->line);
 }
@@ -16,13 +15,13 @@ static int put_unit(struct buf *out, const struct row_key *key)
 {
 	int err = put__string(out, "name", key->name) ?: put__string(out, "compiler", key->module);
 
-	return err ?: put__string(out, "signature", key->detail) ?: put_place(out, key);
+	return err ?: put__string(out, "signature", key->detail) ?: put_location(out, key);
 }
 
 /* A line of code. */
 static int put_line(struct buf *out, const struct row_key *key)
 {
-	int err = put__string(out, "name", key->name) ?: put_place(out, key);
+	int err = put__string(out, "name", key->name) ?: put_location(out, key);
 
 	return err ?: put__string(out, "module", key->module) ?: put__string(out, "kind", kind__name(key->kind));
 }
@@ -98,6 +97,7 @@ static int put_chains(const struct report *report, struct buf *out)
 
 /* --- repeats --- */
 
+/* "saved": for each stage whose result a cache could hold, the time that this would have saved. */
 static int put_saved(const struct report *report, const struct row_key *key,
 		     const struct rank *rank, struct buf *out)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of compiles that are no plain lists of rows, for people: the tree, the chains, the
- * repeats. */
+/* The text of the tables that are not plain lists of rows: tree, chain, repeat. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +9,7 @@
 
 #define UNIT_WIDTH 72
 #define INDENT 2
-#define INDENT_MAX 40 /* deeper ones are not moved further */
+#define INDENT_MAX 40 /* deeper rows are not indented further */
 
 static double percent(double part, double whole)
 {
@@ -39,7 +38,7 @@ static void put_unit(const struct row_key *key, int width, FILE *out)
 
 	snprintf(name, sizeof(name), "%s(%s)", key->name, key->detail);
 	fit__name(out, name, *key->file ? width : -width);
-	text__place(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
+	text__location(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
 }
 
 /* --- the tree --- */
@@ -78,7 +77,7 @@ static void put_branch(const struct report *report, uint32_t first, int indent, 
 			fputs(key.name, out);
 		} else {
 			fprintf(out, "caused by %s", key.name);
-			text__place(&key, out);
+			text__location(&key, out);
 		}
 		fputc('\n', out);
 		put_branch(report, ITEM(report->first, uint32_t, rank->row), indent + INDENT, out);
@@ -135,7 +134,7 @@ static void put_chain(const struct report *report, const struct chain *chain, FI
 	fprintf(out, "%9u  ", chain->compiles);
 	put_unit(&compile, UNIT_WIDTH, out);
 	fprintf(out, "\n%55scaused by %s", "", trigger.name);
-	text__place(&trigger, out);
+	text__location(&trigger, out);
 	fprintf(out, "  in %s",
 		(const char *)intern__key(&report->thread_names, chain->thread, &len));
 	if (report->files > 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules that the program brings along: rules/ of the tree, made into text by the Makefile. */
+/* The built-in rules: the files of rules/, which the Makefile turns into text. */
 #include <string.h>
 
 #include "rules/rules.h"

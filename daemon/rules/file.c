@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules from a user's file or directory. The command line reads them, with the user's own rights. */
+/* Reads rules from a user's file or directory. The client does this, with the user's own rights. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

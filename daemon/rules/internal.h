@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of daemon/rules/ share. */
+/* Shared by the files of daemon/rules/. */
 #ifndef CPROFD_RULES_INTERNAL_H
 #define CPROFD_RULES_INTERNAL_H
 
@@ -14,32 +14,32 @@ struct rules {
 	uint32_t n_rules;
 	struct compiler compilers[RULES_COMPILERS_MAX];
 	uint32_t n_compilers;
-	/* A native pattern without a parenthesis: it may match a name that has no symbol, as libLLVM+0x1000. */
+	/* Some native pattern has no parenthesis, so names without symbols (libLLVM+0x1000) must be tried, too. */
 	bool bare_natives;
 };
 
-/* The text of `len` bytes, kept; NULL: out of memory. */
+/* A copy of `len` bytes, owned by the rules; NULL: out of memory. */
 const char *rules__keep(struct rules *rules, const char *text, size_t len);
-/* The array grown by one item, kept; NULL: out of memory. */
+/* The array with room for one more item, owned by the rules; NULL: out of memory. */
 void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n);
 
-/* Those between its stars. */
+/* Pairs of bytes that any match must have: those without a star. */
 void pattern__pairs(const char *pattern, struct text_pairs *ret);
 
-/* value.c: one side of a name, signature or defined line. */
+/* value.c: parses the right side of a line `name`, `signature` or `defined`. */
 struct line_reader;
 int value__parse(struct line_reader *reader, struct choices *ret);
 
-/* A line while it is read. */
+/* A line that is being read. */
 struct line_reader {
 	struct rules *rules;
 	const char *start, *at, *end;
 	const char *sentence;    /* what is wrong at `at` */
 };
-/* Sets the sentence; -EBADMSG. */
+/* Sets the sentence (the first one stays); -EBADMSG. */
 int line__fail(struct line_reader *reader, const char *sentence);
 void line__skip_space(struct line_reader *reader);
-/* May a name of Python have this byte? */
+/* Can this byte be part of a Python identifier? */
 bool is_name(char c, bool first);
 
 #endif

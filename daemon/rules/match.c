@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which rule is this frame of? */
+/* Matching: which rule applies to a frame, and what name the rule gives it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,12 +17,11 @@ bool pattern__matches(const char *pattern, const char *text)
 		if (!*pattern)
 			return true;
 	}
-	/* What stands between two stars is taken where it is met first: what comes behind has the more to choose
-	 * from. */
+	/* The text between two stars is matched at its first occurrence: that leaves the most text for the rest. */
 	for (left = strlen(text);; pattern += len) {
 		pattern += strspn(pattern, "*");
 		len = strcspn(pattern, "*");
-		if (!pattern[len]) /* of a star at the end: 0 */
+		if (!pattern[len]) /* the rest must be the end of the text; empty after a final star */
 			return left >= len && !memcmp(text + left - len, pattern, len);
 		found = memmem(text, left, pattern, len);
 		if (!found)
@@ -42,7 +41,7 @@ bool patterns__any(const struct patterns *patterns, const char *text)
 	return false;
 }
 
-/* Before 3.11 code objects know only the last part of their qualified name. */
+/* Before 3.11, code objects only have the last part of the qualified name. */
 static bool function_matches(const struct patterns *functions, const char *name)
 {
 	uint32_t i;
@@ -90,6 +89,7 @@ static bool matches_python(const struct rule *rule, const char *file, const char
 	       !patterns__any(&rule->nots, name);
 }
 
+/* Sets the bit of a pair of bytes. Any hash will do, if a text and a pattern use the same. */
 static void add_pair(struct text_pairs *pairs, uint8_t a, uint8_t b)
 {
 	const uint8_t hash = (uint8_t)((a * 0x9du + b * 0x3bu) >> 2);
@@ -112,6 +112,7 @@ void pattern__pairs(const char *pattern, struct text_pairs *ret)
 			add_pair(ret, (uint8_t)pattern[0], (uint8_t)pattern[1]);
 }
 
+/* True if no needed pair is missing. */
 static bool has_pairs(const struct text_pairs *has, const struct text_pairs *needs)
 {
 	uint64_t lacks = 0;
@@ -121,7 +122,7 @@ static bool has_pairs(const struct text_pairs *has, const struct text_pairs *nee
 	return !lacks;
 }
 
-/* `pairs`: of the name; or NULL. */
+/* `pairs`: of the name; NULL: not computed. */
 static bool matches_native(const struct rule *rule, const char *name, const struct text_pairs *pairs)
 {
 	uint32_t i;
@@ -158,7 +159,7 @@ uint32_t rules__native(const struct rules *rules, const char *name)
 	struct text_pairs pairs;
 	uint32_t i;
 
-	/* Most new functions are addresses of a library that has no symbols. */
+	/* Most new functions are addresses in a library without symbols. */
 	if (!rules->bare_natives && !strchr(name, '('))
 		return RULE_NONE;
 	text_pairs__of(name, &pairs);
@@ -193,7 +194,8 @@ struct span {
 	const char *start, *end;
 };
 
-/* From the end backwards, `:` and `.` outside of all brackets part a name. The whole name without its arguments. */
+/* The name without its arguments. (Parts of a name are then separated by `:` and `.` outside of brackets, from the
+ * end backwards.) */
 static struct span without_arguments(const char *name)
 {
 	const char *at = name, *end = name + strlen(name);
@@ -214,7 +216,7 @@ static struct span without_arguments(const char *name)
 	return (struct span){name, end};
 }
 
-/* The last part of `whole`; *ret_rest is what is before it. */
+/* The last part of `whole`; *ret_rest: what is before it. */
 static struct span last_part(struct span whole, struct span *ret_rest)
 {
 	const char *at = whole.end;
@@ -250,7 +252,7 @@ static struct span without_template(struct span part)
 	return part;
 }
 
-/* The number-th argument of the template, from 1, without its namespaces and its own arguments. */
+/* The number-th template argument (from 1), without its namespaces and its own template arguments. */
 static struct span template_argument(struct span part, uint32_t number)
 {
 	const char *at = memchr(part.start, '<', (size_t)(part.end - part.start)), *start;
@@ -362,7 +364,7 @@ void compiler__polish(const struct compiler *compiler, char *name)
 
 	for (i = 0; i < compiler->n_groups; i++)
 		if (patterns__any(&compiler->groups[i].patterns, name)) {
-			/* A group's name may be longer than the name that is there: it is cut. */
+			/* A group's name may be longer than the original name: it is truncated to the buffer. */
 			snprintf(name, RULES_WORD_MAX, "%s", compiler->groups[i].name);
 			return;
 		}

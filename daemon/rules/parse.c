@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of one compiler's rules, line by line: a word, and what it is given. */
+/* Parses the rules of one compiler, line by line. A line is a keyword and its arguments; the table `words` has a
+ * function for each keyword. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 
 struct parser {
 	struct line_reader line;
-	struct compiler *compiler; /* NULL: its line has not come */
-	struct rule *rule;         /* NULL: before the first */
+	struct compiler *compiler; /* NULL: no line `compiler` yet */
+	struct rule *rule;         /* NULL: before the first rule */
 	uint32_t number;
 };
 
@@ -64,7 +65,7 @@ void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n)
 	void *grown;
 	uint32_t i;
 
-	if (n & (n - 1)) /* room was made by doubling */
+	if (n & (n - 1)) /* capacity is doubled at powers of two */
 		return array;
 	for (i = 0; array && i < rules->n_blocks && rules->blocks[i] != array; i++)
 		;
@@ -80,7 +81,7 @@ void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n)
 	return grown;
 }
 
-/* --- what a line's word does --- */
+/* --- one function for each keyword --- */
 
 static int add_pattern(struct parser *parser, struct patterns *patterns, const char *start, const char *end)
 {
@@ -102,7 +103,7 @@ static int add_pattern(struct parser *parser, struct patterns *patterns, const c
 	return grown[patterns->n++] ? 0 : -ENOMEM;
 }
 
-/* Patterns parted by spaces. */
+/* Patterns separated by spaces. */
 static int read_words(struct parser *parser, struct patterns *patterns)
 {
 	struct line_reader *line = &parser->line;
@@ -124,7 +125,7 @@ static int read_words(struct parser *parser, struct patterns *patterns)
 	return 0;
 }
 
-/* One pattern, which may hold spaces: names of C++ do. */
+/* One pattern, which may contain spaces, as C++ names do. */
 static int read_line(struct parser *parser, struct patterns *patterns)
 {
 	return add_pattern(parser, patterns, parser->line.at, parser->line.end);
@@ -149,6 +150,7 @@ static int word_compiler(struct parser *parser)
 	return parser->compiler->name ? 0 : -ENOMEM;
 }
 
+/* Is the rule complete? Called when the next one begins, and at the end. */
 static int check_rule(struct parser *parser)
 {
 	const struct rule *rule = parser->rule;
@@ -197,7 +199,7 @@ static int word_own(struct parser *parser) { return read_words(parser, &parser->
 static int word_loaded(struct parser *parser) { return read_words(parser, &parser->compiler->loaded); }
 static int word_strip(struct parser *parser) { return read_words(parser, &parser->compiler->strips); }
 
-/* "name" pattern pattern */
+/* "name" pattern pattern ... */
 static int read_group(struct parser *parser, struct rule_group **groups, uint32_t *n, uint32_t max)
 {
 	struct line_reader *line = &parser->line;
@@ -351,7 +353,7 @@ static int parse_line(struct parser *parser)
 	const char *start, *at;
 	size_t i, len;
 
-	if (line->end > line->start && line->end[-1] == '\r') /* of an editor that ends lines so */
+	if (line->end > line->start && line->end[-1] == '\r') /* CRLF line ends */
 		line->end--;
 	for (at = line->start; at < line->end; at++)
 		if ((unsigned char)*at < ' ' && *at != '\t') {
@@ -390,7 +392,7 @@ static int parse_line(struct parser *parser)
 				"file function native not has from once apart name signature defined");
 }
 
-/* One that is there by this name gives way. */
+/* A compiler of the same name that was parsed before is removed: a user's file replaces a built-in one. */
 static void replace(struct rules *rules, const struct compiler *fresh)
 {
 	uint32_t i;
@@ -419,7 +421,7 @@ static int parse_text(struct parser *parser, const char *text, size_t len)
 		text = stop ? stop + 1 : end;
 	}
 	if (!err)
-		line->at = line->end; /* what is missing is missing here */
+		line->at = line->end; /* errors about missing things point to the end */
 	if (!err && !parser->compiler)
 		err = line__fail(line, "there is no `compiler NAME` in it");
 	if (!err && !parser->rule)

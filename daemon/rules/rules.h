@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules: what a compiler looks like from outside, as data. docs/rules.md is the language.
+/* Rules: data that describes how a compiler's work can be recognised from outside. docs/rules.md describes the
+ * language.
  *
- * A set of rules is parsed from texts, one a compiler; a text is taken whole or not at all. What is asked of it is
- * pure: which rule opens with this Python frame, or with this native one, and by what name.
- * Owner: whoever called rules__new(); all strings live as long as the set. Nothing changes after the last parse, so
- * that threads may share it then. Bounded: RULES_* below, and time linear in the text; matching a name is at most
- * (length of pattern) x (length of name), both bounded.
- * Errors: -errno; -EBADMSG with the file, line, column and sentence in struct rules_error.
- */
+ * A set of rules is parsed from texts, one per compiler; a text is accepted as a whole or not at all. Queries are
+ * pure: which rule does this Python frame match, which one this native frame, and what is the unit's name? Owner:
+ * whoever called rules__new(); all strings live as long as the set. Nothing changes after the last parse, so threads
+ * may share it then. Bounded by RULES_* below: parsing is linear in the text; matching a name takes at most (length
+ * of pattern) x (length of name). Errors: -errno; -EBADMSG with file, line, column and sentence in struct
+ * rules_error. / */
 #ifndef CPROFD_RULES_H
 #define CPROFD_RULES_H
 
@@ -16,25 +16,26 @@
 #include <stdint.h>
 
 #define RULES_TEXT_MAX (1u << 20) /* bytes of one text */
-#define RULES_MAX 1024u           /* of all compilers */
+#define RULES_MAX 1024u           /* for all compilers together */
 #define RULES_COMPILERS_MAX 64u
-#define RULES_PATTERNS_MAX 32u    /* of one kind, of one rule or compiler */
+#define RULES_PATTERNS_MAX 32u    /* per keyword in a rule or compiler */
 #define RULES_WORD_MAX 512u       /* bytes of a pattern or a literal */
 #define RULES_STEPS_MAX 8u        /* func_ir.func_id.func_qualname has three */
 #define RULES_CHOICES_MAX 8u      /* a | b + c | d: four */
 #define RULES_STAGES_MAX 4u
 
-/* The order is that of nesting, and the number is what events say (docs/protocol.md). */
+/* In the order of nesting; events use these numbers (docs/protocol.md). */
 enum rule_kind { RULE_UNIT, RULE_PHASE, RULE_PASS, RULE_KINDS };
 extern const char *const rule_kind_names[RULE_KINDS];
 
 struct patterns {
-	const char **patterns; /* "*": any bytes, also none */
+	const char **patterns; /* "*" matches any bytes, or none */
 	uint32_t n;
 };
 
-/* Which pairs of neighbouring bytes a text has, by a hash of 8 bits: what a pattern needs and a name lacks is no match,
- * and the look costs a nanosecond. Most functions of a compiler are none of a rule's. */
+/* A filter before pattern matching: which pairs of neighbouring bytes a text has, as bits of an 8-bit hash. If a
+ * pattern needs a pair that the name lacks, it cannot match. The test takes a nanosecond, and most functions match
+ * no rule. */
 struct text_pairs {
 	uint64_t bits[4];
 };
@@ -42,7 +43,7 @@ void text_pairs__of(const char *text, struct text_pairs *ret);
 
 enum step_kind {
 	STEP_NAME,      /* a local, then attributes */
-	STEP_ITEMS,     /* *: what follows of each item, joined by ", " */
+	STEP_ITEMS,     /* *: each item; the rest of the path is applied to each, results joined by ", " */
 };
 struct step_row {
 	enum step_kind kind;
@@ -51,21 +52,21 @@ struct step_row {
 
 enum source_kind {
 	SOURCE_TEXT,     /* "literal" */
-	SOURCE_FUNCTION, /* @function: the last part of the frame's own qualified name */
+	SOURCE_FUNCTION, /* @function: the last part of the frame's qualified name */
 	SOURCE_CLASS,    /* @class: the part before it */
-	SOURCE_TEMPLATE, /* @template:N, from 1: of the class, without namespaces */
+	SOURCE_TEMPLATE, /* @template:N, argument N (from 1) of the class, without namespaces */
 	SOURCE_VALUE,    /* local.attribute.* of the frame */
 };
 struct source {
 	enum source_kind kind;
 	const char *text;      /* TEXT */
 	uint32_t number;       /* TEMPLATE */
-	bool symbol;           /* VALUE: .@symbol: of its text the symbol in it, as people write it */
-	bool joined;           /* with the next one, which is a part of the same choice: b + c */
+	bool symbol;           /* VALUE: .@symbol: demangle the symbol in its text */
+	bool joined;           /* joined with the next one, which belongs to the same choice: b + c */
 	uint32_t n;            /* VALUE */
 	struct step_row steps[RULES_STEPS_MAX];
 };
-/* The first that gives something. n 0: it was not said. */
+/* The first choice that gives a value is taken. n 0: not in the rule. */
 struct choices {
 	struct source sources[RULES_CHOICES_MAX];
 	uint32_t n;
@@ -73,18 +74,18 @@ struct choices {
 
 struct rule {
 	enum rule_kind kind;
-	uint32_t compiler, line; /* where it begins in its text */
-	bool once;               /* of a phase: its unit has it once; where it begins again, another unit began */
-	/* Of a phase: its time is none of the phase that it is in. While it goes on that one does not. */
+	uint32_t compiler, line; /* line: where the rule begins in its file */
+	bool once;               /* phase: a unit has it only once; when it begins again, a new unit has begun */
+	/* Phase: its time does not count for the phase around it, which pauses meanwhile. */
 	bool apart;
 	struct patterns files, functions, natives, nots, has;
-	struct text_pairs *native_pairs; /* that each of `natives` needs */
-	/* Only where the next Python frame outwards is of one of these functions; n 0: anywhere. */
+	struct text_pairs *native_pairs; /* pairs that each of `natives` needs */
+	/* The next Python frame outwards must be one of these functions; n 0: any. */
 	struct patterns callers;
 	struct choices name, signature, defined;
 };
 
-/* A name that passes are shown by: of those that match. Or a stage of a compile: its phases. */
+/* A common name for passes that match the patterns; or a stage of a compile: the phases that match. */
 struct rule_group {
 	const char *name;
 	struct patterns patterns;
@@ -92,16 +93,16 @@ struct rule_group {
 
 struct compiler {
 	const char *name, *source; /* source: the file that it was read from */
-	struct patterns own;       /* files of the compiler, which are never what triggered a compile */
-	struct patterns strips;    /* ends of names that are left out */
-	struct patterns loaded;    /* files that show it is there: a rule that never matches then is told */
+	struct patterns own;       /* files of the compiler itself, which never count as the trigger */
+	struct patterns strips;    /* endings that are removed from names */
+	struct patterns loaded;    /* files that show that it runs: then rules that match nothing are reported */
 	struct rule_group *groups;
-	struct rule_group *stages; /* what a cache may hold the outcome of: typing, object code */
+	struct rule_group *stages; /* stages whose result a cache may hold: typing, object code */
 	uint32_t n_groups, n_stages, first, n_rules;
 };
 
 struct rules_error {
-	uint32_t line, column;     /* from 1; 0: of the text as a whole */
+	uint32_t line, column;     /* from 1; 0: the text as a whole */
 	char file[256], sentence[160];
 };
 
@@ -109,14 +110,14 @@ struct rules;
 int rules__new(struct rules **ret);
 struct rules *rules__free(struct rules *rules); /* NULL */
 
-/* Adds the compiler of this text; one of the same name that was there is replaced, so that a user's file wins. */
+/* Adds the compiler of this text. It replaces one of the same name, so that a user's file wins. */
 int rules__parse(struct rules *rules, const char *file, const char *text, size_t len,
 		 struct rules_error *ret_error);
-/* builtin.c: those of the program. */
+/* builtin.c: adds the built-in rules. */
 int rules__builtin(struct rules *rules, struct rules_error *ret_error);
-/* file.c: a file, or every *.rules of a directory, in the order of their names. */
+/* file.c: reads a file, or all *.rules of a directory in the order of their names. */
 int rules__file(struct rules *rules, const char *path, struct rules_error *ret_error);
-/* The same, handed to `each` without being parsed. */
+/* The same, but passes each text to `each` instead of parsing it. */
 typedef int rules_text(void *ctx, const char *file, const char *text, size_t len, struct rules_error *ret_error);
 int rules__each_text(const char *path, rules_text *each, void *ctx, struct rules_error *ret_error);
 
@@ -124,40 +125,41 @@ uint32_t rules__count(const struct rules *rules);
 const struct rule *rules__get(const struct rules *rules, uint32_t i);
 uint32_t rules__compilers(const struct rules *rules);
 const struct compiler *rules__compiler(const struct rules *rules, uint32_t i);
-/* A replaced compiler has no rules any more; this one tells. */
+/* True: it was replaced by a later one, and has no rules any more. */
 bool compiler__gone(const struct compiler *compiler);
 
 #define RULE_NONE UINT32_MAX
-/* Names of a code object's variables, as many as are known; NULL names: nothing is. */
+/* The known names of a code object's variables; NULL names: nothing is known. */
 struct rule_variables {
 	const char *const *names;
 	uint32_t n;
 };
-/* The rule of a Python frame, RULE_NONE: none. `name` is qualified (3.11+) or not. */
+/* The rule that a Python frame matches, or RULE_NONE. `name`: qualified (3.11+) or not. */
 uint32_t rules__python(const struct rules *rules, const char *file, const char *name,
 		       const struct rule_variables *variables);
-/* ... of a native frame, by its demangled name. */
+/* The rule that a native frame matches, by its demangled name. */
 uint32_t rules__native(const struct rules *rules, const char *name);
-/* Is the rule of such a frame, whatever variables it has? `file` NULL: a native one; its pairs, or NULL. */
+/* Does the rule match such a frame, whatever its variables are? `file` NULL: a native frame; pairs of its name, or
+ * NULL. */
 bool rule__could_match(const struct rule *rule, const char *file, const char *name, const struct text_pairs *pairs);
-/* Is a Python function of this name one that the rule wants to be called by? */
+/* Is a Python function of this name in the rule's list `from`? */
 bool rule__is_caller(const struct rule *rule, const char *name);
-/* The compiler of this name that is not gone; NULL: none. */
+/* The current compiler of this name; NULL: none. */
 const struct compiler *rules__compiler_named(const struct rules *rules, const char *name);
 bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *file);
 
-/* The text of a name by the first choice that needs no value; 0, or -ENODATA: there is none. `frame` is the frame's own
- * name. At most `size` bytes with the NUL. */
+/* The text of the first choice that needs no values of the frame; 0, or -ENODATA: there is none. `frame`: the
+ * frame's own name. Writes at most `size` bytes, with the NUL. */
 int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size);
-/* What this source, which needs no value, gives; 0, or -ENODATA. */
+/* The text of one source that needs no value; 0, or -ENODATA. */
 int source__text(const struct source *source, const char *frame, char *ret, size_t size);
-/* Where the choice of this source ends: the one behind its last part. */
+/* The index behind the choice that this source belongs to. */
 uint32_t choices__next(const struct choices *choices, uint32_t i);
-/* Is there one that needs no value of the frame? */
+/* Is there a choice that needs no value of the frame? */
 bool choices__have_text(const struct choices *choices);
-/* Does one of them need a value of the frame? */
+/* Does any choice need a value of the frame? */
 bool rules__values(const struct choices *choices);
-/* Leaves out what `strip` says and puts what `group` says. */
+/* Applies `group` or `strip` to a name. */
 void compiler__polish(const struct compiler *compiler, char *name);
 
 bool pattern__matches(const char *pattern, const char *text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The right side of `name`, `signature`, `defined`: sources, parted by |. */
+/* Parses the right side of `name`, `signature` and `defined`: choices separated by |, each of one or more sources
+ * joined by +. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -21,7 +22,7 @@ void line__skip_space(struct line_reader *reader)
 
 bool is_name(char c, bool first)
 {
-	/* Names of Python beyond ASCII are taken as their bytes. */
+	/* Non-ASCII identifiers are accepted byte by byte. */
 	return c == '_' || isalpha((unsigned char)c) || (c & 0x80) ||
 	       (!first && isdigit((unsigned char)c));
 }
@@ -76,7 +77,7 @@ static int parse_own(struct line_reader *reader, struct source *ret)
 	return line__fail(reader, "is none of @function, @class, @template:N");
 }
 
-/* The end of a path. */
+/* .@symbol, the end of a path. */
 static int parse_symbol(struct line_reader *reader, struct source *ret)
 {
 	static const char word[] = "@symbol";
@@ -88,6 +89,7 @@ static int parse_symbol(struct line_reader *reader, struct source *ret)
 	return 0;
 }
 
+/* local.attribute.* */
 static int parse_path(struct line_reader *reader, struct source *ret)
 {
 	ret->kind = SOURCE_VALUE;

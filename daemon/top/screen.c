@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ncurses: a head, a table, one line of keys. Nothing is counted here; all figures are top.c's. */
+/* Draws the live view with ncurses: a head, a table, a line of keys. All figures come from top.c. */
 #include "top/screen.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ void screen__close(void)
 
 /* --- words --- */
 
-/* What is not meant to be shown as it is (an escape sequence in a name) is a question mark. */
+/* Non-printable characters, such as an escape sequence in a name, become question marks. */
 static void to_wide(const char *text, wchar_t ret[CELLS_MAX])
 {
 	mbstate_t state = {};
@@ -76,7 +76,7 @@ static void to_wide(const char *text, wchar_t ret[CELLS_MAX])
 	ret[n] = L'\0';
 }
 
-/* At most `width` columns of it; the end of what is longer is an ellipsis. Returns the columns. */
+/* Prints at most `width` columns; longer text ends in an ellipsis. Returns the columns used. */
 static int put(int y, int x, int width, const char *text)
 {
 	wchar_t wide[CELLS_MAX];
@@ -101,7 +101,7 @@ static int put(int y, int x, int width, const char *text)
 	return columns;
 }
 
-/* The same, but what is longer loses its begin: of a path the end says which file it is. */
+/* The same, but longer text loses its beginning: the end of a path says which file it is. */
 static int put_end(int y, int x, int width, const char *text)
 {
 	wchar_t wide[CELLS_MAX];
@@ -195,12 +195,12 @@ static void draw_titles(const struct screen *screen, int y, uint32_t n)
 	attron(A_REVERSE);
 	mvhline(y, 0, ' ', COLS);
 	for (i = 0; i < TOP_SORT_COUNT; i++) {
-		attr_t mark = i == (int)screen->sort ? A_BOLD | A_UNDERLINE : A_NORMAL;
+		attr_t emphasis = i == (int)screen->sort ? A_BOLD | A_UNDERLINE : A_NORMAL;
 
 		x += widths[i];
-		attron(mark);
+		attron(emphasis);
 		put(y, x - (int)strlen(titles[i]), COLS, titles[i]);
-		attroff(mark);
+		attroff(emphasis);
 	}
 	x += putf(y, x, "  %s (%u)", view_names[screen->view], n);
 	if (screen->typing || *screen->pattern)
@@ -208,31 +208,31 @@ static void draw_titles(const struct screen *screen, int y, uint32_t n)
 	attroff(A_REVERSE);
 }
 
-/* A name leaves its place this part of the row, if that has use for it. */
-#define PLACE_PART 2 / 5
+/* A name leaves this part of the row to its location, if that needs so much. */
+#define LOCATION_PART 2 / 5
 
 static void draw_row(const struct screen *screen, int y, const struct top_row *row)
 {
-	char place[CELLS_MAX] = "";
-	int x, room, wants;
+	char location[CELLS_MAX] = "";
+	int x, room, needed;
 
 	x = putf(y, 0, "%7.1f%%%7.1f%%%9.2fs%9.2fs  ", 100 * row->now[0], 100 * row->now[1],
 		 (double)row->since[0] / 1e9,
 		 (double)row->since[1] / 1e9);
 	if (row->line && *row->place)
-		snprintf(place, sizeof(place), "%s:%u", row->place, row->line);
+		snprintf(location, sizeof(location), "%s:%u", row->place, row->line);
 	else if (*row->place)
-		snprintf(place, sizeof(place), "%s", row->place);
+		snprintf(location, sizeof(location), "%s", row->place);
 	else if (row->line && screen->view == TOP_THREAD)
-		snprintf(place, sizeof(place), "%u", row->line);
-	wants = *place ? columns_of(place) + 3 : 0; /* " (", ")" */
-	room = (COLS - x) * PLACE_PART;
-	x += put(y, x, COLS - x - (wants < room ? wants : room), row->name);
-	if (!*place || COLS - x < 5)
+		snprintf(location, sizeof(location), "%u", row->line);
+	needed = *location ? columns_of(location) + 3 : 0; /* " (", ")" */
+	room = (COLS - x) * LOCATION_PART;
+	x += put(y, x, COLS - x - (needed < room ? needed : room), row->name);
+	if (!*location || COLS - x < 5)
 		return;
 	attron(A_DIM);
 	x += put(y, x, COLS - x, " (");
-	x += put_end(y, x, COLS - x - 1, place);
+	x += put_end(y, x, COLS - x - 1, location);
 	put(y, x, COLS - x, ")");
 	attroff(A_DIM);
 }

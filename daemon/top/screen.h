@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The full screen of `cprofd top`: draws a table (top.h) by ncurses, and takes keys.
+/* The full screen of `cprofd top`: draws a table (top.h) with ncurses, and reads keys.
  *
- * One screen a process. What comes from the target is shown with its control characters replaced. */
+ * One screen per process. Control characters in text from the target are replaced. */
 #ifndef CPROFD_TOP_SCREEN_H
 #define CPROFD_TOP_SCREEN_H
 
@@ -15,18 +15,18 @@ struct screen {
 	char pattern[SCREEN_PATTERN_MAX]; /* "": all rows */
 	bool typing;        /* keys go into the pattern */
 	bool paused, help, quit;
-	bool reset;         /* asked for; the caller does it, and clears it */
+	bool reset;         /* requested by a key; the caller does it and clears this */
 	uint32_t first;     /* row at the top */
-	uint64_t seconds;   /* since the begin, for the head */
+	uint64_t seconds;   /* since the start, for the head */
 };
 
-/* Takes the terminal; the screen may be prepared before. 0, -ENOTTY, -ENOENT: TERM names no terminal that is known. */
+/* Takes over the terminal. 0, -ENOTTY, or -ENOENT: the type in TERM is unknown. */
 int screen__open(void);
-/* Gives it back as it was. Harmless when it is not open. */
+/* Restores the terminal. Harmless if it is not open. */
 void screen__close(void);
 /* 0, or -errno. */
 int screen__draw(struct screen *screen, struct top *top);
-/* Takes all keys that were pressed. True: something changed. */
+/* Handles all keys that were pressed. True: there were some. */
 bool screen__keys(struct screen *screen);
 
 #endif

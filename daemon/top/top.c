@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The live view is the same model and the same rows as a report. A turn moves what was added since the last one
- * from the column GOING to LAST. */
+/* The live view has the same model and rows as a report. Each turn (about a second) moves what was added since the
+ * last one from column GOING to column LAST. */
 #include "top/top.h"
 
 #include <errno.h>
@@ -14,13 +14,13 @@
 #include "export/shown.h"
 #include "top/units.h"
 
-/* What a row has: in the turn that goes on, in the one before; since the begin or the reset, now and at the last
- * turn. CPU time alone. */
+/* Columns of a row, all CPU time: the current turn; the last complete turn; since the start or reset, now and at the
+ * last turn (which is what is shown). */
 enum { GOING, LAST, SINCE, SHOWN, COLUMNS };
 
 struct view {
 	struct rows rows;  /* by struct key */
-	struct buf frames; /* uint32_t by row: one of its frames, for its name; of other views: its id there */
+	struct buf frames; /* uint32_t by row: one of its frames; in other views a thread, class or unit */
 };
 
 struct key {
@@ -33,13 +33,13 @@ struct top {
 	struct model model;
 	struct view views[TOP_VIEW_COUNT];
 	struct top_units units;
-	uint64_t turned, turn;         /* when the last one ended, how long it was; ns */
+	uint64_t turned, turn;         /* end of the last turn; its length, ns */
 	uint64_t samples, losses;      /* of the last ledger */
-	uint64_t taken, taken_before;  /* samples that were shown; at the last turn */
-	uint64_t shown;                /* of them, in the last turn */
+	uint64_t taken, taken_before;  /* samples so far; at the last turn */
+	uint64_t shown;                /* samples in the last turn */
 	uint64_t cpu;                  /* of all threads, in the last turn */
 	uint32_t threads;
-	struct buf rows;               /* struct top_row: what was asked for last */
+	struct buf rows;               /* struct top_row: result of the last top__rows() */
 	bool ended;
 };
 
@@ -58,7 +58,7 @@ static int row_of_frame(struct top *top, enum top_view by, uint32_t frame, uint3
 {
 	struct view *view = &top->views[by];
 	uint32_t *known = rows__of_frame(&view->rows, frame);
-	struct model_frame look;
+	struct model_frame row;
 	int err;
 
 	if (!known)
@@ -66,14 +66,15 @@ static int row_of_frame(struct top *top, enum top_view by, uint32_t frame, uint3
 	*ret = *known - 1;
 	if (*known)
 		return 0;
-	look = model__frame(&top->model, frame);
-	err = row_of(view, look.function, by == TOP_LINE ? look.line : 0, frame, ret);
+	row = model__frame(&top->model, frame);
+	err = row_of(view, row.function, by == TOP_LINE ? row.line : 0, frame, ret);
 	if (!err)
 		*known = *ret + 1;
 	return err;
 }
 
-/* Two columns grow: what the turn has, and what is since the reset. A reset within a turn must not take from it. */
+/* Adds to two columns: the current turn, and since the reset. They are separate, because a reset within a turn must
+ * not change the turn. */
 static void add(struct view *view, uint32_t row, uint64_t cpu, bool own)
 {
 	const struct times times = {.cpu = cpu};
@@ -135,6 +136,7 @@ static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
 	return err;
 }
 
+/* The model's callback for each slice of time: adds it to the rows of all views except units. */
 static int on_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
 {
 	struct top *top = model->ctx;
@@ -149,10 +151,10 @@ static int on_slice(struct model *model, struct model_thread *thread, uint32_t s
 			?: add_stack(top, stack, cpu);
 }
 
-/* There to make the model forget stacks with their epoch: a live view runs for days. */
+/* Being set, it makes the model drop stacks with their epoch: a live view may run for days. */
 static int on_epoch(struct model *model) { return 0; }
 
-/* The time of units comes with the samples themselves. */
+/* Adds the samples' time to the rows of their units. */
 static int add_units(struct top *top, const struct event_samples *samples)
 {
 	struct view *view = &top->views[TOP_UNIT];
@@ -175,7 +177,7 @@ static int add_units(struct top *top, const struct event_samples *samples)
 	return err;
 }
 
-/* A compile has its name now: what it had without one is of that name. */
+/* The name of a compile arrived: moves the time of its provisional row to the row of its name. */
 static int rename_unit(struct top *top)
 {
 	struct view *view = &top->views[TOP_UNIT];
@@ -296,7 +298,7 @@ static int compare(const void *left, const void *right, void *arg)
 	enum top_sort sort = *(enum top_sort *)arg;
 	bool total = sort == TOP_TOTAL_NOW || sort == TOP_TOTAL;
 
-	/* What did not run in the last turn comes behind, in the order of what it had before. */
+	/* Rows that did not run in the last turn come last, ordered by their earlier time. */
 	if (sort <= TOP_TOTAL_NOW && a->now[total] != b->now[total])
 		return a->now[total] > b->now[total] ? -1 : 1;
 	if (a->since[total] != b->since[total])

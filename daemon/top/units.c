@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of compiles for the live view. In a live stream a name may come after samples of its compile: rows of the
- * provisional name are then added to those of the real one. */
+/* Names of compiles for the live view. In a live stream a name may arrive after samples of its compile: the time of
+ * the provisional row is then added to the row of the real name. */
 #include "top/units.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "rules/rules.h"
 
-#define DEPTH_MAX 256u /* units in units that are shown */
+#define DEPTH_MAX 256u /* levels of units that are shown */
 
 struct top_unit {
 	uint32_t parent, text;
@@ -35,8 +35,8 @@ static int text_of(struct top_units *units, uint8_t kind, const char *name, cons
 	return err;
 }
 
-/* Of one that was met before its values could be read (what goes on when cprofd comes has them some 20 ms later): a
- * text of its own, that says what is known: the line that caused it. */
+/* A unit whose name is not known yet: a compile that was running when cprofd attached gets its values some 20 ms
+ * later. Its text is unique, and names the line that caused it. */
 static int unnamed(struct top_units *units, const struct unit_row *row, uint8_t kind, const struct model *model,
 		   uint32_t *ret)
 {
@@ -158,7 +158,7 @@ void top_units__now(const struct top_units *units, char *ret, size_t size)
 	size_t len = 0;
 
 	*ret = '\0';
-	/* From the innermost compile inwards: what is around it is in the table. */
+	/* Only the innermost compile and what is inside of it: compiles around it are in the table. */
 	for (id = units->now; n < DEPTH_MAX && (unit = unit_at(units, id)); id = unit->parent < id ? unit->parent : 0) {
 		ids[n++] = id;
 		if (unit->kind == RULE_UNIT)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The compile units of the epoch, for a live table: names of rows, and what goes on now. Errors: -ENOMEM.
- * Zero-initialised is empty. */
+/* The compile units of the current epoch, for the live view: names for rows, and what is running now. Errors:
+ * -ENOMEM. Zero-initialised is empty. */
 #ifndef CPROFD_TOP_UNITS_H
 #define CPROFD_TOP_UNITS_H
 
@@ -13,20 +13,20 @@
 #include "export/model.h"
 
 struct top_units {
-	struct intern texts; /* kind (a byte), name with signature (NUL-terminated): what a row is called */
-	struct buf units;    /* of the epoch: struct top_unit, by id - 1 */
+	struct intern texts; /* names of rows: kind (a byte), name with signature (NUL-terminated) */
+	struct buf units;    /* struct top_unit of the epoch, by id - 1 */
 	uint32_t now;        /* unit of the last sample; 0: outside of all */
-	uint32_t unnamed;    /* how many had no name when they were met */
-	/* Of the last event: rows of the one text are rows of the other from now on; equal: none. */
+	uint32_t unnamed;    /* how many had no name at first */
+	/* Set by the last event: rows of the text `was` now belong to the text `is`; equal: none. */
 	uint32_t was, is;
 };
 
-/* The model has had all events before this one. */
+/* Call it with each event, before the model gets it. */
 int top_units__event(struct top_units *units, const struct event *event, const struct model *model);
 void top_units__free(struct top_units *units);
 
-/* From a sample's unit outwards, each text once: does the sample's time count as its own? Of a phase or pass that is
- * the innermost; of a compile, the innermost compile. */
+/* Walks from a sample's unit outwards. *ret_own: does the sample's time count as exclusive for this text? For a
+ * phase or pass, if it is the innermost unit; for a compile, if it is the innermost compile. */
 struct top_units_walk {
 	uint32_t at, first;
 	bool compiled;

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			len++;
 		memcpy(word, at, len);
 		word[len] = '\0';
-		if (hlo__find(hlo, word) && !hlo__met(hlo))
+		if (hlo__find(hlo, word) && !hlo__found(hlo))
 			abort();
 		at += len + 1;
 	}

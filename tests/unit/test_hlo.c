@@ -106,7 +106,7 @@ static void an_instruction_has_its_operation_and_line(void **state)
 	is_op(hlo, "lt_to.1", "lt_to", "", 0);
 	assert_null(hlo__find(hlo, "tuple.1"));
 	assert_null(hlo__find(hlo, "tanh_add_fusion"));
-	assert_int_equal(hlo__met(hlo), 4);
+	assert_int_equal(hlo__found(hlo), 4);
 	hlo__free(hlo);
 }
 
@@ -205,7 +205,7 @@ static void only_jit_code_is_named(void **state)
 		assert_string_equal(text_of(frame, "file"), files[i]);
 		assert_int_equal(number_of(frame, "line"), lines[i]);
 	}
-	assert_int_equal(hlo__met(options.hlo), 1);
+	assert_int_equal(hlo__found(options.hlo), 1);
 	json_decref(file);
 	hlo__free(options.hlo);
 	close(fd);
