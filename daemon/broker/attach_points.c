@@ -12,10 +12,11 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
-/* Iterators are attached to a function, tracepoints to a typedef of one (kernel/bpf/verifier.c, bpf_check_attach_target()). */
+/* Iterators attach to a function, tracepoints to a typedef of one (kernel/bpf/verifier.c,
+ * bpf_check_attach_target()). */
 static struct point {
 	const char *section, *name;
-	uint32_t kind, type; /* type 0: not met */
+	uint32_t kind, type; /* type: BTF type id; 0: not found yet */
 	enum bpf_attach_type attach;
 } points[] = {
 	{"iter/task", "bpf_iter_task", BTF_KIND_FUNC, 0, BPF_TRACE_ITER},
@@ -24,7 +25,7 @@ static struct point {
 };
 #define POINTS (sizeof(points) / sizeof(*points))
 
-void attach_points__met(uint32_t kind, const char *name, uint32_t type)
+void attach_points__found(uint32_t kind, const char *name, uint32_t type)
 {
 	for (size_t i = 0; i < POINTS; i++)
 		if (points[i].kind == kind && !strcmp(points[i].name, name))
@@ -41,7 +42,8 @@ static int type_of(const struct bpf_program *program, enum bpf_attach_type attac
 	return name ? libbpf_find_vmlinux_btf_id(name + 1, attach) : -EINVAL;
 }
 
-/* Until here it was of a type that libbpf needs no BTF of vmlinux for. */
+/* Called by libbpf before it loads a program. So far the program had a type for which libbpf needs no BTF of
+ * vmlinux; now it gets its real type. */
 static int prepare(struct bpf_program *program, struct bpf_prog_load_opts *options, long attach)
 {
 	int type = type_of(program, (enum bpf_attach_type)attach);
@@ -53,7 +55,7 @@ static int prepare(struct bpf_program *program, struct bpf_prog_load_opts *optio
 	return bpf_program__set_type(program, BPF_PROG_TYPE_TRACING);
 }
 
-/* For good: objects point to what is registered. */
+/* Registered once and never removed: opened objects point to the handlers. */
 void attach_points__use(void)
 {
 	static const struct {

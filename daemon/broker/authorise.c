@@ -63,7 +63,7 @@ int identity__of_user(uid_t uid, gid_t gid, const struct peer *process, struct i
 	int n = 64;
 
 	*ret = (struct identity){.uid = uid, .gid = gid, .payer = uid};
-	if (!uid) /* another one's are its user's, whoever started the broker */
+	if (!uid) /* other users have no capabilities, whoever started the broker */
 		ret->capabilities = process->capabilities & IDENTITY_CAPABILITIES;
 	/* A uid without a name has no supplementary groups; uid 0 needs none. */
 	if (!uid || getpwuid_r(uid, &entry, text, sizeof(text), &user) || !user)
@@ -107,7 +107,7 @@ bool identity__same(const struct identity *a, const struct identity *b)
 		return false;
 	if (identity__may_all(a))
 		return true;
-	/* The kernel keeps groups in order (groups_sort), those of one set always in the same. */
+	/* The kernel sorts groups (groups_sort), so equal sets are equal arrays. */
 	return a->gid == b->gid && a->n_groups == b->n_groups &&
 	       (!a->n_groups || !memcmp(a->groups, b->groups, a->n_groups * sizeof(*a->groups)));
 }
@@ -132,7 +132,7 @@ static int try_open(pid_t pid, const char *name)
 	return 0;
 }
 
-/* As the client. */
+/* Runs with the client's identity. */
 static int may_read(pid_t pid, enum ptrace_rule rule)
 {
 	int err = try_open(pid, "auxv");
@@ -141,7 +141,8 @@ static int may_read(pid_t pid, enum ptrace_rule rule)
 		return err == -ENOENT || err == -ESRCH ? -ESRCH : -EACCES;
 	if (rule == PTRACE_RULE_READ)
 		return 0;
-	/* For `mem` the kernel asks PTRACE_MODE_ATTACH, and with it Yama, if that is in this kernel. */
+	/* Opening `mem` asks the kernel for PTRACE_MODE_ATTACH, which includes Yama, if this kernel has it.
+	 * PR_SET_PTRACER fails without Yama. */
 	if (rule == PTRACE_RULE_ATTACH && !prctl(PR_SET_PTRACER, 0, 0, 0, 0) && !try_open(pid, "mem"))
 		return 0;
 	return -EPERM;
@@ -151,12 +152,14 @@ struct question {
 	const struct identity *identity;
 	enum ptrace_rule rule;
 	pid_t pid;
-	struct process_fds fds; /* of again() */
+	struct process_fds fds; /* for ask_again() */
 	struct process_stat stat;
-	const pid_t *pids;      /* of each() */
+	const pid_t *pids;      /* for ask_each() */
 	size_t n;
 };
 
+/* Authorises first, then checks that the pid is still the same process and image: the order closes the race with
+ * exec and pid reuse. */
 static int ask(const struct question *question, const struct process_fds *fds, const struct process_stat *stat)
 {
 	bool all = identity__may_all(question->identity);
@@ -210,7 +213,7 @@ static void ask_each(void *context, int socket)
 
 /* --- in the broker --- */
 
-/* Nobody's word counts more than this rule. */
+/* ptrace_scope 3: not even root may. */
 static bool never(const struct identity *identity, enum ptrace_rule rule)
 {
 	return rule == PTRACE_RULE_NEVER && identity__may_all(identity);
@@ -231,7 +234,7 @@ static int take_one(struct helper *helper, struct broker_message *answer, int fd
 	unsigned n = 0;
 	int err = helper__take(helper, answer, fds, &n);
 
-	if (err == -EPIPE) /* whatever happened to it, it did not say yes */
+	if (err == -EPIPE) /* the helper died: that is not a yes */
 		err = -EACCES;
 	if (!err && (answer->error_errno || n != expected))
 		err = answer->error_errno ? -answer->error_errno : -EACCES;
@@ -270,7 +273,7 @@ int authorise__again(const struct identity *identity, pid_t pid, enum ptrace_rul
 
 	if (never(identity, rule))
 		return -EPERM;
-	/* struct process_fds is three descriptors: they become the helper's. */
+	/* struct process_fds is three descriptors, which the helper inherits. */
 	_Static_assert(sizeof(question.fds) == 3 * sizeof(int), "kept as an array");
 	err = helper__begin(&helper, identity->payer, ask_again, &question, &question.fds.pidfd, 3);
 	return err ? err : take_one(&helper, &answer, none, 0);

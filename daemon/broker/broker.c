@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker's loop: new clients, requests of engines, the end of engines. */
+/* The broker's main loop: accepts clients, starts an engine for each identity, serves the engines' requests, and
+ * reaps engines that ended. One thread; nothing here may block. */
 #include "broker/broker.h"
 
 #include <errno.h>
@@ -24,22 +25,22 @@
 #include "broker/refuse.h"
 #include "broker/request.h"
 
-#define ENGINES_MAX 1024u /* root's, too; users have limits (limit.h) */
+#define ENGINES_MAX 1024u /* of all users; each user has a lower limit (limit.h) */
 #define SPARE_MS 500
-#define ENDING_MS 50 /* how often one that ends is looked after */
+#define ENDING_MS 50 /* how often ending engines are polled */
 
 struct broker {
 	const struct broker_options *options;
 	struct engine *engines;
 	struct engine_program program;
-	struct engine *ending; /* their channels are closed */
+	struct engine *ending; /* engines whose channels are closed, until they exit */
 	unsigned n_engines;    /* all of them */
-	/* To load a sampler takes the kernel's verifier longer than all the rest of an attach. */
+	/* A sampler that is loaded in advance: the kernel's verifier takes longer than everything else of an attach. */
 	struct spare spare;
 	int signals;
-	int reserve;           /* a descriptor, to accept who is refused for want of one */
+	int reserve;           /* a spare descriptor: closed to accept and refuse a client when none is left */
 	bool stop;
-	int status;            /* of the engine that ended last */
+	int status;            /* exit status of the engine that ended last */
 };
 
 static void load_spare(struct broker *broker)
@@ -49,7 +50,7 @@ static void load_spare(struct broker *broker)
 
 	if (spare->sampler && !sampler__fits(spare->sampler, &spare->options))
 		spare->sampler = sampler__free(spare->sampler);
-	/* When it fails, the session that needs it will say why. */
+	/* If this fails, the session that needs the sampler reports why. */
 	if (!spare->sampler && !(broker->options->expect_flags & BROKER_DUMP))
 		sampler__load(&spare->options, &spare->sampler, &error);
 	spare->wanted = false;
@@ -65,7 +66,7 @@ static void end_engine(struct broker *broker, struct engine **slot, bool now)
 	engine__leave(engine, now);
 }
 
-/* Nobody waits for one that ends. */
+/* Frees engines that have exited, without waiting for the others. */
 static void reap_engines(struct broker *broker, unsigned wait_ms)
 {
 	struct engine **slot = &broker->ending, *next;
@@ -90,7 +91,7 @@ static struct engine **slot_of(struct broker *broker, const struct engine *engin
 	return slot;
 }
 
-/* `client` is moved. */
+/* The engine of this identity, started if there is none. `client` is moved into it. */
 static int engine_for(struct broker *broker, struct identity *client, struct engine **ret, struct limit_met *ret_met)
 {
 	struct engine *engine;
@@ -115,10 +116,10 @@ static int engine_for(struct broker *broker, struct identity *client, struct eng
 	return 0;
 }
 
-/* -EDQUOT: *ret_met says why. */
+/* -EDQUOT: *ret_met says which limit. */
 static int add_client(struct broker *broker, int fd, struct identity *identity, const struct peer *peer, struct limit_met *ret_met)
 {
-	/* The groups stay with the engine that takes them. */
+	/* Copied first: engine_for() moves the identity into a new engine. */
 	struct identity who = {.uid = identity->uid, .gid = identity->gid};
 	struct engine *engine;
 	int err;
@@ -140,7 +141,7 @@ static int serve_client(struct broker *broker, int fd, struct limit_met *ret_met
 	int err = peer__of_socket(fd, &peer) ?: -EPIPE;
 
 	*ret_payer = err == -EPIPE ? peer.payer : CLOSER_NOBODY;
-	/* An engine may have left since it was polled: then a new one. */
+	/* The engine may have exited since it was polled: then try once more, with a new one. */
 	for (int turn = 0; turn < 2 && err == -EPIPE; turn++) {
 		err = identity__of_socket(fd, &peer, &identity);
 		if (!err)
@@ -160,7 +161,8 @@ static int open_reserve(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* No descriptor is left. Who waits is told, and not polled for ever. */
+/* No descriptor is left: refuses a client with the reserve. Otherwise the listening socket would stay readable, and
+ * poll() would spin. */
 static void refuse_one(struct broker *broker)
 {
 	int fd;
@@ -193,7 +195,7 @@ static void accept_client(struct broker *broker)
 		load_spare(broker);
 }
 
-/* Some milliseconds of each engine's request in turn: nobody can keep the others waiting. */
+/* Each engine's request runs for some milliseconds in turn, so nobody can keep the others waiting. */
 static void serve_engines(struct broker *broker, const struct pollfd *polled)
 {
 	struct engine **slot = &broker->engines;
@@ -213,7 +215,7 @@ static bool waits_for_spare(const struct broker *broker)
 	return broker->options->listen_fd >= 0 && broker->spare.wanted;
 }
 
-/* Milliseconds until something has to be done that nobody asks for; -1: never. */
+/* How long poll() may wait, in ms; -1: for ever. */
 static int pause_of(const struct broker *broker, uint64_t until)
 {
 	const uint64_t now = clock__now(), longest = broker->ending ? ENDING_MS : waits_for_spare(broker) ? SPARE_MS : INT32_MAX;
@@ -250,13 +252,13 @@ static int run(struct broker *broker)
 			break;
 		if (ready < 0) /* nothing was polled */
 			continue;
-		/* A daemon's next session finds its sampler loaded, too, once nothing is to be done. */
+		/* Nothing happened for SPARE_MS: load a sampler for the daemon's next session. */
 		if (!ready && !broker->ending && first == UINT64_MAX && waits_for_spare(broker))
 			load_spare(broker);
 		reap_engines(broker, 0);
 		if (polled[0].revents)
 			broker->stop = true;
-		/* Engines first: a new one has no place in `polled`. */
+		/* Engines first: an engine that accept_client() adds is not in `polled`. */
 		serve_engines(broker, polled + 2);
 		if (polled[1].revents)
 			accept_client(broker);
@@ -265,8 +267,8 @@ static int run(struct broker *broker)
 	return 0;
 }
 
-/* SIGTERM ends the broker, and in the daemon SIGINT. Below a client, Ctrl-C is
- * the client's: it ends the recording, and then its engine and the broker end. */
+/* SIGTERM ends the broker, and SIGINT a daemon. A broker below a client ignores Ctrl-C: the client gets it and ends
+ * the recording, then its engine exits, and then the broker. */
 static int open_signals(bool daemon)
 {
 	sigset_t set;
@@ -286,7 +288,7 @@ static int open_signals(bool daemon)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* An exec fails where the engine's user has more processes than the caller's limit (execve(2), EAGAIN). */
+/* exec fails if the engine's user has more processes than the caller's limit (execve(2), EAGAIN). */
 static void raise_process_limit(void)
 {
 	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
@@ -334,7 +336,7 @@ int broker__run(const struct broker_options *options)
 		peer__free(&peer);
 		close(options->client_fd);
 	}
-	/* While the client makes up its request. */
+	/* The client is preparing its request meanwhile. */
 	if (!err)
 		load_spare(&broker);
 	notify__ready();

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker: the small privileged part. It loads BPF, opens perf events,
- * authorises, opens /proc/PID/mem, maps and files, and passes the fds. It
- * parses nothing that a target or a client wrote: no ELF, no Python, no
- * requests. Everything else is the engine's, an unprivileged process for each
- * client identity (uid, gid, groups), at the other end of a SOCK_SEQPACKET socketpair.
+/* The broker: the small privileged part. It loads BPF, opens perf events, authorises, opens /proc/PID/mem, maps and
+ * files, and passes on the descriptors. It parses nothing that a target or a client wrote: no ELF, no Python, no
+ * requests. All that is the work of engines: an unprivileged process for each client identity (uid, gid, groups), at
+ * the other end of a SOCK_SEQPACKET socketpair.
  *
- * The list of messages is closed. Each is one datagram: struct broker_message,
- * exactly sizeof() of it, and the fds that its kind names. A message of another
- * size or kind ends the peer that sent it.
- */
+ * The list of messages is closed. Each message is one datagram: exactly one struct broker_message, and the
+ * descriptors that its kind lists. A message of another size or kind ends the peer that sent it. */
 #ifndef CPROFD_BROKER_H
 #define CPROFD_BROKER_H
 
@@ -20,15 +17,15 @@
 
 enum broker_kind {
 	/* broker -> engine */
-	BROKER_CLIENT = 1,    /* a client connected. fds: its socket. `error`: why it can name no process */
+	BROKER_CLIENT = 1,    /* a client connected. fds: its socket. `error`: why it may not request processes */
 	BROKER_ATTACHED,      /* answer to ATTACH. fds: ring, images, samples, processes (maps), then those
 			       * of PROCESS. With BROKER_DUMP: the iterator's link, images, slots, wanted, ... */
 	BROKER_PROCESS,       /* answer to PROCESS. fds: pidfd, /proc/PID/mem, /proc/PID/maps */
 	BROKER_FILE,          /* answer to FILE. fds: the file, read-only */
 	BROKER_THREADS,       /* answer to RESUME: the events run; `threads` of them */
-	BROKER_DETACHED,      /* answer to DETACH: no record comes after it */
+	BROKER_DETACHED,      /* answer to DETACH: no more records follow */
 	BROKER_CHILD,         /* after ATTACHED, with BROKER_SUBPROCESSES: `pid` is a descendant that ran
-			       * already and has events now. Ask for it with OPEN_PROCESS */
+			       * already and has events now. Open it with OPEN_PROCESS */
 	BROKER_POOL,          /* answer to ADD_POOL. fds: its map, to be mapped; `number` */
 	BROKER_DEBUG,         /* answer to OPEN_DEBUG. fds: the file, read-only */
 	BROKER_KALLSYMS,      /* answer to OPEN_KALLSYMS. fds: /proc/kallsyms, at its beginning */
@@ -36,20 +33,20 @@ enum broker_kind {
 			       * pid, with an error, too */
 	BROKER_CLOCKS,        /* answer to SET_CLOCKS */
 	/* engine -> broker */
-	BROKER_ATTACH = 32,   /* sample this process; of root's engine: one that its clients named, or one below it */
-	BROKER_OPEN_PROCESS,  /* a descendant of a session's target, or its target after exec */
+	BROKER_ATTACH = 32,   /* sample this process; root's engine: one that its clients named, or a descendant */
+	BROKER_OPEN_PROCESS,  /* a descendant of a session's target, or the target after exec */
 	BROKER_OPEN_FILE,     /* the file behind a mapping of a process of this session */
-	BROKER_RESUME,        /* start the session's events (after the images map is filled) */
-	BROKER_DETACH,        /* end a session: events are closed */
-	BROKER_ADD_POOL,      /* `pool_bytes` more for the unwind tables of a session with native stacks */
+	BROKER_RESUME,        /* start the session's perf events (after filling the map of images) */
+	BROKER_DETACH,        /* end a session: its perf events are closed */
+	BROKER_ADD_POOL,      /* add a map of `pool_bytes` for the session's unwind tables */
 	BROKER_OPEN_DEBUG,    /* `debug_path` below /usr/lib/debug, as a process of this session sees it and its
 			       * client may read it */
-	BROKER_OPEN_KALLSYMS, /* of a session with BROKER_KERNEL */
-	BROKER_SET_CLOCKS,    /* `number` 1: clocks of CPUs tick, beside those of threads; 0: they do not */
+	BROKER_OPEN_KALLSYMS, /* for a session with BROKER_KERNEL */
+	BROKER_SET_CLOCKS,    /* `number` 1: turn on the clocks of CPUs, in addition to those of threads; 0: off */
 	BROKER_OPEN_PERF_MAP, /* /tmp/perf-PID.map of a process of this session, in its own root, if it is its user's */
 };
 
-/* Why the broker refuses: each has a sentence and a hint (broker_error__sentence). */
+/* Why the broker refuses. X(id, sentence, hint for the user) */
 #define BROKER_ERRORS(X) \
 	X(OK, "done", "") \
 	X(NO_PROCESS, "no such process", "check the PID: it may have ended already") \
@@ -99,8 +96,8 @@ enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };
 
 struct broker_message {
 	uint32_t kind;         /* enum broker_kind */
-	uint32_t token;        /* chosen by the asker, repeated in the answer */
-	uint32_t session;      /* broker's number of a session; in the answer to ATTACH first */
+	uint32_t token;        /* chosen by the sender, repeated in the answer */
+	uint32_t session;      /* number of a session, which the answer to ATTACH assigns */
 	int32_t pid;           /* CLIENT: the client's pid; else the process */
 	uint32_t uid, gid;     /* CLIENT: SO_PEERCRED */
 	uint32_t error;        /* enum broker_error */
@@ -108,55 +105,54 @@ struct broker_message {
 	/* ATTACH */
 	uint32_t rate;         /* Hz, 1..20000 */
 	uint32_t flags;        /* BROKER_* */
-	uint64_t ring_bytes;   /* size of the ring buffer, a power of two of pages; 0: BROKER_RING_BYTES.
-			        * ATTACHED: the size that it has */
+	uint64_t ring_bytes;   /* ATTACH: size of the ring buffer, a power of two of pages; 0: BROKER_RING_BYTES.
+			        * ATTACHED: its actual size */
 	/* OPEN_FILE: a mapping of `pid` */
 	uint64_t start, end;   /* THREADS: start is when they began, CLOCK_MONOTONIC ns;
 			        * DETACHED, of BROKER_WALL: when they ended */
 	/* answers about a process */
 	uint64_t process_start;/* boottime ns (from /proc/PID/stat, in clock ticks' precision) */
-	uint64_t arg_start, start_data; /* its struct image_key (include/cprofd/record.h) */
+	uint64_t arg_start, start_data; /* members of its struct image_key (include/cprofd/record.h) */
 	int32_t parent;        /* its parent's pid at that time */
-	uint32_t threads;      /* threads that have an event */
+	uint32_t threads;      /* threads that have a perf event */
 	/* ADD_POOL, POOL */
 	uint64_t pool_bytes;   /* whole pages */
 	uint32_t number;       /* ATTACH: the pid of the client that asks; SET_CLOCKS: on; PERF_MAP: as its innermost PID namespace counts; 0: not known */
-	uint32_t limit;        /* with LIMIT: which one (broker_message__limit); 0: none that has a name */
+	uint32_t limit;        /* with LIMIT: which limit (broker_message__limit); 0: not one with a name */
 	/* OPEN_DEBUG: relative, NUL-terminated */
 	char debug_path[BROKER_DEBUG_PATH_MAX];
 };
 
-/* An answer repeats token and session of its question. When `error` is not OK it
- * carries no fds. Messages to the engine are sent in order: an engine that asks
- * without reading is not read from until it has read its answers. */
+/* An answer repeats the token and session of its request. With an error it carries no descriptors. Messages to an
+ * engine are sent in order. If an engine does not read its answers, its requests are not read either. */
 
 #define BROKER_RING_BYTES (4u << 20)
 #define BROKER_RING_BYTES_MAX (256u << 20)
 #define BROKER_RATE_MAX 20000u
-#define BROKER_SESSIONS_MAX 32u /* of one engine, whatever its user's limits are */
+#define BROKER_SESSIONS_MAX 32u /* per engine, whatever its user's limits are */
 
-/* Unwind tables of one session; the memory is there from the moment that a pool is made. */
+/* Unwind tables of one session; a pool's memory is allocated when the pool is created. */
 #define BROKER_POOLS_MAX 32u
 #define BROKER_POOLS_BYTES (192ull << 20)
 
 #define BROKER_SUBPROCESSES 1u /* follow children */
 #define BROKER_KERNEL 2u       /* kernel stacks too */
-/* Native stacks: how much of them, in these bits of the flags. */
+/* How much of native stacks: two bits of the flags. */
 #define BROKER_NATIVE_SHIFT 2
 #define BROKER_NATIVE_MASK (3u << BROKER_NATIVE_SHIFT)
 enum broker_native { BROKER_NATIVE_OFF, BROKER_NATIVE_LEAF, BROKER_NATIVE_FULL };
-/* No sampler but a dump (include/cprofd/dump.h): alone, without any of the others. */
+/* A dump instead of a sampler (include/cprofd/dump.h): not combined with other flags. */
 #define BROKER_DUMP 16u
-#define BROKER_WALL 32u        /* where its threads wait, too */
-#define BROKER_GIL 64u         /* which samples hold the GIL */
+#define BROKER_WALL 32u        /* record where threads wait, too */
+#define BROKER_GIL 64u         /* record which samples hold the GIL */
 
-/* Sends one message and its fds (borrowed); -errno. */
+/* Sends one message with descriptors (borrowed); -errno. */
 int broker__send(int channel, const struct broker_message *message, const int *fds, unsigned n);
-/* Receives one. *ret_n fds are the caller's to close. -EAGAIN; -EPIPE: the peer
- * is gone; -EBADMSG: not a message (fds that came with it are closed). */
+/* Receives one. The caller closes the *ret_n descriptors. -EAGAIN; -EPIPE: the peer is gone; -EBADMSG: not a valid
+ * message (its descriptors were closed). */
 int broker__receive(int channel, struct broker_message *ret, int fds[BROKER_FDS_MAX], unsigned *ret_n);
 
-/* An answer with LIMIT: which one was met, in `limit`, `start` and `end`. */
+/* For an answer with LIMIT: stores the limit that was reached in `limit`, `start` and `end`. */
 void broker_message__set_limit(struct broker_message *message, const struct limit_met *met);
 bool broker_message__limit(const struct broker_message *message, struct limit_met *ret);
 
@@ -164,33 +160,35 @@ const char *broker_error__sentence(enum broker_error error);
 const char *broker_error__hint(enum broker_error error);
 const char *broker_error__name(enum broker_error error); /* "NO_PROCESS" ... */
 
-/* Runs the broker until its last engine is gone (listen_fd < 0) or until it is
- * told to end. Returns the process's exit status.
- *  listen_fd: a listening AF_UNIX socket (daemon), or -1
- *  client_fd: the one client's socket (no daemon: attach of its own), or -1
- * Engines are programs of their own (program.h): engine__execute() of daemon/serve/. */
+/* Runs the broker until its last engine is gone (listen_fd < 0), or until a signal ends it. Returns the process's
+ * exit status.
+ *   listen_fd: a listening AF_UNIX socket (daemon), or -1
+ *   client_fd: the socket of the only client (no daemon: it attaches by itself), or -1
+ * Engines are separate programs (program.h): engine__execute() in daemon/serve/. */
 enum broker_allow {
-	BROKER_ALLOW_PTRACE,   /* what the kernel would let them debug and sample themselves */
+	BROKER_ALLOW_PTRACE,   /* what the kernel would let them debug and sample by themselves */
 	BROKER_ALLOW_OWN,      /* their own processes, whatever ptrace_scope and perf_event_paranoid say */
-	BROKER_ALLOW_ROOT,     /* nothing: it is for root alone */
+	BROKER_ALLOW_ROOT,     /* nothing: only root is served */
 };
 
 struct broker_options {
 	int listen_fd;
 	int client_fd;
-	uid_t client_uid;      /* with client_fd: whom the engine runs as */
+	uid_t client_uid;      /* with client_fd: the user that the engine runs as */
 	gid_t client_gid;
 	bool verbose;
-	enum broker_allow allow; /* to users; root may all but what ptrace_scope 3 forbids */
+	enum broker_allow allow; /* for users; root may do everything, except with ptrace_scope 3 */
 	const struct broker_limits *limits; /* of users; NULL: none */
-	const char *hello;       /* with listen_fd: the line that is said first to who is refused */
-	uint32_t expect_flags; /* BROKER_* of the first ATTACH, if known: what is loaded ahead fits it */
-	/* Of tests: runs in the unprivileged child, and its return is the exit status. NULL: the engine's program (program.h). */
+	const char *hello;       /* with listen_fd: the first line that a refused client gets */
+	uint32_t expect_flags; /* BROKER_* of the first ATTACH, if known: what to load in advance */
+	/* For tests: runs in the unprivileged child; its result is the exit status. NULL: the engine's program
+	 * (program.h). */
 	int (*engine_main)(int channel);
 };
 int broker__run(const struct broker_options *options);
 
-/* What an engine is started with: its channel; and its directory for unwind tables (cache.h), if it is open. */
+/* Descriptors that an engine starts with: its channel, and its directory for unwind tables (cache.h), if there is
+ * one. */
 #define BROKER_CHANNEL_FD 3
 #define BROKER_CACHE_FD 4
 

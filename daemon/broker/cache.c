@@ -1,3 +1,5 @@
+/* Creates and opens the cache directories of cache.h. Everything is opened relative to a directory descriptor,
+ * without following links, and its owner and mode are checked: an engine must not be able to substitute a directory. */
 /* SPDX-License-Identifier: MIT */
 /* Each folder on the way is opened below the one before it (openat, no link is followed) and checked by its
  * descriptor, so that nobody can put another in its place between check and use. */
@@ -13,9 +15,9 @@
 #include "base/cleanup.h"
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
-#define PLACE "/var/cache/cprofd"
+#define CACHE_PATH "/var/cache/cprofd"
 
-/* A folder of `uid` in which `forbidden` bits are not set. */
+/* A directory owned by `uid`, with none of the `forbidden` mode bits. */
 static int open_own(int parent, const char *name, uid_t uid, mode_t forbidden)
 {
 	_cleanup_close_ int fd = openat(parent, name, DIRECTORY);
@@ -26,20 +28,21 @@ static int open_own(int parent, const char *name, uid_t uid, mode_t forbidden)
 	return stat.st_uid == uid && !(stat.st_mode & forbidden) ? take_fd(&fd) : -EPERM;
 }
 
-/* ... of root's; made if it is not there. */
+/* The same, owned by root; created if it does not exist. */
 static int enter(int parent, const char *name, mode_t mode, mode_t forbidden)
 {
 	return mkdirat(parent, name, mode) && errno != EEXIST ? -errno : open_own(parent, name, 0, forbidden);
 }
 
-/* Makes it as its owner, which takes no CAP_CHOWN. `parent` is root's, and the group root may write there meanwhile. */
+/* Creates a directory as its future owner, which needs no CAP_CHOWN. `parent` is root's; for the moment, the group
+ * root may write to it. */
 static void make_as(int parent, const char *name, uid_t uid)
 {
 	if (!faccessat(parent, name, F_OK, 0) || fchmod(parent, 0730))
 		return;
 	if (!seteuid(uid)) {
 		mkdirat(parent, name, 0700);
-		/* Real and saved uid are root's still. */
+		/* The real and saved uid are still root's. */
 		if (seteuid(0))
 			_exit(126);
 	}
@@ -49,17 +52,17 @@ static void make_as(int parent, const char *name, uid_t uid)
 int cache__open(uid_t client, uid_t engine)
 {
 	const char *given = getenv("CACHE_DIRECTORY"); /* systemd's */
-	_cleanup_close_ int place = -1, own = -1;
+	_cleanup_close_ int top = -1, own = -1;
 	char name[32];
 
 	if (geteuid())
 		return -EPERM;
-	place = enter(AT_FDCWD, given && *given == '/' ? given : PLACE, 0755, 022);
-	if (place < 0)
-		return place;
+	top = enter(AT_FDCWD, given && *given == '/' ? given : CACHE_PATH, 0755, 022);
+	if (top < 0)
+		return top;
 	snprintf(name, sizeof(name), "%u", (unsigned)client);
-	own = enter(place, name, 0700, 007); /* make_as() may have been killed */
-	/* Root's engine may be another user than it was. */
+	own = enter(top, name, 0700, 007); /* 0730 is accepted: make_as() may have been killed */
+	/* The user of root's engine may have changed since. */
 	snprintf(name, sizeof(name), client == engine ? "tables" : "tables-%u", (unsigned)engine);
 	if (own < 0)
 		return own;

@@ -1,3 +1,5 @@
+/* Opens the clocks of CPUs (see the header): several perf events on each CPU, with periods of random length, whose
+ * sum is the requested rate. */
 /* SPDX-License-Identifier: MIT */
 /* perf events of whole CPUs (pid -1), all with the sampler's one program. The lowest bit of a period tells the
  * sampler that the tick is of a CPU's clock and not of a thread's (CLOCK_OF_CPU in record.h). */
@@ -12,10 +14,10 @@
 
 #include "cprofd/record.h"
 
-/* How often they tick in 8,000,000 periods: 8,000,000 times, together. */
+/* How often each clock ticks in 8,000,000 periods: together 8,000,000 times. */
 static const unsigned ticks[] = {829000, 887000, 941000, 983000, 1031000, 1069000, 1109000, 1151000};
 #define CLOCKS (sizeof(ticks) / sizeof(*ticks))
-#define DRAWN 15000u /* more or less of one, and as many less or more of the next, by chance */
+#define DRAWN 15000u /* random part: added to one clock, and subtracted from the next */
 
 static int open_clock(int cpu, uint64_t period, const struct perf_options *options)
 {
@@ -72,7 +74,7 @@ int cpu_clocks__open(struct cpu_clocks *clocks, const struct perf_options *optio
 		return -ENOMEM;
 	for (cpu = 0; cpu < cpus; cpu++) {
 		err = open_cpu(clocks, cpu, options);
-		if (err && err != -ENODEV) { /* it is not on-line */
+		if (err && err != -ENODEV) { /* the CPU is offline */
 			cpu_clocks__close(clocks);
 			return err;
 		}

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Clocks of CPUs: one tick a period on each CPU, whoever runs there; the sampler takes those that meet a target.
+/* Clocks of CPUs: timers on each CPU that tick at the session's rate, whichever thread runs there. The sampler takes
+ * the ticks that hit a thread of a target.
  *
- * They are several on each CPU, of periods that have no small common multiple: a target that makes threads three times a
- * period would fall into step with one clock, as its own ticks delay it.
+ * Each CPU has several, with periods without a small common multiple. With a single one, a target that creates
+ * threads about three times per period would fall into step with it, because each tick delays the target.
  *
- * The clocks of threads (perf.h) begin a period when the thread does: who lives shorter is in no sample, and who lives for some
- * periods is met at the same places of its life each time. The phase of a CPU's clock has nothing to do with births. But it
- * ticks on idle CPUs, too, and meets everybody's threads: it is there only while a target makes threads or processes.
+ * Why: the timer of a thread (perf.h) starts when the thread does. A thread that lives shorter than a period is in
+ * no sample, and one that lives for some periods is sampled at the same points of its life each time. The phase of a
+ * CPU's clock does not depend on when threads start. But it also ticks on idle CPUs, and for all other processes: it
+ * is open only while a target creates threads or processes.
  *
- * While a CPU has one, threads' own ticks there are no samples (bpf/tick.h). A CPU that has none, as one that came later, needs none.
- */
+ * While a CPU has such clocks, ticks of threads' own timers there are not samples (bpf/tick.h). A CPU without
+ * one, such as one that came online later, is sampled by the threads' timers as usual. */
 #ifndef CPROFD_BROKER_CLOCKS_H
 #define CPROFD_BROKER_CLOCKS_H
 
@@ -21,7 +23,7 @@ struct cpu_clocks {
 	struct charge *charge; /* as in perf.h */
 };
 
-/* One for each CPU that is there, ticking. On error there is none. */
+/* Opens and starts clocks on all CPUs that are online. On error there are none. */
 int cpu_clocks__open(struct cpu_clocks *clocks, const struct perf_options *options);
 void cpu_clocks__close(struct cpu_clocks *clocks);
 

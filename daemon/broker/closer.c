@@ -100,7 +100,7 @@ static void add(int fd, uid_t payer)
 	pthread_mutex_unlock(&lock);
 	if (!more || !thread__start_detached(close_waiting, NULL))
 		return;
-	/* No thread is to be had: it is closed with the next one. */
+	/* No thread could be started: the descriptor is closed together with a later one. */
 	pthread_mutex_lock(&lock);
 	n_threads--;
 	pthread_mutex_unlock(&lock);

@@ -1,3 +1,4 @@
+/* Coroutines by swapcontext(), each with a stack of its own. At most one exists per request of an engine. */
 /* SPDX-License-Identifier: MIT */
 /* Stacks and switches of coroutines (base/fiber.h), and what a wait is: suspend() leaves for the loop, which polls
  * for everybody and resumes whom it finds ready. Outside of a coroutine, as in a child of fork() or in a test, a
@@ -13,8 +14,8 @@
 #include "base/clock.h"
 #include "base/fiber.h"
 
-#define STACK_BYTES (1u << 20) /* libbpf loads programs on it; what is not touched takes no memory */
-#define SHARE_NS 3000000u
+#define STACK_BYTES (1u << 20) /* libbpf loads programs on it; untouched pages use no memory */
+#define SHARE_NS 3000000u /* a coroutine that ran this long lets others run */
 
 struct coroutine {
 	ucontext_t own, loop;
@@ -23,14 +24,14 @@ struct coroutine {
 	void *context;
 	struct pollfd wants;
 	uint64_t until;
-	uint64_t since;   /* it goes on since then */
-	int outcome;      /* of its wait */
+	uint64_t since;   /* when it was resumed */
+	int outcome;      /* result of its wait */
 	int result;
 	bool ended, cancelled;
 };
 
 static struct coroutine *current;
-static char *kept; /* a stack for the next one */
+static char *kept; /* a free stack for the next coroutine */
 
 /* --- stacks --- */
 
@@ -62,10 +63,10 @@ static void enter(void)
 	coroutine->result = coroutine->main(coroutine->context);
 	coroutine->ended = true;
 	fiber__leave_for(&coroutine->loop_stack, NULL);
-	/* uc_link is the loop */
+	/* returns to the loop, by uc_link */
 }
 
-/* Until its next wait. True: it has ended. */
+/* Runs it until its next wait. True: it has ended. */
 static bool run(struct coroutine *coroutine)
 {
 	struct fiber_stack ignored;
@@ -79,7 +80,7 @@ static bool run(struct coroutine *coroutine)
 	return coroutine->ended;
 }
 
-/* The coroutine's side: others run until it is resumed. */
+/* Called in the coroutine: returns to the loop until it is resumed. */
 static int suspend(struct coroutine *coroutine, struct pollfd wants, uint64_t until)
 {
 	if (coroutine->cancelled)
@@ -146,7 +147,7 @@ void coroutine__cancel(struct coroutine *coroutine)
 		return;
 	coroutine->cancelled = true;
 	coroutine->outcome = -ECANCELED;
-	while (!run(coroutine)) /* once: no wait suspends it any more */
+	while (!run(coroutine)) /* only once: when cancelled, suspend() returns at once */
 		;
 	finish(coroutine, &ignored);
 }

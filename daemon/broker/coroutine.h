@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A coroutine: a function with a stack of its own, which waits for a descriptor while the broker's loop serves others. The broker stays one
- * thread: others run in a wait alone, so that what lies between two waits needs no lock.
+/* A coroutine: a function with its own stack, which can wait for a descriptor while the broker's loop serves others.
+ * The broker stays single-threaded: others run only during a wait, so the code between two waits needs no locks.
  *
  *   the loop                                  the coroutine
  *   coroutine__begin(main, context)     ->    runs until its first wait
  *   poll(coroutine__wants())
  *   coroutine__step(ready)              ->    runs until its next wait, or ends
- *   coroutine__cancel()                 ->    each wait fails with -ECANCELED: it undoes what it did, and ends
+ *   coroutine__cancel()                 ->    each wait fails with -ECANCELED; it cleans up and ends
  *
  * Errors: -errno. */
 #ifndef CPROFD_BROKER_COROUTINE_H
@@ -20,23 +20,23 @@ struct coroutine;
 
 /* --- in the loop --- */
 
-/* True: it has ended, *ret_result is what `main` returned, or -ENOMEM: it did not run. False: *ret waits; `context` is not used after its first wait
- * unless it lives as long. */
+/* Runs `main` until its first wait. True: it has ended; *ret_result is what it returned, or -ENOMEM: it did not run.
+ * False: *ret is waiting; `context` must live as long, or not be used after the first wait. */
 bool coroutine__begin(int (*main)(void *context), void *context, struct coroutine **ret, int *ret_result);
-/* What it waits for (fd -1: nothing but time), and until when, CLOCK_MONOTONIC ns. */
+/* What it waits for (fd -1: only time), and until when, CLOCK_MONOTONIC ns. */
 struct pollfd coroutine__wants(const struct coroutine *coroutine, uint64_t *ret_until);
-/* Goes on with one whose descriptor is `ready`, or whose time is up. True: it has ended and was freed. */
+/* Resumes it if its descriptor is `ready` or its time is up. True: it has ended and was freed. */
 bool coroutine__step(struct coroutine *coroutine, bool ready, int *ret_result);
-/* NULL is fine. Frees it. */
+/* Cancels and frees it. NULL is accepted. */
 void coroutine__cancel(struct coroutine *coroutine);
 
-/* --- in a coroutine; elsewhere whoever calls them waits --- */
+/* --- in a coroutine (elsewhere these functions block) --- */
 
-/* 0: there are such events on fd. -ETIMEDOUT, -ECANCELED. */
+/* 0: the events have occurred on fd. -ETIMEDOUT, -ECANCELED. */
 int coroutine__wait(int fd, short events, uint64_t until);
-/* In long loops: lets others run when it has run for some milliseconds. 0 or -ECANCELED. */
+/* For long loops: lets others run if this one ran for some milliseconds. 0 or -ECANCELED. */
 int coroutine__share(void);
-/* In a child of fork(): there is no loop any more that others could run in. */
+/* For a child of fork(): from now on waits block, as there is no loop. */
 void coroutine__forked(void);
 
 #endif

@@ -1,3 +1,4 @@
+/* Loads bpf/dump.bpf.c for one dump, attaches its iterator to one process, and hands out the descriptors. */
 /* SPDX-License-Identifier: MIT */
 /* Loads bpf/dump.bpf.c for one process. Unlike a sampler, which may be loaded ahead and used again, it lives for
  * one dump: the process that the iterator is for is part of its link. */
@@ -35,7 +36,7 @@ static enum broker_error why(int err)
 	return err == -EPERM ? BROKER_ERROR_NO_BPF : err == -ENOMEM ? BROKER_ERROR_NO_MEMORY : BROKER_ERROR_VERIFIER;
 }
 
-/* Global variables of the programs: no engine that is forked later has them (load.c). */
+/* Global variables of the BPF programs are mapped: engines that are forked later must not inherit them (load.c). */
 static int hide_from_children(struct dump_bpf *skel)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
@@ -123,11 +124,12 @@ struct dumper *dumper__free(struct dumper *dumper)
 int dumper__pin(struct dumper *dumper)
 {
 	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(dumper->link));
-	char row[256]; /* thrown away */
+	char row[256]; /* discarded */
 
 	if (fd < 0)
 		return fd;
-	/* No thread is wanted yet: nothing of the target's memory is touched, so that this cannot be made to wait. */
+	/* No thread is wanted yet, so the iterator touches no memory of the target, and this read cannot be made to
+	 * block. */
 	while (read(fd, row, sizeof(row)) > 0 && !dumper->skel->bss->pinned.set)
 		;
 	return dumper->skel->bss->pinned.set ? 0 : -ESRCH;

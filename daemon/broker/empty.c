@@ -1,3 +1,5 @@
+/* Clears maps by type. Array elements are overwritten with zeros, hash keys deleted, inner maps removed; a ring
+ * buffer is emptied by moving its read position. */
 /* SPDX-License-Identifier: MIT */
 /* Each kind of map is cleared in its own way: arrays are mapped and overwritten, keys of hash maps deleted one by
  * one, maps of maps emptied, rings read to their end. What is not known here cannot be used again (-ENOTSUP),
@@ -39,7 +41,8 @@ static int clear_hash(const struct bpf_map *map)
 	return errno == ENOENT ? 0 : -errno;
 }
 
-/* Maps that are taken out are waited for by the kernel, until no program can see them: from then on none runs that began before. */
+/* Removes inner maps. The kernel waits until no program can still use a removed map, so afterwards no program runs
+ * that began before. */
 static int clear_maps(const struct bpf_map *map)
 {
 	uint32_t i, n = bpf_map__max_entries(map);
@@ -50,7 +53,7 @@ static int clear_maps(const struct bpf_map *map)
 	return 0;
 }
 
-/* What was written is taken as read. */
+/* Marks everything that was written as read. */
 static int clear_ring(const struct bpf_map *map)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);

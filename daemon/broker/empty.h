@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the maps of a loaded sampler as they were when it was loaded, so that its verified programs serve another session of the
- * same client. The bytes of a ring buffer's records stay, behind the position that is read from.
+/* Resets the maps of a loaded sampler, so that its verified programs can serve another session of the same client.
+ * The bytes of old records stay in the ring buffer, before the read position.
  *
- * Errors: -errno; -ENOTSUP: a map of a kind that cannot be cleared. Threads: any one, while nothing is attached. */
+ * Errors: -errno; -ENOTSUP: a type of map that cannot be cleared. Threads: any one, while no program is attached. */
 #ifndef CPROFD_BROKER_EMPTY_H
 #define CPROFD_BROKER_EMPTY_H
 

@@ -1,3 +1,5 @@
+/* Starts an engine (fork, drop rights, exec), hands clients to it, and ends it: first by closing its channel, two
+ * seconds later by SIGKILL. */
 /* SPDX-License-Identifier: MIT */
 /* Starts an engine, and makes certain that it ends. Between fork and exec the child gives up everything: other
  * descriptors, signals' settings, its user and all capabilities; memory is limited, and the kernel is asked to end
@@ -26,9 +28,9 @@
 #include "broker/program.h"
 
 #define CHANNEL BROKER_CHANNEL_FD
-#define END_MS 2000
-#define KILLED_MS 1000
-_Static_assert(BROKER_CACHE_FD == CHANNEL + 1, "the first that are kept");
+#define END_MS 2000    /* from closing the channel to SIGKILL */
+#define KILLED_MS 1000 /* from SIGKILL to giving up */
+_Static_assert(BROKER_CACHE_FD == CHANNEL + 1, "close_range() below keeps these and what is before them");
 
 /* --- the child --- */
 
@@ -40,30 +42,30 @@ static void default_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	/* Ctrl-C goes to the client, which tells its engine to finish. */
+	/* The client gets Ctrl-C, and tells its engine to finish. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Its own pages, and the stacks of its threads. What it maps of files is the kernel's to drop. */
+/* Limits its private memory and thread stacks. File mappings do not count: the kernel can drop them. */
 static void limit_memory(uint64_t bytes)
 {
 #ifdef __SANITIZE_ADDRESS__
-	bytes = 0; /* its shadow memory is counted, too */
+	bytes = 0; /* ASan's shadow memory would count, too */
 #endif
 	if (bytes)
 		setrlimit(RLIMIT_DATA, &(struct rlimit){bytes, bytes});
 }
 
-/* Where memory is short, an engine ends before the broker does. */
+/* If memory runs out, the kernel should kill engines before the broker. */
 static void end_first(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
 		if (write(fd, "500", 3) < 0) {
-			/* it has the broker's score */
+			/* it keeps the broker's score */
 		}
 		close(fd);
 	}
@@ -79,7 +81,7 @@ static int enter(int channel, const struct identity *client, const struct engine
 	default_signals();
 	if (channel != CHANNEL && dup2(channel, CHANNEL) < 0)
 		return 125;
-	/* What another uid 0 without root's rights made would be root's otherwise. */
+	/* The cache of uid 0 is root's: a uid 0 without root's rights (a container) must not write there. */
 	cache = client->uid || identity__may_all(client) ? cache__open(client->uid, uid) : -EPERM;
 	if (cache >= 0 && cache != BROKER_CACHE_FD && dup2(cache, BROKER_CACHE_FD) < 0)
 		return 125;
@@ -102,7 +104,7 @@ static int enter(int channel, const struct identity *client, const struct engine
 
 /* --- the broker's side --- */
 
-/* Root pays nothing. *ret_memory: what it may have; 0: all that there is. */
+/* Charges the user's limits; root is not charged. *ret_memory: bytes that the engine may use; 0: no limit. */
 static int charge(struct engine *engine, const struct identity *client, uint64_t *ret_memory)
 {
 	int err = identity__may_all(client) ? 0 : charge__begin(&engine->charge, client->payer);
@@ -139,18 +141,19 @@ int engine__start(struct identity *client, const struct engine_program *program,
 	fflush(NULL);
 	engine->pid = fork();
 	if (!engine->pid) {
-		/* Not exit(): the broker's own handlers and buffers are none of its business. */
+		/* _exit(): exit handlers and stdio buffers of the broker are not for the child. */
 		int status = enter(pair[1], client, program, memory);
 
 		fflush(NULL);
-		/* A thread that a file system holds would keep them open: the channel, and the client's pipes. */
+		/* Close everything first: a thread stuck in a file system would keep the channel and the client's
+		 * pipes open. */
 		close_range(0, ~0u, 0);
 		_exit(status);
 	}
 	close(pair[1]);
 	engine->openers = OPENERS_NONE;
 	engine->channel = pair[0];
-	fcntl(engine->channel, F_SETFL, O_NONBLOCK); /* who does not read is ended, not waited for */
+	fcntl(engine->channel, F_SETFL, O_NONBLOCK); /* an engine that does not read is ended, not waited for */
 	engine->pidfd = engine->pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, engine->pid, 0);
 	if (engine->pidfd < 0) {
 		err = -errno;
@@ -199,8 +202,8 @@ int engine__give_client(struct engine *engine, int client, const struct peer *pe
 	return err ? err : broker__send(engine->channel, &message, &client, 1);
 }
 
-/* Killed, and still there: a read of a file system that does not answer holds a thread of theirs. What is more is reaped
- * by nobody. */
+/* Engines that were killed but still exist: a thread of theirs is stuck in a read from a file system that does not
+ * answer. Beyond HELD_MAX they are not reaped. */
 #define HELD_MAX 64u
 static pid_t held[HELD_MAX];
 static unsigned n_held;
@@ -225,11 +228,11 @@ void engine__leave(struct engine *engine, bool now)
 		session__free(engine->sessions[i]);
 	openers__leave(&engine->openers);
 	close(engine->channel);
-	/* With its channel closed it ends by itself, when it is well. */
+	/* A healthy engine exits when its channel is closed. */
 	engine->until = clock__now() + (now ? 0 : END_MS * 1000000ull);
 }
 
-/* Frees it; its exit status. */
+/* Frees the engine and returns its exit status. */
 static int reap(struct engine *engine, bool gone, struct spare *spare)
 {
 	int status = SIGKILL;
@@ -238,7 +241,8 @@ static int reap(struct engine *engine, bool gone, struct spare *spare)
 		;
 	if (!gone && n_held < HELD_MAX)
 		held[n_held++] = engine->pid;
-	/* Who broke or was killed may have left its maps to somebody. */
+		/* Only after a clean exit: an engine that crashed or was killed may have passed its maps to another
+		 * process. */
 	if (gone && spare && !status && !engine->killed)
 		spare__return(spare, &engine->spent, &engine->client);
 	spent__free(&engine->spent);

@@ -29,12 +29,12 @@
 
 #define DEBUG_ROOT "usr/lib/debug"
 
-#define SENT_MS 10000 /* waits for nothing but a CPU */
-#define IDLE_MS 5000 /* files are asked for when a session begins, and seldom later */
+#define SENT_MS 10000 /* sending needs nothing but a CPU */
+#define IDLE_MS 5000 /* an opener exits after this; files are mostly requested at the begin of a session */
 
-/* What an opener is for: nothing of this, for mapped files. */
+/* What an opener is for. All zero: files mapped by processes. */
 struct purpose {
-	pid_t pid;                     /* in whose root; 0: mapped files */
+	pid_t pid;                     /* whose root directory is used; 0: mapped files */
 	const struct identity *client; /* debug files, with this one's rights; NULL: a perf map, with its own rights */
 	uint64_t start_ticks;          /* of it, for a perf map */
 };
@@ -47,7 +47,7 @@ static int open_below(int folder, const char *path, uint64_t flags, uint64_t res
 	return fd < 0 ? -errno : fd;
 }
 
-/* Whether `path`'s first part is in the folder. */
+/* Does the folder have the first component of `path`? */
 static bool has_branch(int folder, const char *path)
 {
 	char branch[BROKER_DEBUG_PATH_MAX];
@@ -67,7 +67,8 @@ static int open_root(pid_t pid)
 	return root < 0 ? -errno : root;
 }
 
-/* A file has the time of the last clock interrupt, which is as coarse as a tick at most. */
+/* Is the file older than `time`? Timestamps of files have the resolution of the clock interrupt, at most
+ * NS_PER_TICK. */
 static bool is_older(const struct stat *stat, uint64_t time)
 {
 	const uint64_t least = time - NS_PER_TICK;
@@ -77,7 +78,8 @@ static bool is_older(const struct stat *stat, uint64_t time)
 					       : stat->st_mtim.tv_sec < seconds;
 }
 
-/* As in process__open_file(). `own`: it has to be this process's, and written since that began; NULL: anybody's. */
+/* Reopens an O_PATH handle, as process__open_file() does. `own`: the file must belong to this process's user, and be
+ * written since the process began; NULL: no such check. */
 static int open_regular(int handle, const struct process_own *own, int *ret_fd)
 {
 	struct stat stat;
@@ -89,14 +91,14 @@ static int open_regular(int handle, const struct process_own *own, int *ret_fd)
 		return -EINVAL;
 	if (own && stat.st_uid != own->uid)
 		return -EPERM;
-	if (own && is_older(&stat, own->began)) /* of one that had this pid before */
+	if (own && is_older(&stat, own->began)) /* written by an earlier process with this pid */
 		return -ESTALE;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
 	*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-/* In a process of its own, which gave its rights away. */
+/* Runs in an opener that has given up its rights. */
 static int open_debug(int root, const char *path, int *ret_fd)
 {
 	_cleanup_close_ int folder = open_below(root, DEBUG_ROOT, O_DIRECTORY, RESOLVE_IN_ROOT);
@@ -117,7 +119,7 @@ static int become_client(const struct identity *client)
 	return privileges__become(privileges__engine_of_root(), PRIVILEGES_NOBODY, NULL, 0);
 }
 
-/* Likewise. /tmp may be a link to another folder; the file may not. */
+/* The same. /tmp may be a link to another directory; the file itself may not be a link. */
 static int open_perf_map(int root, const struct process_own *own, int *ret_fd)
 {
 	int folder, handle;
@@ -131,15 +133,16 @@ static int open_perf_map(int root, const struct process_own *own, int *ret_fd)
 	return handle < 0 ? handle : open_regular(handle, own, ret_fd);
 }
 
-/* The opener: it opens one after the other, as 80 files by a fork each would be 100 ms, while walks wait for their tables. With the rights of somebody
- * else alone, if it has a purpose, from the first one on. Who does not answer in time is killed, and ends when its file does. */
+/* The opener stays and opens one file after the other: 80 files with a fork each would take 100 ms, while walks wait
+ * for their tables. If it has a purpose, it gives up the broker's rights before the first file. If it does not
+ * answer in time, it is killed; it exits when the file system lets it. */
 
 struct opener {
 	const struct purpose *purpose;
 	struct process_own own; /* for a perf map */
-	int root;    /* where it looks, or why not: -errno */
-	int refused; /* it has no rights: -errno */
-	int kept;    /* the file opened last, for nobody yet; -1: none */
+	int root;    /* directory to open in; -errno: could not be opened */
+	int refused; /* -errno: rights could not be given up */
+	int kept;    /* the file opened last, not sent yet; -1: none */
 };
 
 static void give_up(struct opener *opener)
@@ -160,7 +163,8 @@ static int open_asked(struct opener *opener, const struct broker_message *asked)
 	return open_perf_map(opener->root, &opener->own, &opener->kept);
 }
 
-/* With a channel the message is the engine's, else a question. It is answered before the file is closed, which may last. */
+/* A message with a descriptor (the channel) says: send the kept file to this engine. Without one it says: open a
+ * file. The answer is sent before the file is closed, because closing may block. */
 static bool serve_one(struct opener *opener, int socket, const struct broker_message *message, int channel)
 {
 	struct broker_message answer = {.kind = message->kind, .number = (uint32_t)opener->own.pid};
@@ -178,7 +182,7 @@ static bool serve_one(struct opener *opener, int socket, const struct broker_mes
 		return false;
 	if (channel >= 0)
 		give_up(opener);
-	return channel < 0 || !opener->own.pid; /* there is one perf map */
+	return channel < 0 || !opener->own.pid; /* there is only one perf map */
 }
 
 static int become_who(struct opener *opener)
@@ -195,7 +199,8 @@ static int become_who(struct opener *opener)
 	return err ? err : privileges__become(own->uid, own->gid, NULL, 0);
 }
 
-/* It ends when the broker is gone; in another's root, when nothing was asked for a while. */
+/* The opener's main loop. It ends when the broker closes the socket; in another process's root also after IDLE_MS
+ * without requests, as it keeps that root alive. */
 static void serve(void *context, int socket)
 {
 	struct opener opener = {.purpose = context, .kept = -1};
@@ -211,7 +216,7 @@ static void serve(void *context, int socket)
 		more = serve_one(&opener, socket, &message, n ? fds[0] : -1);
 }
 
-/* What an opener answers, in time. *ret_answered: it did, if with an error. */
+/* Receives the opener's answer, for at most `ms`. *ret_answered: there was one, even if an error. */
 static int take_answer(struct helper *opener, unsigned ms, bool *ret_answered, uint32_t *ret_number)
 {
 	struct broker_message message;
@@ -235,7 +240,7 @@ void openers__leave(struct openers *openers)
 	helper__end(&openers->perf_map);
 }
 
-/* One that was killed, or has ended meanwhile, is asked anew. */
+/* If the opener was killed or has exited, starts a new one and asks again. */
 static int ask(struct helper *opener, uid_t payer, struct purpose *purpose, const struct broker_message *message, uint32_t *ret_number)
 {
 	bool answered = false;
@@ -284,7 +289,7 @@ int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, uint64_
 	const struct broker_message message = {.kind = BROKER_OPEN_PERF_MAP};
 	struct purpose purpose = {.pid = pid, .start_ticks = start_ticks};
 
-	helper__end(&openers->perf_map); /* another process's */
+	helper__end(&openers->perf_map); /* the last one was for another process */
 	*ret = &openers->perf_map;
 	return ask(*ret, payer, &purpose, &message, ret_own);
 }

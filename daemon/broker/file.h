@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that lie on anybody's file system. A FUSE server, or an overlay on one, may
- * let an open() wait for ever, where no signal reaches it, which cannot be known beforehand. So may
- * a close(), which asks it to flush. So a helper opens the file, sends it to the engine
- * itself once the broker says so, and closes it: the broker never holds one, and the asker waits FILE_OPEN_MS at most. */
+/* Opens files that may be on any file system. A FUSE server, or an overlay above one, may let open() wait for ever,
+ * where no signal reaches it; this cannot be known beforehand. The same holds for close(), which asks it to flush.
+ * So a helper opens the file, sends it directly to the engine when the broker says so, and closes it. The broker
+ * never holds such a file, and waits at most FILE_OPEN_MS. */
 #ifndef CPROFD_BROKER_FILE_H
 #define CPROFD_BROKER_FILE_H
 
@@ -15,31 +15,33 @@
 
 #define FILE_OPEN_MS 500
 
-/* Helpers that open file after file for one engine, HELPER_NONE: none yet. */
+/* Helpers that open one file after the other for one engine; HELPER_NONE: not started. */
 struct openers {
 	struct helper mapped, debug, perf_map;
-	pid_t root; /* the process in whose root `debug` looks, and when that was started */
+	pid_t root; /* the process whose root `debug` uses, and its start time */
 	uint64_t root_started;
 };
 #define OPENERS_NONE ((struct openers){.mapped = HELPER_NONE, .debug = HELPER_NONE, .perf_map = HELPER_NONE})
 void openers__leave(struct openers *openers);
 
-/* Each makes an opener open a file within FILE_OPEN_MS, or -ETIMEDOUT, and keep it: *ret is that opener. -EBUSY: too many of this user's
- * do not answer (helper.h). */
+/* Each of these lets an opener open a file and keep it: *ret is that opener. -ETIMEDOUT: not within FILE_OPEN_MS.
+ * -EBUSY: too many openers of this user hang (helper.h). */
 
-/* process__open_file(). */
+/* A file that a process has mapped: process__open_file(). */
 int file__open_mapped(struct openers *openers, uid_t payer, pid_t pid, uint64_t start, uint64_t end, struct helper **ret);
 
-/* A regular file below /usr/lib/debug in the root of a process that was started then (any clock's time of it), with no more rights than `client`'s (nobody's, for
- * uid 0): who made that root may have put anything there. Links may not lead out of that folder.
- * -ENODEV: there is no such folder, or it lacks what `path` begins with. */
+/* A regular file below /usr/lib/debug in the root of the process `pid` that was started at `started` (by any clock).
+ * It is opened with no more rights than the client has (for uid 0 those of nobody), because the owner of that root
+ * could have put anything there. Links must not lead out of that directory. -ENODEV: the directory does not exist,
+ * or does not have the first component of `path`. */
 int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const struct identity *client, const char *path, struct helper **ret);
 
 /* /tmp/perf-PID.map in the root of a process, by its own number, with no more rights than its own: a regular file
  * that belongs to its user, is no link, and was written to since the process began. *ret_own: that number. */
 int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, uint64_t start_ticks, struct helper **ret, uint32_t *ret_own);
 
-/* The message, with the file that the opener keeps, is sent to an engine. (If nobody is to get the file: helper__end().) */
+/* Lets the opener send `message` and the file that it keeps to the engine. (If the file is not to be sent:
+ * helper__end().) */
 int file__hand_over(struct helper *opener, int channel, const struct broker_message *message);
 
 #endif

@@ -1,3 +1,4 @@
+/* Starts and ends helpers (see the header), and keeps a table of those that run, to limit how many may hang. */
 /* SPDX-License-Identifier: MIT */
 /* fork(), a socketpair, and a table of those that run. A late helper hangs in the kernel, where SIGKILL does not
  * reach it; it stays in the table until it can be reaped, and counts against the user who caused it. */
@@ -17,9 +18,10 @@
 #include "base/clock.h"
 #include "broker/coroutine.h"
 
-#define END_MS 50 /* a process that was killed, and waits for nothing, is gone by then */
+#define END_MS 50 /* a killed process that does not hang is gone by then */
 
-/* An engine has one request at a time, a request one helper, and an engine three openers (file.h): so those that run have room, however many of them become late. */
+/* An engine has one request at a time, a request one helper, and an engine three openers (file.h). So there is room
+ * for all running helpers, however many hang. */
 #define RUNNING_MAX 4096u
 static struct running {
 	pid_t pid;
@@ -37,7 +39,7 @@ static void forget(pid_t pid)
 			running[i] = running[--n_running];
 }
 
-/* False: one more of this user could be one too many. */
+/* False: this user, or all together, have too many helpers that hang. */
 static bool has_room(uid_t payer)
 {
 	unsigned i = n_running, all = 0, own = 0;
@@ -52,7 +54,7 @@ static bool has_room(uid_t payer)
 	return all < HELPER_LATE_MAX && own < HELPER_LATE_USER_MAX && n_running < RUNNING_MAX + HELPER_LATE_MAX;
 }
 
-/* The socket becomes 0, what is kept 1 and so on; all else is closed. */
+/* In the child: the socket becomes descriptor 0, the kept ones 1, 2 ...; all others are closed. */
 static int keep_alone(int socket, int *keep, unsigned n)
 {
 	unsigned i;
@@ -107,7 +109,7 @@ int helper__take(struct helper *helper, struct broker_message *ret, int fds[BROK
 	return err ? err : broker__receive(helper->socket, ret, fds, ret_n);
 }
 
-/* One that was killed and waits for nothing is gone at once. */
+/* A killed process that does not hang is gone at once. */
 static bool is_gone(pid_t pid)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A helper: a process that does for the broker what may never come back. To open /proc/PID/mem waits for an exec that is under way,
- * and to read a byte there for whoever backs that page: a FUSE server can keep both for ever, where no signal reaches. The helper holds
- * nothing of the broker's but its socket and what it is given; one that is late is killed and left alone.
+/* A helper: a process that makes a call for the broker which may never return. Opening /proc/PID/mem waits for an
+ * exec in progress, and reading from it waits for whoever provides that page: a FUSE server can block both for ever,
+ * where no signal reaches. The helper has nothing of the broker's except its socket and the descriptors that it is
+ * given. If it is late, it is killed and left alone.
  *
- * A late one is a process of root's that stays: there are HELPER_LATE_MAX of them at most, HELPER_LATE_USER_MAX for one user, who
- * is refused further ones until some end. In a coroutine (coroutine.h) only the request waits for a helper, not the broker. Errors: -errno. */
+ * A late helper is a process of root that stays. There are at most HELPER_LATE_MAX of them, and HELPER_LATE_USER_MAX
+ * per user; a user who has as many is refused more until some of them end. In a coroutine (coroutine.h), only the
+ * request waits for a helper, not the broker. Errors: -errno. */
 #ifndef CPROFD_BROKER_HELPER_H
 #define CPROFD_BROKER_HELPER_H
 
@@ -13,12 +15,12 @@
 
 #include "broker/broker.h"
 
-#define HELPER_MS 2000u /* the kernel answers within some microseconds, and on a loaded machine within some milliseconds */
+#define HELPER_MS 2000u /* normally the answer takes microseconds, on a loaded machine milliseconds */
 #define HELPER_LATE_MAX 32u
 #define HELPER_LATE_USER_MAX 4u
 #define HELPER_FDS_MAX 4u
 
-/* In the helper: answers are sent to `socket`, by broker__send(). */
+/* Runs in the helper; sends its answers to `socket` with broker__send(). */
 typedef void helper_work(void *context, int socket);
 
 struct helper {
@@ -29,12 +31,13 @@ struct helper {
 };
 #define HELPER_NONE ((struct helper){.socket = -1})
 
-/* `keep`: descriptors that the helper has, too, under the numbers that it finds there (n of them, HELPER_FDS_MAX at most). `payer`: whose
- * request it is for. -EBUSY: too many are late. */
+/* Starts a helper. `keep`: n descriptors (at most HELPER_FDS_MAX) that it inherits; in the helper, the array has
+ * their new numbers. `payer`: the user that it counts for. -EBUSY: too many helpers hang. */
 int helper__begin(struct helper *helper, uid_t payer, helper_work *work, void *context, int *keep, unsigned n);
-/* The next answer; its fds are the caller's. -ETIMEDOUT: it is late; -EPIPE: there are no more; -ECANCELED. */
+/* The next answer; the caller closes its descriptors. -ETIMEDOUT: the helper is late; -EPIPE: there are no more
+ * answers; -ECANCELED. */
 int helper__take(struct helper *helper, struct broker_message *ret, int fds[BROKER_FDS_MAX], unsigned *ret_n);
-/* Does not wait for one that is late. HELPER_NONE is fine. */
+/* Kills it; does not wait for one that hangs. HELPER_NONE is accepted. */
 void helper__end(struct helper *helper);
 
 #endif

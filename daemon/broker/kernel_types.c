@@ -24,16 +24,16 @@
 #include "base/cleanup.h"
 #include "broker/attach_points.h"
 
-#define WANTED 512u /* a power of two; at least twice as many as an object has structures */
-#define MEMBERS 64u
-#define DEPTH 8
+#define WANTED 512u /* slots of a hash table: a power of two, at least twice the number of structures in an object */
+#define MEMBERS 64u /* copied per structure; libbpf fails on further ones, and the caller uses vmlinux's BTF */
+#define DEPTH 8     /* nested structures that are followed */
 
-/* BTF as the kernel has it (Documentation/bpf/btf.rst). */
+/* vmlinux's BTF (Documentation/bpf/btf.rst). */
 struct types {
 	const struct btf_header *header;
 	const char *strings;
-	const uint8_t *first;  /* of the types */
-	uint32_t *at;          /* of type n, from `first` on */
+	const uint8_t *first;  /* the section of types */
+	uint32_t *at;          /* offset of each type from `first`, by id */
 	uint32_t n;
 	void *bytes;
 	size_t size;
@@ -45,11 +45,11 @@ struct builder {
 	const struct btf *local;
 	struct btf *made;
 	struct {
-		const char *name;      /* of a local structure, without ___ and what follows */
+		const char *name;      /* of a local structure; `length` excludes a suffix ___ */
 		uint32_t length;
 		bool done;
 	} wanted[WANTED];
-	int pointer;           /* void *, when it was made */
+	int pointer;           /* id of `void *` in `made`; 0: not added yet */
 };
 
 static uint32_t essential_length(const char *name)
@@ -68,7 +68,7 @@ static uint32_t hash_of(const char *name, uint32_t length)
 	return h;
 }
 
-/* Its slot, or the free one where it belongs. */
+/* The slot of a name, or the free slot where it belongs (open addressing). */
 static uint32_t slot_of(const struct builder *m, const char *name, uint32_t length)
 {
 	uint32_t i = hash_of(name, length) & (WANTED - 1);
@@ -80,7 +80,7 @@ static uint32_t slot_of(const struct builder *m, const char *name, uint32_t leng
 
 /* --- the kernel's --- */
 
-/* Newer kernels (6.16) let the file be mapped; others hand it out by the page. */
+/* Since 6.16 the file can be mapped; on older kernels it is read. */
 static int read_all(struct types *t)
 {
 	_cleanup_close_ int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
@@ -107,7 +107,7 @@ static int read_all(struct types *t)
 	return 0;
 }
 
-/* Bytes of a type, or 0: a kind that is not known. */
+/* Size of a type's record in bytes; 0: unknown kind. */
 static uint32_t size_of(const struct btf_type *type)
 {
 	uint32_t n = btf_vlen(type), size = sizeof(*type);
@@ -190,7 +190,7 @@ static void drop(struct types *t)
 	free(t->at);
 }
 
-/* What a typedef or a qualifier is of. */
+/* Follows typedefs and qualifiers; 32 steps bound a cycle. */
 static const struct btf_type *plain(const struct types *t, uint32_t id)
 {
 	const struct btf_type *type = type_at(t, id);
@@ -209,7 +209,7 @@ static bool is_structure(const struct btf_type *type)
 	return btf_kind(type) == BTF_KIND_STRUCT || btf_kind(type) == BTF_KIND_UNION;
 }
 
-/* A member by name, in the structures without a name that lie in this one, too: its type's id, or 0. */
+/* Finds a member by name, also inside anonymous structures: returns its type's id, or 0. */
 static uint32_t find_member(const struct types *t, const struct btf_type *type, const char *name, int depth, uint32_t *ret_bits)
 {
 	const struct btf_member *member = btf_members(type);
@@ -236,7 +236,7 @@ static uint32_t find_member(const struct types *t, const struct btf_type *type, 
 	return 0;
 }
 
-/* --- what is made of it --- */
+/* --- the small BTF --- */
 
 struct field {
 	const char *name;
@@ -253,7 +253,8 @@ static int make_pointer(struct builder *m)
 	return m->pointer;
 }
 
-/* The id of a type like the kernel's, with the members that the local one has. Negative: -errno. */
+/* Adds a type that has the kernel's size, and of structures the members of the local type. Returns its id, or
+ * -errno. */
 static int make_type(struct builder *m, uint32_t id, uint32_t local_id, int depth)
 {
 	const struct btf_type *type = plain(&m->kernel, id), *local;
@@ -287,7 +288,8 @@ static int make_type(struct builder *m, uint32_t id, uint32_t local_id, int dept
 	}
 }
 
-/* With the members of all `locals`. */
+/* Adds a structure with the members of all `locals`. Members that the kernel lacks are left out: CO-RE decides what
+ * that means. */
 static int make_structure(struct builder *m, const struct btf_type *type, const struct btf_type *const *locals, uint32_t n, int depth)
 {
 	struct field fields[MEMBERS];
@@ -315,7 +317,8 @@ static int make_structure(struct builder *m, const struct btf_type *type, const 
 	return err ? err : made;
 }
 
-/* The kernel's structure `type` is wanted: by which local ones? */
+/* Adds the kernel's structure `type`, with the members of all local structures of this name (task_struct,
+ * task_struct___old). */
 static int make_wanted(struct builder *m, const struct btf_type *type, const char *name, uint32_t length)
 {
 	const struct btf_type *locals[4];
@@ -354,7 +357,7 @@ static int make_all(struct builder *m)
 	for (id = 1; id < m->kernel.n; id++) {
 		type = type_at(&m->kernel, id);
 		if (btf_kind(type) == BTF_KIND_FUNC || btf_kind(type) == BTF_KIND_TYPEDEF)
-			attach_points__met(btf_kind(type), string_at(&m->kernel, type->name_off), id);
+			attach_points__found(btf_kind(type), string_at(&m->kernel, type->name_off), id);
 		if (btf_kind(type) != BTF_KIND_STRUCT || !type->name_off)
 			continue;
 		name = string_at(&m->kernel, type->name_off);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of processes that stay what they were: each is held by a pidfd, so that another one of its id is not it. */
+/* A list of processes that pid reuse cannot confuse: each is held by a pidfd. */
 #ifndef CPROFD_BROKER_KNOWN_H
 #define CPROFD_BROKER_KNOWN_H
 
@@ -13,7 +13,8 @@ struct known {
 };
 #define KNOWN_MAX 64u
 
-/* One that ended, or is there already, is passed over. Those that ended leave, then the oldest. -errno. */
+/* Adds a process, unless it has ended or is in the list. Processes that ended are removed; if the list is full, so
+ * is the oldest. -errno. */
 int known__add(struct known *known, pid_t pid);
 /* Is it one of these, or below one that lives? As process__nearest: true is certain, false is not. `payer`: whose request it is for. */
 bool known__holds(const struct known *known, uid_t payer, pid_t pid);

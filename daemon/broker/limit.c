@@ -1,3 +1,4 @@
+/* Limits as text: parses --limit=NAME=VALUE, and makes messages about a limit that was reached. */
 /* SPDX-License-Identifier: MIT */
 /* Parses `--limit sessions=16/128`, and makes the sentences that a client reads when a limit is met. The table of
  * limits itself is in limit.h; who has how much of what is counted in quota.c. */
@@ -20,7 +21,7 @@ static const struct {
 	BROKER_LIMITS(LIMIT_ROW)
 };
 
-/* The unit of its numbers on the command line, in what is counted. */
+/* The unit of a limit's numbers on the command line: MB or 1. */
 static uint64_t unit(enum broker_limit limit)
 {
 	return limit == LIMIT_MAPS || limit == LIMIT_MEMORY ? LIMIT_MB : 1;
@@ -51,7 +52,7 @@ static int find(const char *name, size_t len)
 	return i;
 }
 
-/* 0: none. */
+/* A number from 1 to NUMBER_MAX; 0 is no number here. */
 static bool number(const char **text, uint64_t *ret)
 {
 	char *end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What one user, and all users together, may hold of the daemon: names, units, defaults, words. (quota.h counts it.)
- * Root holds what it likes, and takes nothing from the users' shares. Threads: none kept. */
+/* What one user, and all users together, may hold of the daemon: names, units, defaults, texts. (quota.h does the
+ * counting.) Root has no limits, and does not count towards those of all users. Threads: none kept. */
 #ifndef CPROFD_BROKER_LIMIT_H
 #define CPROFD_BROKER_LIMIT_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* id, name, of one user, of all (0: not counted), what it is, how to get below it */
+/* X(id, name, per user, for all users (0: no such limit), what it is, how to get below it) */
 #define BROKER_LIMITS(X) \
 	X(ENGINES, "engines", 4, 64, "engines (one for each login: uid, gid and groups)", "end what runs under another login") \
 	X(SESSIONS, "sessions", 16, 128, "sessions", "end some of them") \
@@ -19,32 +19,33 @@
 #define LIMIT_ENUM(id, name, user, all, what, hint) LIMIT_##id,
 enum broker_limit { BROKER_LIMITS(LIMIT_ENUM) LIMIT_COUNT };
 #undef LIMIT_ENUM
-#define LIMIT_MB (1ull << 20) /* quota.h counts bytes of these, and so do messages */
+#define LIMIT_MB (1ull << 20) /* quota.h and messages count these limits in bytes */
 
 struct broker_limits {
 	uint64_t user[LIMIT_COUNT]; /* 0: no limit */
 	uint64_t all[LIMIT_COUNT];
 };
 
-/* Which one was met. */
+/* A limit that was reached. */
 struct limit_met {
 	enum broker_limit limit;
-	bool all;                /* that of all users */
-	bool engine;             /* of one engine: its share of what the user has */
-	uint64_t most, used;     /* in the unit that is counted: bytes, where words say MB */
+	bool all;                /* the limit of all users together */
+	bool engine;             /* the engine's share of the user's limit */
+	uint64_t most, used;     /* in the unit of quota.h: bytes where the text says MB */
 };
 
-#define LIMIT_MEMORY_LEAST (32ull << 20) /* an engine needs so much to begin with */
+#define LIMIT_MEMORY_LEAST (32ull << 20) /* the least that an engine needs to start */
 
 void limits__default(struct broker_limits *ret);
-/* "sessions=16", "sessions=16/128": one user's may be half of all's at most, so that there is always something left for others; without the second
- * number all's stays, or becomes twice the first. "none": no limit, of both. NULL, or what is wrong with it (valid until the next call). */
+/* "sessions=16" or "sessions=16/128" (per user / all users). One user's limit may be at most half of that of all, so
+ * that others always get something; without the second number it stays, or becomes twice the first. "none": no limit
+ * for both. Returns NULL, or what is wrong (valid until the next call). */
 const char *limits__set(struct broker_limits *limits, const char *text);
-/* All names, with commas. */
+/* All names, separated by commas. */
 const char *limits__names(void);
 
 const char *limit__name(enum broker_limit limit);
-/* For people: which limit, and how to get more. */
+/* Texts for users: which limit was reached, and how to get more. */
 void limit__sentence(const struct limit_met *met, char *ret, size_t size);
 void limit__hint(const struct limit_met *met, char *ret, size_t size);
 

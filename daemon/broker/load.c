@@ -29,8 +29,8 @@
 #include "sampler.skel.h"
 
 #define INSERT_US 20
-#define INSERT_LOOKS 50  /* as a rule the first one finds it */
-#define INSERT_MS 50     /* after these, one a millisecond, while others are served */
+#define INSERT_TRIES 50  /* polls, INSERT_US apart; normally the first one succeeds */
+#define INSERT_MS 50     /* then one poll per millisecond, in which others are served */
 #define WAIT_SLOTS 4096u /* as in bpf/offcpu.h */
 #define CPUS_MAX 8192
 #define TARGET_BITS 4096u /* as in bpf/sampler.bpf.c */
@@ -52,9 +52,9 @@ struct sampler {
 	struct load_options options;
 	uint32_t pools;
 	uint64_t pool_bytes;
-	pthread_t emptier; /* where it was recycled */
+	pthread_t emptier; /* the thread that clears the maps, if recycled */
 	bool recycled;
-	int emptied;       /* by the emptier: 0, -errno; 1: not yet */
+	int emptied;       /* set by that thread: 0, -errno; 1: not yet */
 };
 
 static int print_all(enum libbpf_print_level level, const char *format, va_list args)
@@ -62,7 +62,7 @@ static int print_all(enum libbpf_print_level level, const char *format, va_list 
 	return vfprintf(stderr, format, args);
 }
 
-/* One slot for each CPU. */
+/* Maps with one element per CPU. */
 static const char *const per_cpu[] = {"scratch", "captures", "samples", "natives", "folds"};
 
 static uint64_t ring_bytes(const struct load_options *options)
@@ -130,7 +130,7 @@ uint64_t load__map_bytes(const struct bpf_map *map)
 	switch (bpf_map__type(map)) {
 	case BPF_MAP_TYPE_RINGBUF:
 		return n + 32768;
-	case BPF_MAP_TYPE_HASH: /* struct htab_elem, struct bucket; some elements more for each CPU are not worth counting */
+	case BPF_MAP_TYPE_HASH: /* struct htab_elem, struct bucket; the few spare elements per CPU do not matter */
 		while (buckets < n)
 			buckets *= 2;
 		return n * (48 + key + value) + buckets * 16 + 4096;
@@ -153,8 +153,8 @@ uint64_t sampler__bytes(const struct load_options *options, int cpus)
 	return bytes;
 }
 
-/* Global variables of the programs are mapped into this process. An engine that
- * is forked later, for another user, gets no copy of the mapping. */
+/* Global variables of the programs are mapped into this process. Engines that are forked later, for other users,
+ * must not inherit the mapping. */
 static int hide_from_children(struct sampler_bpf *skel)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
@@ -187,7 +187,7 @@ static enum broker_error why(int err)
 	}
 }
 
-/* By the kernel's types in the file `types`; -1: by vmlinux's BTF. */
+/* Uses the BTF in the file `types`; -1: vmlinux's BTF. */
 static int open_and_load(const struct load_options *options, int types, struct sampler_bpf **ret)
 {
 	char path[64];
@@ -223,7 +223,7 @@ static int open_and_load(const struct load_options *options, int types, struct s
 	return err;
 }
 
-/* What the programs ask of the kernel's types, as a file; -1 when that cannot be had. */
+/* The small BTF for the programs (kernel_types.h); -1: it could not be made. */
 static int open_types(void)
 {
 	struct sampler_bpf *skel = sampler_bpf__open();
@@ -265,7 +265,7 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 	return 0;
 }
 
-/* `sample` is attached to each event. */
+/* Attaches all programs except `sample`, which is attached to each perf event. */
 int sampler__start(struct sampler *sampler)
 {
 	struct sampler_bpf *skel = sampler->skel;
@@ -278,9 +278,9 @@ int sampler__start(struct sampler *sampler)
 		{skel->progs.on_exec, &skel->links.on_exec, true},
 		{skel->progs.on_exit, &skel->links.on_exit, true},
 		{skel->progs.on_free, &skel->links.on_free, true},
-		/* A kernel may lack its tracepoint: mappings are looked at now and then all the same. */
+		/* A kernel may lack this tracepoint: mappings are also polled. */
 		{skel->progs.on_map, &skel->links.on_map, false},
-		/* of wall mode */
+		/* wall mode */
 		{skel->progs.on_switch, &skel->links.on_switch, true},
 		{skel->progs.on_waking, &skel->links.on_waking, true},
 		{skel->progs.each_first, &skel->links.each_first, true},
@@ -320,7 +320,7 @@ struct sampler *sampler__free(struct sampler *sampler)
 	return NULL;
 }
 
-/* --- once more --- */
+/* --- using a sampler again --- */
 
 static void *empty(void *context)
 {
@@ -337,7 +337,8 @@ void sampler__stop(struct sampler *sampler)
 
 struct sampler *sampler__recycle(struct sampler *sampler)
 {
-	/* Without a pool to take out nothing waits for programs that run; in a namespace some variables are no zeros. */
+		/* Clearing pools is what waits for programs that are still running (empty.c): without pools nothing
+		 * would. In a PID namespace, some variables are set by find_namespace and must not be cleared. */
 	if (!sampler->pools || sampler->skel->rodata->nested)
 		return sampler__free(sampler);
 	if (sampler->recycled)
@@ -382,8 +383,8 @@ int sampler__program(const struct sampler *sampler)
 	return bpf_program__fd(sampler->skel->progs.sample);
 }
 
-/* A map is put into a map of maps, and then the kernel waits until no program can see what was there before: 12 ms. Nothing was,
- * so that another thread waits. */
+/* After a map is inserted into a map of maps, the kernel waits until no program can still use the old entry: 12 ms.
+ * Here the slot was empty, so a thread of its own does the waiting. */
 struct insertion {
 	int pools, pool;
 	uint32_t number;
@@ -418,17 +419,17 @@ static int insert_apart(int pools, uint32_t number, int pool)
 	return err;
 }
 
-/* Until a program finds it there: at once, if it ever does. */
+/* Inserts the pool, and polls until a lookup finds it; programs can use it from then on. */
 static int insert_pool(int pools, uint32_t number, int pool)
 {
 	uint32_t id;
 	int i;
 
 	if (!insert_apart(pools, number, pool)) {
-		for (i = 0; i < INSERT_LOOKS + INSERT_MS; i++) {
+		for (i = 0; i < INSERT_TRIES + INSERT_MS; i++) {
 			if (!bpf_map_lookup_elem(pools, &number, &id))
 				return 0;
-			if (i < INSERT_LOOKS)
+			if (i < INSERT_TRIES)
 				usleep(INSERT_US);
 			else if (coroutine__wait(-1, 0, clock__now() + 1000000u) == -ECANCELED)
 				return -ECANCELED;
@@ -461,7 +462,7 @@ int sampler__add_pool(struct sampler *sampler, uint64_t bytes, uint32_t *ret_num
 	return 0;
 }
 
-/* Lets the iterator run once; it writes into the ring, or into variables. */
+/* Runs an iterator once. Its output goes into the ring or into variables. */
 static void each_task(const struct bpf_link *link)
 {
 	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(link));
@@ -496,6 +497,8 @@ int sampler__publish(struct sampler *sampler, pid_t pid, const struct target *as
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, as, BPF_EXIST) ? -errno : 0;
 }
 
+/* Also fills the shortcuts by which the sampler recognises other processes quickly: the only target, or a bit per
+ * pid. */
 int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target *as)
 {
 	uint32_t key = (uint32_t)pid;

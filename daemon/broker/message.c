@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between broker and engine: one datagram each, with its fds. */
+/* Messages between broker and engine: one datagram each, with its descriptors. */
 #include "broker/broker.h"
 
 #include <errno.h>
@@ -37,6 +37,7 @@ const char *broker_error__hint(enum broker_error error)
 	return (unsigned)error < BROKER_ERROR_COUNT ? hints[error] : "";
 }
 
+/* The bit of `limit` that says: the limit of all users. */
 #define LIMIT_OF_ALL 0x80000000u
 
 void broker_message__set_limit(struct broker_message *message, const struct limit_met *met)
@@ -82,7 +83,7 @@ int broker__send(int channel, const struct broker_message *message, const int *f
 		c->cmsg_len = CMSG_LEN(sizeof(int) * n);
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
 	}
-	/* An engine's sandbox refuses sendmsg(). */
+		/* send() without descriptors: the engine's sandbox forbids sendmsg(). */
 	do {
 		sent = n ? sendmsg(channel, &msg, MSG_NOSIGNAL) : send(channel, message, sizeof(*message), MSG_NOSIGNAL);
 	} while (sent < 0 && errno == EINTR);
@@ -91,7 +92,7 @@ int broker__send(int channel, const struct broker_message *message, const int *f
 	return sent == sizeof(*message) ? 0 : -EMSGSIZE;
 }
 
-/* Takes the fds of all control messages; more than BROKER_FDS_MAX cannot fit. */
+/* Collects the descriptors of all control messages; the buffer has no room for more than BROKER_FDS_MAX. */
 static unsigned take_fds(struct msghdr *msg, int fds[BROKER_FDS_MAX])
 {
 	struct cmsghdr *c;
@@ -139,6 +140,6 @@ int broker__receive(int channel, struct broker_message *ret, int fds[BROKER_FDS_
 	}
 	while (n)
 		close(fds[--n]);
-	/* The end of the stream: an empty datagram looks the same, and is no message either. */
+	/* 0 bytes: the peer closed the socket. An empty datagram looks the same, and is not a valid message either. */
 	return got == 0 && !(msg.msg_flags & MSG_TRUNC) ? -EPIPE : -EBADMSG;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* PID namespaces: in a container an id is another process's than outside. */
+/* PID namespaces: in a container, a pid belongs to another process than outside. */
 #ifndef CPROFD_BROKER_NAMESPACE_H
 #define CPROFD_BROKER_NAMESPACE_H
 
@@ -7,13 +7,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Of this process: its number ("pid:[4026532198]" of /proc/self/ns/pid), or 0 in the first one, whose ids are the kernel's own. */
+/* The number of this process's namespace ("pid:[4026532198]" in /proc/self/ns/pid); 0: the initial one, whose pids
+ * are the kernel's. */
 uint32_t namespace__own(void);
-/* Is /proc that of this namespace? Otherwise its ids are of others than those that system calls take. */
+/* Is /proc mounted for this namespace? If not, its pids differ from those that system calls take. */
 bool namespace__has_proc(void);
-/* Is this process (0: one that has no id here) in another one? Who cannot be looked at is not. */
+/* Is this process (0: it has no pid here) in another namespace? False if that cannot be read. */
 bool namespace__is_other(pid_t pid);
-/* Tells the programs of an object which one is ours, by its program find_namespace; -errno. */
+/* Runs the program find_namespace of a BPF object, which tells the others which namespace is ours; -errno. */
 int namespace__describe(int program);
 
 #endif

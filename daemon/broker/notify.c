@@ -1,3 +1,4 @@
+/* The protocol of sd_notify(3): datagrams such as "READY=1" to the socket that $NOTIFY_SOCKET names. */
 /* SPDX-License-Identifier: MIT */
 /* The protocol: one datagram of lines `KEY=value` to a socket of the service manager (sd_notify(3)). */
 #include "broker/notify.h"
@@ -15,12 +16,12 @@
 static struct {
 	struct sockaddr_un address;
 	socklen_t address_len;
-	int socket;         /* -1: nobody asked */
-	uint64_t period;    /* ns between signs of life; 0: none are awaited */
+	int socket;         /* -1: no service manager asked */
+	uint64_t period;    /* ns between watchdog messages; 0: none */
 	uint64_t due;
 } manager = {.socket = -1};
 
-/* A path, or '@' and a name that is in no file system. */
+/* A path, or '@' and a name in the abstract namespace. */
 static int set_address(const char *name)
 {
 	size_t len = strlen(name);
@@ -35,7 +36,7 @@ static int set_address(const char *name)
 	return 0;
 }
 
-/* Half of the time that the manager waits. */
+/* Half of the watchdog's timeout; 0: none. */
 static uint64_t period(void)
 {
 	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
@@ -50,7 +51,7 @@ void notify__begin(void)
 	const char *name = getenv("NOTIFY_SOCKET");
 	int pair[2];
 
-	/* A socket of a pair can send to any address, and the unit allows no call of socket(). */
+	/* One half of a socketpair can send to any address; the unit's sandbox forbids socket(). */
 	if (name && !set_address(name) && !socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair)) {
 		close(pair[1]);
 		manager.socket = pair[0];
@@ -62,7 +63,7 @@ void notify__begin(void)
 	unsetenv("WATCHDOG_PID");
 }
 
-/* A manager that does not read is not waited for. */
+/* Never blocks, even if the manager does not read. */
 static void send_state(const char *state)
 {
 	if (manager.socket >= 0)

@@ -1,3 +1,6 @@
+/* Finds the user who pays for a process: through user namespaces to whoever created the outermost one, and through
+ * /etc/subuid from a subordinate uid to its owner. Otherwise a user with 65,536 subordinate uids could multiply each
+ * limit. */
 /* SPDX-License-Identifier: MIT */
 /* /etc/subuid is parsed again when it has changed. Names in it are looked up in /etc/passwd alone: a directory
  * service might not answer, and the broker waits for nobody. */
@@ -39,7 +42,7 @@ static bool next_number(const char **at, const char *end, char stop, uint32_t *r
 	return true;
 }
 
-/* "name:first:count", or a uid for the name. */
+/* "name:first:count"; the name may be a uid. */
 static bool parse_line(const char *line, const char *end, int (*uid_of)(const char *name, uid_t *ret), struct owner_range *ret)
 {
 	const char *colon = memchr(line, ':', (size_t)(end - line)), *at = line;
@@ -81,7 +84,7 @@ uid_t owner__in(const struct owner_range *ranges, size_t n, uid_t uid)
 	return uid;
 }
 
-/* Of this machine's own list: a directory of users elsewhere may not answer. */
+/* Looks up a name in /etc/passwd only: a remote user directory may hang. */
 static int local_uid(const char *name, uid_t *ret)
 {
 	_cleanup_fclose_ FILE *file = fopen("/etc/passwd", "re");
@@ -143,7 +146,7 @@ static bool is_own(int namespace)
 	return !stat("/proc/self/ns/user", &own) && !fstat(namespace, &its) && own.st_ino == its.st_ino && own.st_dev == its.st_dev;
 }
 
-/* Of the outermost one of its namespaces below our own. -ENOENT: it is in ours. */
+/* The creator of the process's outermost user namespace below ours. -ENOENT: it is in our namespace. */
 static int namespace_owner(pid_t pid, uid_t *ret)
 {
 	int namespace, outer, depth;

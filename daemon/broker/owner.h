@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who pays for a process: one user, however many uids they may take on. */
+/* Which user pays for a process, whatever uids that user's processes take on. */
 #ifndef CPROFD_BROKER_OWNER_H
 #define CPROFD_BROKER_OWNER_H
 
@@ -11,14 +11,16 @@
 struct owner_range {
 	uid_t first;
 	uint32_t n;
-	uid_t owner; /* whose name is not known: the first uid of the range */
+	uid_t owner; /* if the name is unknown: the first uid of the range */
 };
 
-/* Of a process that lives, and has this uid here. In a user namespace it is whoever made the outermost one below our own, but root's are whose uid it is; a uid
- * of /etc/subuid is its owner's. Who cannot be looked at pays by its uid. */
+/* The payer of a living process with this uid. In a user namespace: whoever created the outermost one below ours,
+ * except that namespaces which root created count by uid. A uid in a range of /etc/subuid counts for the range's
+ * owner. If nothing can be read, the payer is the uid itself. */
 uid_t owner__of(pid_t pid, uid_t uid);
 uid_t owner__in(const struct owner_range *ranges, size_t n, uid_t uid);
-/* Lines of `text`; uid_of tells a name's uid, 0: it has one. At most `max` of them; how many there are. */
+/* Parses lines of /etc/subuid; uid_of finds the uid of a name and returns 0 if there is one. Returns the number of
+ * ranges, at most `max`. */
 size_t owner__parse(const char *text, size_t len, int (*uid_of)(const char *name, uid_t *ret), struct owner_range *ret, size_t max);
 
 #endif

@@ -26,7 +26,7 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* -ESRCH: it has ended. */
+/* -ESRCH: the process has ended. */
 static int open_pidfd(int fd, pid_t pid, int *ret)
 {
 	socklen_t len = sizeof(*ret);
@@ -78,12 +78,12 @@ static bool shares_user_namespace(pid_t pid)
 	return !stat("/proc/self/ns/user", &own) && !stat(path, &its) && own.st_ino == its.st_ino && own.st_dev == its.st_dev;
 }
 
-#define NAME_HEAD "\0cprofd" /* and a NUL */
+#define NAME_HEAD "\0cprofd" /* sizeof() counts its NUL */
 #define NAME_NONCE 16u
 #define NAME_PIDS (sizeof(NAME_HEAD) + NAME_NONCE)
 _Static_assert(NAME_PIDS + PEER_NAMED_MAX * sizeof(int32_t) <= sizeof(((struct sockaddr_un *)0)->sun_path), "it fits");
 
-/* Numbers at fixed places; any other address names nothing. */
+/* The pids are at fixed offsets; an address of another form names none. */
 static void read_names(int fd, struct peer *peer)
 {
 	struct sockaddr_un address = {};
@@ -135,7 +135,7 @@ int peer__of_socket(int fd, struct peer *ret)
 	if (err && err != -ESRCH)
 		return err;
 	if (!err && cred.pid > 0 && read_rights(cred.pid, &rights)) {
-		/* Who became somebody else since keeps the uid that connected, without its rights. */
+		/* A process that changed its uid since it connected keeps the uid, but gets no capabilities. */
 		if (rights.uid == cred.uid && shares_user_namespace(cred.pid))
 			ret->capabilities = rights.effective;
 	}
@@ -144,7 +144,7 @@ int peer__of_socket(int fd, struct peer *ret)
 		ret->unnamed = BROKER_ERROR_NO_PROC;
 	else if (namespace__is_other(cred.pid))
 		ret->unnamed = BROKER_ERROR_OTHER_NAMESPACE;
-	/* After all of it was read: until then the id was its own. */
+	/* Checked last: if it lives now, its pid was its own while all this was read. */
 	if (err || has_ended(ret->pidfd)) {
 		ret->unnamed = BROKER_ERROR_CLIENT_ENDED;
 		ret->capabilities = 0;
@@ -157,7 +157,7 @@ int peer__of_parent(int fd, struct peer *ret)
 	*ret = (struct peer){
 		.pid = getppid(),
 		.payer = getuid(),
-		.capabilities = ~0ull, /* what the kernel refuses to it, it refuses to its broker */
+		.capabilities = ~0ull, /* its broker has the same rights, so the kernel decides */
 		.unnamed = namespace__has_proc() ? BROKER_ERROR_OK : BROKER_ERROR_NO_PROC,
 	};
 	read_names(fd, ret);

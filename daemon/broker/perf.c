@@ -1,3 +1,5 @@
+/* Opens a perf event for each thread of a process. perf_event_open() blocks while the process is in exec, so a
+ * SIGALRM interrupts it; the coroutine then tries again later. */
 /* SPDX-License-Identifier: MIT */
 /* Opens, enables and closes one perf event for each thread, with the descriptor's charge. The loop that reads the
  * list of threads again until it shows no new one is what perf.h calls the race in the beginning. */
@@ -25,21 +27,21 @@
 #include "broker/process.h"
 #include "cprofd/record.h"
 
-/* Rounds that begin anew when a thread appeared, and rounds in all. */
+/* In the first rounds all events are reopened when a new thread appears; later only the new thread's. See perf.h. */
 #define ROUNDS_CLEAN 4
 #define ROUNDS_MAX 64
-/* How long an event may wait in the kernel: opening one takes 0.1 ms. */
+/* How long perf_event_open() may block; normally it takes 0.1 ms. */
 #define ALARM_US 20000
-/* After how long it is tried again, then after four times that, and so on: two seconds in all. */
+/* Pauses between attempts: 25 ms, then four times as long each, together two seconds. */
 #define PAUSE_MS 25u
 #define PAUSE_MS_MAX 1600u
 
-/* perf_event_open() waits for an exec of the process that is under way, until a signal comes. */
+/* Does nothing: the signal only interrupts perf_event_open(), which waits for an exec in progress. */
 static void on_alarm(int signal)
 {
 }
 
-/* It comes again, as the first may come before the call. */
+/* A repeating timer: the first signal may arrive before the system call begins. */
 static void set_alarm(suseconds_t us)
 {
 	const struct itimerval timer = {.it_interval.tv_usec = us, .it_value.tv_usec = us};
@@ -47,7 +49,7 @@ static void set_alarm(suseconds_t us)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* -EINTR: it would have waited. */
+/* -EINTR: it would have blocked. */
 static int open_in_time(struct perf_event_attr *attr, pid_t tid)
 {
 	int fd, err;
@@ -59,8 +61,9 @@ static int open_in_time(struct perf_event_attr *attr, pid_t tid)
 	return fd < 0 ? err : fd;
 }
 
-/* Of a thousand parts of the period that was asked for. Ticks that are no samples cost the target an interrupt, so they are fewer at high rates, where as short
- * a time has as many periods out of step. */
+/* Bounds of the random period, in 1/1000 of the requested one. Ticks that are not taken as samples still cost the
+ * target an interrupt. So at high rates the periods are closer to the requested one: then even a short time has
+ * enough of them to get out of step with the target. */
 #define FAST 4000u /* Hz */
 #define SHORTEST(rate) ((rate) < FAST ? 800u : 920u)
 #define LONGEST(rate) ((rate) < FAST ? 950u : 980u)
@@ -90,13 +93,14 @@ static int open_event(pid_t tid, const struct perf_options *options)
 		.sample_period = draw_period(options->rate),
 		.disabled = 1,
 		.inherit = 1,
-		/* A forked child is a process of its own, with its own word on whether it is sampled. */
+		/* With follow_children, a forked child is a separate target: whether it may be sampled is decided
+		 * again. */
 		.inherit_thread = !options->follow_children,
 	};
 	int fd = open_in_time(&attr, tid), err;
 	unsigned pause;
 
-	/* Others go on until that exec is over. */
+	/* Serve others until that exec is over. */
 	for (pause = PAUSE_MS; fd == -EINTR && pause <= PAUSE_MS_MAX; pause *= 4) {
 		err = coroutine__wait(-1, 0, clock__now() + pause * 1000000ull);
 		fd = err == -ECANCELED ? err : open_in_time(&attr, tid);
@@ -129,6 +133,7 @@ static int add(struct perf_events *events, pid_t tid, int fd)
 	return 0;
 }
 
+/* Charges a descriptor to the user's limit. */
 static int pay(struct perf_events *events)
 {
 	return events->charge ? charge__take(events->charge, LIMIT_DESCRIPTORS, 1) : 0;
@@ -162,8 +167,8 @@ size_t perf_events__count(const struct perf_events *events)
 	return count_from(events, 0);
 }
 
-/* One thread. `task` is the folder of the process's threads: a tid that was
- * given to another process's thread in the meantime is not in it. */
+/* Opens the event of one thread. `task` is /proc/PID/task: if the tid was reused by another process's thread
+ * meanwhile, it is not in there, and the event is closed. */
 static int open_thread(struct perf_events *events, int task, pid_t tid,
 		       const struct perf_options *options)
 {
@@ -171,7 +176,7 @@ static int open_thread(struct perf_events *events, int task, pid_t tid,
 	int fd, err;
 
 	fd = open_event(tid, options);
-	if (fd == -ESRCH) /* it ended; known, though: a leader stays in the list after its end */
+	if (fd == -ESRCH) /* it ended; remembered anyway: a leader stays in the list until all threads end */
 		return add(events, tid, -1);
 	if (fd < 0)
 		return fd;

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The events of a session: one software clock for each thread of its target.
+/* The perf events of a session: one software clock for each thread of its targets.
  *
- * An event belongs to a thread, on whatever CPU it runs, and ticks while the
- * thread runs: an idle target and all other processes cost nothing. Threads that
- * a thread with an event makes inherit it in the kernel, without a race.
+ * An event belongs to a thread, on whichever CPU it runs, and ticks only while the thread runs: an idle target and
+ * all other processes cost nothing. Threads that are created by a thread with an event inherit it inside the kernel,
+ * without a race.
  *
- * Its period is drawn at random, somewhat shorter than the one that was asked for, and the sampler takes so many of its ticks, at
- * random, as make the rate that was asked for (is_chosen() in bpf/tick.h). With the period itself a program whose
- * rounds take as long would be met at one place of them.
+ * The period is random, somewhat shorter than requested, and the sampler takes a random selection of the ticks, so
+ * that the rate is as requested (is_chosen() in bpf/tick.h). With exactly the requested period, a program
+ * whose loop takes as long would always be sampled at the same point.
  *
- * The race is in the beginning: a thread without an event yet may make another
- * while the list is read. So the list is read again; when it shows a new thread,
- * nobody can tell whether it inherited an event, so all events are closed (which
- * ends the inherited ones too) and opened anew. A target that never ceases to
- * make threads gets, after some rounds, an event for each thread that is new: one
- * of them may then tick twice as often, which costs time but changes no result,
- * as a sample's weight is its thread's own time.
- */
+ * At the start there is a race: a thread without an event may create another one while the list of threads is being
+ * read. So the list is read again. If it shows a new thread, it is unknown whether that inherited an event; all
+ * events are closed (inherited ones, too) and opened again. If a target never stops creating threads, then after
+ * some rounds each new thread gets an event: some of them may tick twice as often, which costs time but does not
+ * change results, because a sample's weight is its thread's own CPU time. */
 #ifndef CPROFD_BROKER_PERF_H
 #define CPROFD_BROKER_PERF_H
 
@@ -35,27 +32,27 @@ struct perf_options {
 
 struct perf_thread {
 	pid_t tid;
-	int fd;               /* -1: it ended before it got one */
+	int fd;               /* -1: it ended before an event was opened */
 };
 
 struct perf_events {
-	struct perf_thread *threads; /* those listed; who inherits has none */
+	struct perf_thread *threads; /* those in the list; inherited events are not here */
 	uint32_t n, capacity;
-	struct charge *charge; /* who pays for the descriptors; NULL: nobody */
+	struct charge *charge; /* the user's account for descriptors; NULL: not counted */
 };
 
-/* Opens events for all threads of `pid`; they tick after perf_events__enable.
- * Adds to what `events` holds. -ESRCH: the process ended; -EDQUOT: the user's descriptors do not suffice. */
+/* Opens events for all threads of `pid`, and adds them to `events`. They tick after perf_events__enable(). -ESRCH:
+ * the process ended; -EDQUOT: the user's limit of descriptors is reached. */
 int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_options *options);
 int perf_events__enable(struct perf_events *events);
-/* Threads that got an event here. */
+/* Number of threads that got an event here. */
 size_t perf_events__count(const struct perf_events *events);
 void perf_events__close(struct perf_events *events);
 
-/* A number from `least` to `most`, at random. */
+/* A random number from `least` to `most`. */
 uint64_t perf__draw(uint64_t least, uint64_t most);
 
-/* Allows as many fds as the hard limit does. */
+/* Raises the soft limit of descriptors to the hard limit. */
 void perf__raise_fd_limit(void);
 
 #endif

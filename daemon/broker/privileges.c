@@ -1,3 +1,5 @@
+/* Drops privileges (see the header): bounding and ambient sets, capability sets, ids, no_new_privs. The order
+ * matters: some steps need capabilities that later ones drop. */
 /* SPDX-License-Identifier: MIT */
 /* The order in which rights are dropped is given by the kernel: groups and bounding set while it still has the
  * capabilities for that, then gid, then uid, then what is left of capabilities. Afterwards it is asked whether it
@@ -43,7 +45,8 @@ static int set_capabilities(uint64_t keep)
 	return syscall(SYS_capset, &header, data) ? -errno : 0;
 }
 
-/* What an exec could give. Without CAP_SETPCAP the bounding set stays; no_new_privs makes it idle. */
+/* Limits what an exec could gain. Without CAP_SETPCAP the bounding set cannot be reduced; no_new_privs makes it
+ * harmless. */
 static int bound(uint64_t keep)
 {
 	int cap;
@@ -70,7 +73,7 @@ int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_group
 	err = set_capabilities(0);
 	if (err)
 		return err;
-	/* After the change of uid, which sets it anew. */
+	/* After the change of uid, which resets it. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		return -errno;
 	if (getresuid(&ruid, &euid, &suid) || getresgid(&rgid, &egid, &sgid))
@@ -85,8 +88,9 @@ int privileges__keep(uint64_t capabilities)
 	return bound(capabilities) ?: set_capabilities(capabilities);
 }
 
-/* Debian's kernels have a perf_event_paranoid of 3, which refuses perf_event_open() to all but CAP_SYS_ADMIN, whoever has CAP_PERFMON: is
- * this such a one? Tried, as other kernels know no such value, or mean something else by it. */
+/* With perf_event_paranoid 3, Debian's kernels refuse perf_event_open() to everyone without CAP_SYS_ADMIN, even with
+ * CAP_PERFMON. Is this such a kernel? It is tried out, because the value 3 means something else, or nothing, on
+ * other kernels. */
 static bool perf_needs_admin(void)
 {
 	struct perf_event_attr attr = {

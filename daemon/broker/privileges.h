@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Leaving privileges for good: of engines, helpers and clients. */
+/* Giving up privileges for good, in engines, helpers and clients. */
 #ifndef CPROFD_BROKER_PRIVILEGES_H
 #define CPROFD_BROKER_PRIVILEGES_H
 
@@ -8,25 +8,25 @@
 #include <sys/types.h>
 
 #define PRIVILEGES_NOBODY 65534u
-/* Whom an engine of uid 0 runs as, as fds are all it needs: the system user of this name where there is one
- * (systemd/cprofd.sysusers), as other processes of nobody could stop it; else nobody. Its group is nobody's in both
- * cases: the group of that name is of those who may connect. Looked up once; children know it. */
+/* The user that root's engine runs as; descriptors are all it needs. It is the system user of this name, if it
+ * exists (systemd/cprofd.sysusers), because processes of nobody could stop each other; else nobody. Its group is
+ * nobody's in both cases: members of the group `cprofd` may connect to the daemon. Looked up once; children inherit
+ * the result. */
 #define PRIVILEGES_USER "cprofd"
 uid_t privileges__engine_of_root(void);
 
-/* What the broker keeps (docs/privileges.md says for what each is): name, without CAP_. */
+/* The capabilities that the broker keeps, without CAP_ (docs/privileges.md explains each). */
 #define PRIVILEGES_BROKER(X) \
 	X(BPF) X(PERFMON) X(SYS_PTRACE) X(CHECKPOINT_RESTORE) X(DAC_READ_SEARCH) X(SETUID) X(SETGID) X(SYSLOG) X(KILL) X(SETPCAP)
 
-/* Becomes this user without any capability, for good: bounding and ambient sets
- * empty, no_new_privs, not dumpable. Who has no privilege to begin with can only
- * stay who they are. -EPERM: still somebody else, or still capable. */
+/* Becomes this user for good, without any capability: empty bounding and ambient sets, no_new_privs, not dumpable. A
+ * process without privileges can only stay who it is. -EPERM: the uid or the capabilities could not be changed. */
 int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups);
 
-/* Stays who it is with at most these capabilities (1 << CAP_*), for good: what else the permitted, inheritable, ambient
- * and bounding sets hold is dropped, and no_new_privs set. -errno. */
+/* Keeps the uid, and at most these capabilities (1 << CAP_*), for good: all others are dropped from the permitted,
+ * inheritable, ambient and bounding sets, and no_new_privs is set. -errno. */
 int privileges__keep(uint64_t capabilities);
-/* The same with those of PRIVILEGES_BROKER, and with CAP_SYS_ADMIN where the kernel gives nobody else perf events. */
+/* The same with those of PRIVILEGES_BROKER, and CAP_SYS_ADMIN if this kernel requires it for perf events. */
 int privileges__keep_broker(void);
 
 #endif

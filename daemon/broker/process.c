@@ -50,7 +50,7 @@ int process__stat(pid_t pid, struct process_stat *ret)
 	if (err)
 		return err;
 	*ret = (struct process_stat){};
-	/* The name of the process, in parentheses, may hold anything: begin after the last one. */
+	/* The name, in parentheses, may contain anything, also parentheses: begin after the last one. */
 	field = strrchr(text, ')');
 	if (!field)
 		return -EPROTO;
@@ -94,7 +94,7 @@ int process__own(pid_t pid, uint64_t start_ticks, struct process_own *ret)
 	if (!file)
 		return errno == ENOENT ? -ESRCH : -errno;
 	ret->began = clock__read(CLOCK_REALTIME) - clock__read(CLOCK_BOOTTIME) + start_ticks * NS_PER_TICK;
-	/* A name has no line's end in it here: the kernel writes \n. */
+	/* Names cannot fake a line here: the kernel escapes newlines. */
 	while (getline(&line, &capacity, file) > 0) {
 		if (sscanf(line, "Uid:\t%*u\t%u", &ret->uid) == 1) /* real, effective, .. */
 			found |= 1;
@@ -125,7 +125,7 @@ int process__open(pid_t pid, struct process_fds *ret, struct process_stat *ret_s
 	if (pid <= 0)
 		return -ESRCH;
 	fds.pidfd = syscall(SYS_pidfd_open, pid, 0);
-	if (fds.pidfd < 0) /* EINVAL, ENOENT: the id of a thread */
+	if (fds.pidfd < 0) /* EINVAL, ENOENT: the tid of a thread */
 		return errno == EINVAL || errno == ENOENT ? -ESRCH : -errno;
 	err = process__stat(pid, ret_stat);
 	if (!err && ret_stat->kernel_thread)
@@ -154,12 +154,12 @@ int process__unchanged(pid_t pid, const struct process_fds *fds, const struct pr
 	err = process__stat(pid, &now);
 	if (err)
 		return err;
-	/* As the pidfd did not end, the pid is still the process's, and so was the stat. */
+	/* The pidfd has not ended, so the pid was this process's while its stat was read. */
 	if (poll(&ended, 1, 0) != 0)
 		return -ESRCH;
 	if (now.arg_start != stat->arg_start || now.start_data != stat->start_data)
 		return -ESTALE;
-	/* An fd of /proc/PID/mem reads nothing once its image was left by exec. */
+	/* /proc/PID/mem refers to the image it was opened for: after an exec it reads nothing. */
 	if (pread(fds->mem, &byte, 1, (off_t)stat->arg_start) != 1)
 		return -ESTALE;
 	return 0;
@@ -213,7 +213,7 @@ static int pids__add(struct pids *pids, pid_t pid)
 	return 0;
 }
 
-/* The numbers that name the entries of a folder of /proc. */
+/* The numbers among the entries of a directory of /proc. */
 static int list(const char *path, struct pids *pids)
 {
 	struct dirent *entry;
@@ -268,7 +268,7 @@ int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n)
 	for (i = 0; i < all.n; i++)
 		if (!process__stat(all.data[i], &stat) && stat.state != 'Z')
 			parents[i] = stat.parent;
-	/* A child may stand before its parent in the list: again until nothing is added. */
+	/* Children may be listed before their parents: repeat until nothing is added. */
 	do {
 		more = false;
 		for (i = 0; i < all.n && !err; i++) {
@@ -297,7 +297,8 @@ int process__open_file(pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)start,
 		 (unsigned long long)end);
-	/* To open a device can do something: see first what it is, and ask no file system. */
+	/* Opening a device can have effects. So check the type first, without asking the file system
+	 * (AT_STATX_DONT_SYNC). */
 	handle = open(path, O_PATH | O_CLOEXEC);
 	if (handle < 0)
 		return -errno;
@@ -334,7 +335,7 @@ enum broker_error process__error(int err)
 	case -E2BIG:
 		return BROKER_ERROR_LIMIT;
 	case -ETIMEDOUT:
-	case -EBUSY: /* too many that did not answer */
+	case -EBUSY: /* too many helpers hang */
 		return BROKER_ERROR_NO_ANSWER;
 	default:
 		return BROKER_ERROR_INTERNAL;

@@ -28,27 +28,25 @@ struct process_stat {
 /* -ESRCH: no such process. */
 int process__stat(pid_t pid, struct process_stat *ret);
 
-/* Who it is to itself: its pid in its innermost PID namespace, and whose rights it has. */
+/* How the process sees itself: its pid in its innermost PID namespace, and its ids. */
 struct process_own {
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	uint64_t began; /* CLOCK_REALTIME ns, as that clock goes now; less than a tick too early */
+	uint64_t began; /* when it began, by CLOCK_REALTIME as it is set now, ns; at most a tick too early */
 };
 int process__own(pid_t pid, uint64_t start_ticks, struct process_own *ret);
 
-/* What is kept of a process: all refer to this one process and this one image
- * of it, whatever becomes of the pid. */
+/* Descriptors of a process. They refer to one process and one image of it, whatever happens to the pid. */
 struct process_fds {
 	int pidfd, mem, maps;
 };
 #define PROCESS_FDS_NONE ((struct process_fds){-1, -1, -1})
 
-/* Opens what is told of `pid`, as the broker (not as the client). */
+/* Opens `pid` with the broker's rights (not the client's). */
 int process__open(pid_t pid, struct process_fds *ret, struct process_stat *ret_stat);
-/* 0 when the process lives and still runs the image that `fds` and `stat` are
- * of, -ESRCH or -ESTALE otherwise. Call it after the client was authorised: then
- * what was authorised is what was opened. */
+/* 0 if the process lives and still runs the image that `fds` and `stat` belong to; else -ESRCH or -ESTALE. Call it
+ * after authorisation: then what was authorised is what was opened. */
 int process__unchanged(pid_t pid, const struct process_fds *fds, const struct process_stat *stat);
 void process__close(struct process_fds *fds);
 
@@ -61,10 +59,10 @@ int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n);
 /* The threads of a process (ret: malloc'd). The only one of these that the broker itself may call: */
 int process__threads(pid_t pid, pid_t **ret, size_t *ret_n);
 
-/* The file behind a mapping, read-only. -EINVAL: not a regular file. */
+/* The file of a mapping, read-only. -EINVAL: not a regular file. */
 int process__open_file(pid_t pid, uint64_t start, uint64_t end, int *ret_fd);
 
-/* The error to tell for an errno of these functions. */
+/* The error for clients that corresponds to -errno of these functions. */
 enum broker_error process__error(int err);
 
 #endif

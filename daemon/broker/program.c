@@ -1,3 +1,5 @@
+/* Finds the engine's executable and executes it by descriptor, so that nobody can replace it between the check and
+ * the exec. */
 /* SPDX-License-Identifier: MIT */
 /* A search path of three candidates, each checked by its open descriptor (owner, mode), never by its name again:
  * execveat(2) runs what was checked. */
@@ -16,7 +18,7 @@
 #include "base/cleanup.h"
 
 #define SELF "/proc/self/exe"
-#define PROGRAM_FD_MIN 16
+#define PROGRAM_FD_MIN 16 /* above the descriptors that an engine starts with */
 
 static int try_open(const char *folder, const char *place, const struct stat *own)
 {
@@ -55,7 +57,7 @@ int program__open(int *ret)
 	}
 	if (fd < 0)
 		fd = take_fd(&self);
-	/* Out of the way of those that an engine is started with. */
+	/* Move it away from the descriptors that an engine starts with. */
 	*ret = fcntl(fd, F_DUPFD_CLOEXEC, PROGRAM_FD_MIN);
 	close(fd);
 	return *ret < 0 ? -errno : 0;

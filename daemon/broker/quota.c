@@ -1,3 +1,4 @@
+/* Counts what users hold: a list of users, each with a sum per limit, plus the sums of all. */
 /* SPDX-License-Identifier: MIT */
 /* One row for each user who holds something, with the sums of all of that user's charges; a row goes away with its
  * last charge. Who has no row (root, or anybody while there are no limits) is not counted. */
@@ -21,7 +22,7 @@ static struct {
 	uint64_t used[LIMIT_COUNT];
 } quota;
 
-/* Half of the process's descriptors are for what is not counted: engines, connections, and root's sessions. */
+/* Leaves half of the process's descriptors for what is not counted: engines, connections, and root's sessions. */
 static void bound_descriptors(struct broker_limits *limits)
 {
 	struct rlimit limit;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who holds how much (limit.h says how much they may). A charge is what one engine or one session holds: it is given back as a whole, so that nothing
- * stays counted. Threads: the broker's one. */
+/* Accounts of what each user holds; limit.h says how much is allowed. A charge is what one engine or one session
+ * holds. It is released as a whole, so nothing stays counted by mistake. Threads: the broker's only one. */
 #ifndef CPROFD_BROKER_QUOTA_H
 #define CPROFD_BROKER_QUOTA_H
 
@@ -13,24 +13,24 @@
 struct quota_user;
 
 struct charge {
-	struct quota_user *user;     /* NULL: nobody is charged */
+	struct quota_user *user;     /* NULL: nothing is counted */
 	uint64_t taken[LIMIT_COUNT];
 	bool refused;
-	struct limit_met met;        /* then: why */
+	struct limit_met met;        /* why, if `refused` */
 };
 
-/* NULL: there are no limits. Descriptors: those of the process are kept in mind, too. */
+/* NULL: no limits. The limit on descriptors is at most half of the broker's RLIMIT_NOFILE. */
 void quota__set(const struct broker_limits *limits);
-/* Of this user. -ENOMEM. */
+/* Starts an empty charge of this user. -ENOMEM. */
 int charge__begin(struct charge *charge, uid_t payer);
-/* Of the same user as another one. */
+/* Starts an empty charge of the same user as `other`. */
 void charge__begin_like(struct charge *charge, const struct charge *other);
-/* -EDQUOT: `met` is filled. */
+/* -EDQUOT: over the limit, and `met` says which. */
 int charge__take(struct charge *charge, enum broker_limit limit, uint64_t amount);
-/* Half of what the user has left; *ret 0: there is no limit. -EDQUOT: it is less than `least`. */
+/* Takes half of what the user has left. *ret 0: there is no limit. -EDQUOT: the half is less than `least`. */
 int charge__take_half(struct charge *charge, enum broker_limit limit, uint64_t least, uint64_t *ret);
 void charge__give(struct charge *charge, enum broker_limit limit, uint64_t amount);
-/* Gives all back. One that never began is fine. */
+/* Releases everything. A zeroed charge, never begun, is fine. */
 void charge__end(struct charge *charge);
 
 #endif

@@ -1,3 +1,5 @@
+/* Error replies to a client for which no engine could be started. The broker has no JSON writer: the engine writes
+ * all other answers. */
 /* SPDX-License-Identifier: MIT */
 /* There is no engine to speak for the broker here, so it writes one line of JSON by itself: the only text that it
  * ever sends to a client. */
@@ -34,7 +36,8 @@ static void words_of(int err, const struct limit_met *met, struct words *ret)
 	snprintf(ret->hint, sizeof(ret->hint), "%s", broker_error__hint(error));
 }
 
-/* These words are our own: none has a control character, or needs more than this to be JSON. */
+/* The texts are the broker's own and without control characters, so replacing '"' and '\' is enough to make them
+ * valid JSON strings. */
 static void keep_plain(char *text)
 {
 	for (; *text; text++)

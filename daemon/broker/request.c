@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests of an engine: one at a time, each in a coroutine. */
+/* Serves the requests of an engine: one at a time, each in a coroutine, because opening a process may have to wait
+ * for a helper. */
 #include "broker/request.h"
 
 #include <errno.h>
@@ -14,12 +15,12 @@ static int send_now(struct engine *engine, const struct broker_message *message,
 {
 	int err = broker__send(engine->channel, message, fds, n);
 
-	/* Too many fds in flight, or no room: what was asked for is not answered, which an engine
-	 * cannot live with. */
+	/* Too many fds in flight, or no room: the reply is lost, and an engine cannot go on without it. */
 	return err ? -EPIPE : 0;
 }
 
-/* A file is sent by who opened it: it may not be closed here. */
+/* An opened file stays with the helper that opened it, which also sends it: the broker never holds it, as closing it
+ * could block. */
 static int send_reply(struct engine *engine, const struct reply *reply)
 {
 	if (!reply->opener)
@@ -37,7 +38,7 @@ static struct session **slot_of(struct engine *engine, uint32_t id)
 	return NULL;
 }
 
-/* Children that ran already, as fast as the engine reads: it is `stalled` until all are told. */
+/* Reports the children that ran already, as fast as the engine reads. The engine is `stalled` until all are sent. */
 static int send_children(struct engine *engine)
 {
 	struct broker_message child = {.kind = BROKER_CHILD};
@@ -64,7 +65,8 @@ static int send_children(struct engine *engine)
 	return 0;
 }
 
-/* The kernel refuses root nothing. So its engine gets what its clients named, and what is below that. */
+/* The kernel refuses nothing to root. So an engine of root may only attach to processes that its clients named, and
+ * to their descendants. */
 static enum broker_error is_named(const struct engine *engine, pid_t pid)
 {
 	struct pollfd ended = {.events = POLLIN};
@@ -102,7 +104,7 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 	}
 	spent__free(&engine->spent);
 	session = session__attach(request, &engine->client, &engine->clients, &engine->charge, spare, verbose, reply);
-	/* What is open now stays that process: and that is a named one. */
+	/* Check again: only now that its pidfd is open can the pid no longer be reused for another process. */
 	error = session ? is_named(engine, request->pid) : BROKER_ERROR_OK;
 	if (error) {
 		session = session__free(session);
@@ -128,7 +130,7 @@ static bool has_unsent(const struct engine *engine)
 	return false;
 }
 
-/* A sampler that is perhaps used again is kept of the last session alone: it counts as the user's as long. */
+/* The sampler of the last session alone is kept for reuse. It stays charged to the user meanwhile. */
 static void leave(struct engine *engine, struct session *session)
 {
 	size_t i;
@@ -151,7 +153,7 @@ struct question {
 	bool verbose;
 };
 
-/* Requests of a session. False: there is no such request. */
+/* Requests of a session. False: unknown request. */
 static bool serve_session(struct engine *engine, struct session **slot, const struct broker_message *request, struct reply *reply)
 {
 	struct session *session = slot ? *slot : NULL;
@@ -212,7 +214,7 @@ static bool serve_session(struct engine *engine, struct session **slot, const st
 
 static int serve(void *context)
 {
-	/* The caller's is gone after the first wait. */
+	/* A copy: the caller's struct is on its stack, which is gone after the first wait. */
 	const struct question question = *(const struct question *)context;
 	const struct broker_message *request = &question.message;
 	struct engine *engine = question.engine;
@@ -225,7 +227,7 @@ static int serve(void *context)
 		reply__close(&reply);
 		return err;
 	}
-	/* A session that ended while the engine asked is nobody's mistake. */
+	/* A session may end while a request is on its way: not a protocol error. */
 	slot = slot_of(engine, request->session);
 	if (!slot)
 		reply__fail(&reply, BROKER_ERROR_NO_PROCESS, ESRCH);
@@ -237,7 +239,7 @@ static int serve(void *context)
 
 /* --- in the loop --- */
 
-/* The next request, if there is one, until it waits. */
+/* Starts the next request, if there is one, and runs it until it waits. */
 static int begin(struct engine *engine, struct spare *spare, bool verbose)
 {
 	struct question question = {.engine = engine, .spare = spare, .verbose = verbose};
@@ -267,7 +269,7 @@ void request__wants(const struct engine *engine, struct pollfd ret[REQUEST_POLLE
 	ret[1] = (struct pollfd){.fd = -1};
 	if (!engine->request)
 		return;
-	ret[0].events = 0; /* its end alone */
+	ret[0].events = 0; /* POLLHUP alone: no further request while one runs */
 	ret[1] = coroutine__wants(engine->request, ret_until);
 }
 
@@ -281,5 +283,5 @@ int request__serve(struct engine *engine, const struct pollfd polled[REQUEST_POL
 		engine->request = NULL;
 	else if (!engine->request && polled[0].revents)
 		err = polled[0].revents & (POLLIN | POLLOUT) ? begin(engine, spare, verbose) : -EPIPE;
-	return err == -EAGAIN ? 0 : err; /* it goes on when the engine has read */
+	return err == -EAGAIN ? 0 : err; /* retried when the socket is writable */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What engines ask for. A request that has to wait does so in a coroutine (coroutine.h), and meanwhile no further one is read from its engine: so
- * they are answered in order, and there is one for each engine at most. */
+/* The requests of engines. A request that has to wait does so in a coroutine (coroutine.h), and no further one is
+ * read from its engine meanwhile: replies come in order, and each engine has at most one request in progress. */
 #ifndef CPROFD_BROKER_REQUEST_H
 #define CPROFD_BROKER_REQUEST_H
 
@@ -8,11 +8,12 @@
 
 #include "broker/engine.h"
 
-#define REQUEST_POLLED 2 /* its channel, and what its request waits for */
+#define REQUEST_POLLED 2 /* the channel, and what the current request waits for */
 
-/* *ret_until: when it has to be served at the latest, CLOCK_MONOTONIC ns. */
+/* *ret_until: serve it no later than this, CLOCK_MONOTONIC ns. */
 void request__wants(const struct engine *engine, struct pollfd ret[REQUEST_POLLED], uint64_t *ret_until);
-/* As it was polled: goes on with its request, or begins the next. -EPIPE, -EBADMSG: the engine has to go. */
+/* Takes the result of poll(): continues the current request or starts the next. -EPIPE, -EBADMSG: the engine has to
+ * be ended. */
 int request__serve(struct engine *engine, const struct pollfd polled[REQUEST_POLLED], struct spare *spare, bool verbose);
 
 #endif

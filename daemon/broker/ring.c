@@ -1,3 +1,5 @@
+/* Reads the sampler's buffers: one BPF ring buffer for code objects and events, and one mapped ring per CPU for
+ * samples. Writes the maps of unwind tables (images__put()) and of requested locals. */
 /* SPDX-License-Identifier: MIT */
 /* The engine's side of what the sampler writes: the ring buffer of events (libbpf's reader) and one ring of samples
  * for each CPU, mapped shared. Each sample ring has one writer, a CPU's tick, and one reader, this: `head` is the
@@ -22,11 +24,12 @@ struct ring {
 	unsigned cpus;
 	int (*record)(void *ctx, const void *data, size_t len);
 	void *ctx;
-	uint64_t begun; /* the drain that goes on */
-	bool ahead;     /* it has come to what is younger */
+	uint64_t begun; /* when the current drain began */
+	bool ahead;     /* it has reached a record newer than that */
 };
 
-/* A target can write records as fast as they are read (it maps and unmaps): a drain is over with the first one that is younger than it. */
+/* A target can write records as fast as they are read, by mapping and unmapping. So that a drain ends, it stops at
+ * the first record that is newer than its begin. */
 static int on_record(void *ctx, void *data, size_t len)
 {
 	const struct record_header *header = data;
@@ -90,7 +93,7 @@ struct ring *ring__free(struct ring *ring)
 	return NULL;
 }
 
-/* What one CPU wrote up to `head`. */
+/* Passes on what one CPU wrote up to `head`. */
 static int drain_cpu(struct ring *ring, struct sample_ring *cpu, uint64_t head)
 {
 	uint64_t tail = cpu->tail;
@@ -101,8 +104,9 @@ static int drain_cpu(struct ring *ring, struct sample_ring *cpu, uint64_t head)
 			(const void *)(cpu->data + tail % SAMPLE_RING_BYTES);
 		uint32_t size = header->size;
 
+		/* Corrupt: no sampler writes this. Pass it on, the record check refuses it. */
 		if (size < sizeof(*header) || size > SAMPLE_RECORD_MAX || size > head - tail)
-			size = (uint32_t)(head - tail); /* never written so: let the check refuse it */
+			size = (uint32_t)(head - tail);
 		err = ring->record(ring->ctx, header, size);
 		tail += size;
 	}
@@ -114,8 +118,8 @@ int ring__drain(struct ring *ring)
 {
 	int n, err = 0;
 
-	/* A code object goes out before the first sample that names it. So with the heads taken first,
-	 * no sample is read before the code objects that it needs. */
+	/* The sampler writes a code object before the first sample that refers to it. Reading the heads of the
+	 * sample rings first thus ensures that no sample is read before its code objects. */
 	for (unsigned i = 0; i < ring->cpus; i++)
 		ring->heads[i] = __atomic_load_n(&ring->samples[i].head, __ATOMIC_ACQUIRE);
 	ring->begun = clock__now();
@@ -134,7 +138,8 @@ void ring__polled(struct ring *ring, uint64_t now)
 		__atomic_store_n(&ring->samples[i].polled, now, __ATOMIC_RELAXED);
 }
 
-/* A way that is free or has this key; else one that the key picks: who was there gives no values any more. */
+/* Uses a free way or the one with this key; otherwise evicts a way chosen by the key, whose code object then yields
+ * no values. */
 static void put_capture(struct locals_captures *captured_locals, const struct locals_capture *capture)
 {
 	struct locals_capture *set = &captured_locals->captured_locals[locals_capture_set(capture->key) * LOCALS_CAPTURE_WAYS];
@@ -168,6 +173,7 @@ void ring__await(struct ring *ring, bool awaited)
 	}
 }
 
+/* The sampler caches what it found in the maps: a new generation number makes it search again. */
 static int changed(struct ring *ring, int err)
 {
 	for (unsigned i = 0; ring && i < ring->cpus; i++)

@@ -18,7 +18,7 @@
 #include "broker/family.h"
 #include "broker/policy.h"
 
-/* A session's programs, links, maps and pidfds. Threads and CPU clocks are counted one by one. */
+/* The programs, links, maps and pidfds of a session. Threads and CPU clocks are counted one by one. */
 #define SESSION_DESCRIPTORS 64u
 
 void reply__fail(struct reply *reply, enum broker_error error, int err)
@@ -44,7 +44,7 @@ void reply__close(struct reply *reply)
 	reply->n = reply->borrowed = 0;
 }
 
-/* The process's fds go to the reply. */
+/* Moves the fds of the process to the reply. */
 static void fill_process(struct reply *reply, pid_t pid, const struct process_stat *stat,
 			 struct process_fds *fds)
 {
@@ -67,7 +67,8 @@ static int note(struct sampler *sampler, const struct identity *client, pid_t pi
 	return identity__may_all(client) ? 0 : sampler__note(sampler, pid, ret);
 }
 
-/* May the client read what is open? Then *ret is what that holds for: between both notes the process was one and the same. */
+/* May the client read the process that is open? *ret is what was authorised: the same before and after the check, so
+ * the process did not change meanwhile. */
 static int authorise(struct sampler *sampler, const struct identity *client, enum ptrace_rule rule, pid_t pid,
 		     const struct process_fds *fds, const struct process_stat *stat, struct target *ret)
 {
@@ -83,7 +84,7 @@ static int authorise(struct sampler *sampler, const struct identity *client, enu
 	return err;
 }
 
-/* The process and its image, open, if the client may read it. */
+/* Opens the process and its image, if the client may read it. */
 static int open_authorised(struct sampler *sampler, pid_t pid, const struct identity *client, enum ptrace_rule rule,
 			   struct process_fds *ret, struct process_stat *ret_stat, struct target *ret_as)
 {
@@ -121,7 +122,7 @@ static enum broker_error check_request(const struct broker_message *request)
 	return BROKER_ERROR_OK;
 }
 
-/* perf_event_open's own rule for stacks of the kernel, which tell where it lies. */
+/* Same rule as perf_event_open's for kernel stacks, which reveal kernel addresses. */
 static bool may_see_kernel(const struct identity *client)
 {
 	bool capable = identity__may_kernel(client);
@@ -148,7 +149,7 @@ void spare__return(struct spare *spare, struct spent *spent, struct identity *ow
 {
 	bool failed;
 
-	/* One that is emptied still would have to be waited for. */
+	/* One that is still being emptied would have to be waited for. */
 	if (spent->sampler && spare->keeps && (!spare->used || sampler__is_empty(spare->used, &failed) || failed)) {
 		drop_used(spare);
 		spare->used = sampler__recycle(take_ptr(spent->sampler));
@@ -163,7 +164,7 @@ void spare__free(struct spare *spare)
 	drop_used(spare);
 }
 
-/* Rings and tables keep bytes of its session: nobody else gets it. */
+/* A used sampler's rings and tables still contain bytes of its session: only the same client may get it. */
 static struct sampler *take_used(struct spare *spare, const struct identity *client, const struct load_options *options)
 {
 	struct sampler *sampler;
@@ -199,7 +200,7 @@ static struct sampler *take_sampler(const struct broker_message *request, const 
 	return *ret_err ? sampler__free(sampler) : sampler;
 }
 
-/* Loads what a dump needs, which knows from here on of the image alone that the process runs now. */
+/* Loads the programs of a dump. From here on it is pinned to the image that the process runs now. */
 static int load_dump(struct session *session, const struct process_fds *fds, bool verbose, enum broker_error *ret_error)
 {
 	int err = dumper__load(session->target, fds->pidfd, verbose, &session->dumper, ret_error);
@@ -224,7 +225,7 @@ static bool lives(const struct session *session)
 	return !poll(&(struct pollfd){.fd = session->pidfd, .events = POLLIN}, 1, 0);
 }
 
-/* Of this session: the target, or below it. A dump is of its target alone. */
+/* Does the pid belong to this session: the target or a descendant? A dump has its target only. */
 static bool may_open(const struct session *session, const struct identity *client, pid_t pid)
 {
 	if (pid == session->target && lives(session))
@@ -235,7 +236,7 @@ static bool may_open(const struct session *session, const struct identity *clien
 	       (lives(session) && family__nearest(client->payer, pid, &session->target, 1) && lives(session));
 }
 
-/* --- whom the client was authorised for --- */
+/* --- processes for which the client was authorised --- */
 
 static struct known_process *known_of(struct session *session, pid_t pid)
 {
@@ -247,7 +248,8 @@ static struct known_process *known_of(struct session *session, pid_t pid)
 	return NULL;
 }
 
-/* It was authorised as that, which it may not be any more. Root is not asked about: what it is now. */
+/* Remembers what was authorised; recognises() compares with it. For root nothing was noted: the current state is
+ * taken. */
 static void remember(struct session *session, const struct identity *client, pid_t pid, const struct process_stat *stat, const struct target *as)
 {
 	struct known_process *known = known_of(session, pid);
@@ -264,7 +266,7 @@ static void remember(struct session *session, const struct identity *client, pid
 	known->pid = err ? 0 : pid;
 }
 
-/* As the kernel has it, it is what was authorised: nobody has to be asked again. */
+/* Still the process that was authorised, according to the kernel: no helper is needed to check again. */
 static bool recognises(struct session *session, pid_t pid, struct process_stat *ret)
 {
 	const struct known_process *known = session->sampler ? known_of(session, pid) : NULL;
@@ -276,7 +278,7 @@ static bool recognises(struct session *session, pid_t pid, struct process_stat *
 	return true;
 }
 
-/* One child that runs already, and that the client may read. */
+/* Adds one child that runs already and that the client may read. */
 static int add_child(struct session *session, const struct identity *client, pid_t pid, const struct target *as,
 		     const struct perf_options *perf)
 {
@@ -297,8 +299,8 @@ static int add_child(struct session *session, const struct identity *client, pid
 	return err == -EMFILE || err == -ENOMEM || err == -EDQUOT ? err : 0;
 }
 
-/* Processes below the target that run already, asked about in one. Who may not be read is left out;
- * who ended meanwhile too. */
+/* Adds the descendants that run already; one helper checks them all. Those that the client may not read, or that
+ * ended meanwhile, are left out. */
 static int open_descendants(struct session *session, const struct identity *client,
 			    const struct perf_options *perf)
 {
@@ -318,7 +320,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 		return -ENOMEM;
 	for (i = 0; i < n && !err; i++) {
 		if (note(session->sampler, client, pids[i], &as[i]))
-			as[i] = (struct target){}; /* nothing is like it */
+			as[i] = (struct target){}; /* matches nothing */
 		err = coroutine__share();
 	}
 	if (!err)
@@ -331,7 +333,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 	return err;
 }
 
-/* Before anything is opened: who may have no more of it costs nobody any time. */
+/* Charged before anything is opened, so that a user over the limit costs others no time. */
 static int charge(struct session *session, const struct charge *payer, const struct broker_message *request)
 {
 	struct load_options options = load_options__of(request->flags, false);
@@ -388,12 +390,12 @@ struct session *session__attach(const struct broker_message *request, const stru
 	if (err)
 		goto fail;
 	denied = authorise__finish(&helper, &fds, &stat);
-	/* Not meanwhile: to load a sampler keeps everybody waiting. */
+	/* Only after the helper has answered: loading a sampler blocks all clients. */
 	if (!denied && request->flags & BROKER_DUMP)
 		err = load_dump(session, &fds, verbose, &error);
 	else if (!denied)
 		session->sampler = take_sampler(request, client, spare, verbose, &error, &err);
-	if (!denied && !err && !error) /* what it is can be noted now */
+	if (!denied && !err && !error) /* with a sampler, the kernel's state can be noted */
 		denied = authorise(session->sampler, client, rule, request->pid, &fds, &stat, &as);
 	if (denied) {
 		error = denied == -EPERM && rule != PTRACE_RULE_READ ? BROKER_ERROR_PTRACE_SCOPE : BROKER_ERROR_OK;
@@ -406,7 +408,8 @@ struct session *session__attach(const struct broker_message *request, const stru
 		err = -errno;
 		goto fail;
 	}
-	/* Who is away is known when samples begin: it was seen as it left, or did not come back since now. */
+	/* Wait tracking starts before the events: a thread is known to be off the CPU if it was seen leaving, or has
+	 * not come back since now. */
 	if (session->sampler) {
 		sampler__set_rate(session->sampler, request->rate);
 		sampler__watch_waits(session->sampler);
@@ -419,7 +422,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	err = perf_events__open(&session->events, session->target, &perf);
 	if (err == -EPERM || err == -EACCES || err == -ENOENT || err == -EOPNOTSUPP)
 		error = BROKER_ERROR_NO_PERF;
-	/* The sampler refuses what is not it any more; so does the answer. */
+	/* The sampler ignores a process that has changed since; so the attach has to fail, too. */
 	if (!err && session->sampler)
 		err = note(session->sampler, client, session->target, &after);
 	if (!err && session->sampler && memcmp(&as, &after, sizeof(as)))
@@ -459,12 +462,13 @@ void session__open_process(struct session *session, const struct identity *clien
 		return;
 	}
 	err = open_authorised(session->sampler, pid, client, policy__of_process(client, session->started), &fds, &stat, &as);
-	/* What is open now stays that process. */
+	/* Only now that its pidfd is open can the pid no longer be reused. */
 	if (!err && !may_open(session, client, pid)) {
 		process__close(&fds);
 		err = -ESRCH;
 	}
-	/* Its events may be known by inheritance alone, and its image since now. One that is no target has no samples. */
+	/* A child may have its events by inheritance alone: announce its image now. A process that is no target has
+	 * no samples. */
 	if (!err && session->sampler)
 		sampler__publish(session->sampler, pid, &as);
 	if (!err)
@@ -501,7 +505,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	bool known, opened;
 	int err;
 
-	/* Which file it is the kernel decides: below one folder, by the rights of the client. */
+	/* The kernel decides which file it is: below one directory, with the rights of the client. */
 	if (request->kind == BROKER_OPEN_DEBUG && !memchr(request->debug_path, 0, sizeof(request->debug_path))) {
 		reply__fail(reply, BROKER_ERROR_INTERNAL, EINVAL);
 		return;
@@ -516,7 +520,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	if (!err)
 		err = open_file(request, client, &stat, openers, stalled, reply);
 	opened = !err;
-	if (!err) /* the mapping was one of the image that the client may read */
+	if (!err) /* did the mapping belong to the image that the client may read? */
 		err = known ? (recognises(session, pid, &stat) ? 0 : -ESTALE) : authorise__again(client, pid, policy__of_process(client, session->started), &fds, &stat);
 	if (!err && !may_open(session, client, pid))
 		err = -ESRCH;

@@ -1,3 +1,5 @@
+/* An engine's side of a dump: starts passes over all threads (a BPF task iterator), requests threads in slots, and
+ * reads the slots that the BPF side filled. */
 /* SPDX-License-Identifier: MIT */
 /* The maps are mapped shared; a slot's state goes FREE -> WANTED (here) -> BUSY -> DONE (in the kernel) and back
  * (here), each by one store, so that no lock is needed between the two sides. */
@@ -19,7 +21,7 @@
 
 struct dump_slots {
 	int iterator, wanted;
-	struct dump_slot *slots; /* shared with the kernel side */
+	struct dump_slot *slots; /* shared with the BPF programs */
 	uint32_t tids[DUMP_SLOTS];
 	char *rows;
 	size_t capacity;
@@ -107,7 +109,7 @@ int dump_slots__want(struct dump_slots *self, uint32_t i, uint32_t tid)
 
 	if (self->tids[i])
 		bpf_map_delete_elem(self->wanted, &self->tids[i]);
-	/* A tick on another CPU may be filling it still: some 50 us. */
+	/* A tick on another CPU may still be filling it, which takes some 50 us. */
 	for (waits = 0; waits < 100 && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == DUMP_BUSY; waits++)
 		usleep(100);
 	self->tids[i] = tid;

@@ -4,7 +4,7 @@
  * Owner: the caller owns the fd and the FILE; a report is plain data. Threading: none kept; one export belongs to
  * one thread. Memory: tables of the recording plus, for formats that show the order of time, 8 bytes per sample.
  * Errors: -errno; -EBADMSG for a damaged recording (nothing is written of it), -ENOENT for an unknown format, or for
- * a filter that matches nothing in the recording (report.missing). / */
+ * a filter that matches nothing in the recording (report.missing). */
 #ifndef CPROFD_EXPORT_H
 #define CPROFD_EXPORT_H
 

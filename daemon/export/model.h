@@ -7,7 +7,7 @@
  * rest of its wall time, before that, goes to (idle). Idle times shorter than a sampling period are carried over
  * until they add up to one.
  *
- * Errors: -errno. Threading: none kept. / */
+ * Errors: -errno. Threading: none kept. */
 #ifndef CPROFD_EXPORT_MODEL_H
 #define CPROFD_EXPORT_MODEL_H
 

@@ -7,7 +7,7 @@
  * whoever called rules__new(); all strings live as long as the set. Nothing changes after the last parse, so threads
  * may share it then. Bounded by RULES_* below: parsing is linear in the text; matching a name takes at most (length
  * of pattern) x (length of name). Errors: -errno; -EBADMSG with file, line, column and sentence in struct
- * rules_error. / */
+ * rules_error. */
 #ifndef CPROFD_RULES_H
 #define CPROFD_RULES_H
 

@@ -7,7 +7,7 @@
  * their time goes to the Python frame around them.
  *
  * Owner: the table owns all text, valid until the next event. Memory: the tables of one epoch, and a row for each
- * function (line, ...) that occurred. Threading: none. Errors: -errno. / */
+ * function (line, ...) that occurred. Threading: none. Errors: -errno. */
 #ifndef CPROFD_TOP_H
 #define CPROFD_TOP_H
 
