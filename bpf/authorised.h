@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* Is it still what the client was authorised for? Asked before anything of a process is read, and of a thread that is another
- * than the running one again afterwards.
+/* Is the process still the one that the client was authorised for? Checked before anything of it is read, and once
+ * more afterwards if the thread is not the current one.
  *
- * exec sets mm first, then self_exec_id, then the credentials (begin_new_exec, fs/exec.c): a new mm is refused at once, so that no
- * order of the others matters; an mm at the same address comes with another self_exec_id. Credentials are each thread's own.
- * Pointers are followed by probe reads alone: tasks that pass by are not always ones that the verifier trusts. */
+ * exec sets mm first, then self_exec_id, then the credentials (begin_new_exec, fs/exec.c). A new mm is refused at
+ * once, so the order of the other two does not matter; an mm that was allocated at the same address comes with
+ * another self_exec_id. Credentials are per thread. Pointers are followed by probe reads only, because the verifier
+ * does not trust every task that a tracepoint passes. */
 #ifndef CPROFD_BPF_AUTHORISED_H
 #define CPROFD_BPF_AUTHORISED_H
 
@@ -13,8 +14,8 @@
 
 enum authorised {
 	AUTHORISED_NO,
-	/* Another image with the same rights: it ran exec, and the broker was not asked yet. That it runs, and for how long, may be
-	 * told, but no address. */
+	/* Another image with the same rights: the process ran exec, and the broker has not authorised it again yet.
+	 * That it runs and for how long may be reported, but no address. */
 	AUTHORISED_RIGHTS,
 	AUTHORISED_YES,
 };
@@ -34,7 +35,7 @@ static __always_inline __u64 authorised_dumpable(struct mm_struct *mm)
 	return flags & MMF_DUMPABLE;
 }
 
-/* Fills all but the state. */
+/* Fills everything but the state. */
 static __always_inline void authorised_note(struct target *to, struct task_struct *task)
 {
 	struct cred *cred = (struct cred *)BPF_CORE_READ(task, real_cred);
@@ -48,7 +49,8 @@ static __always_inline void authorised_note(struct target *to, struct task_struc
 	to->dumpable = authorised_dumpable((struct mm_struct *)to->mm);
 }
 
-/* A function apart, for the room on the stack. Hidden it is verified only where it is called. */
+/* A function of its own, because its callers have no stack left. "hidden": the verifier then checks it only where it
+ * is called. */
 __attribute__((noinline, weak, visibility("hidden"))) int authorised_same(struct task_struct *task, const struct target *as)
 {
 	struct cred *cred = (struct cred *)BPF_CORE_READ(task, real_cred);
@@ -63,7 +65,7 @@ __attribute__((noinline, weak, visibility("hidden"))) int authorised_same(struct
 	for (i = 0; i < 4; i++)
 		if (bpf_probe_read_kernel(&word, sizeof(word), (const __u64 *)&cred->uid + i) || word != as->ids[i])
 			return AUTHORISED_NO;
-	/* At its end a thread gives back its mm, and does not change any more what it runs. */
+	/* An exiting thread releases its mm, and cannot run exec any more. */
 	if (!mm)
 		return as->mm && BPF_CORE_READ(task, self_exec_id) == as->exec ? AUTHORISED_YES : AUTHORISED_NO;
 	if (authorised_dumpable((struct mm_struct *)mm) != as->dumpable)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* Code objects are copied when they are met for the first time: names, file, first line, variables, line table.
- * Part of sampler.bpf.c, after its maps and helpers. */
+/* Copies a code object at its first sight: names, file, first line, variables, line table. Part of sampler.bpf.c,
+ * after its maps and helpers. */
 #ifndef CPROFD_BPF_CAPTURE_H
 #define CPROFD_BPF_CAPTURE_H
 
-/* The record of one code object while it is put together, and the line table that is on its way. */
+/* The record of the current code object while it is built, and how far a long line table was sent. */
 #define CAPTURE_BYTES 65536u
 struct capture {
-	__u64 pending_key;    /* a line table longer than one record goes on here */
+	__u64 pending_key;    /* its line table is longer than one record: the next one continues at pending_offset */
 	__u32 pending_offset;
-	__u32 position;       /* bytes used of data */
-	__u64 source;         /* of the string in hand */
+	__u32 position;       /* bytes used in data */
+	__u64 source;         /* of the current string */
 	__u32 parts;
-	__u32 incomplete;     /* something could not be read: try again at the next sight */
-	/* In hand are the names of variables. (What changes from name to name lies here: of a number on the stack the verifier
-	 * knows the value, and would go through each by itself.) */
-	__u32 variables;      /* of all tuples, so far */
-	__u32 cells;          /* before 3.11: what all of this tuple are */
+	__u32 incomplete;     /* something could not be read: try again at its next sample */
+	/* The state of put_variable(). It is in memory because the verifier tracks values in registers and on the
+	 * stack, and would walk through the loop once per value. */
+	__u32 variables;      /* in all tuples so far */
+	__u32 cells;          /* before 3.11: the kind of all names in this tuple */
 	__u8 raw[64];
 	__u8 kinds[RECORD_VARIABLES_MAX]; /* 3.11+: co_localspluskinds */
 	__u8 data[CAPTURE_BYTES + 32768];
@@ -29,12 +29,12 @@ struct {
 	__type(value, struct capture);
 } captures SEC(".maps");
 
-/* Copies one Python string as a part; 0, or 1 when it could not be read. */
+/* Copies one Python string as a part. 0, or 1: it could not be read. */
 HOST_APART int put_string(struct capture *cap, const struct py_layout *l, __u16 kind, __u64 string, __u32 max)
 {
 	__u32 at, state, unit, padded;
 	struct part_string *part;
-	__u64 data, length, size; /* compared as a word: of a product of halves, 6.1's verifier knows nothing */
+	__u64 data, length, size; /* 64 bits: the verifier of 6.1 tracks no bounds through a 32-bit product */
 	long err;
 
 	if (!cap || !l)
@@ -49,7 +49,7 @@ HOST_APART int put_string(struct capture *cap, const struct py_layout *l, __u16 
 	unit = (state >> l->state_kind_shift) & 7;
 	if (length >> 31 || (unit != 1 && unit != 2 && unit != 4))
 		return 1;
-	host_barrier(at); /* what is compared is what is used */
+	host_barrier(at); /* so that the checked register is the one that is used */
 	if (at > CAPTURE_BYTES)
 		return 1;
 	part = (struct part_string *)(cap->data + at);
@@ -111,7 +111,7 @@ static long put_variable(__u32 i, void *context)
 	return 0;
 }
 
-/* A tuple's names, appended; how many there are. */
+/* Appends the names of a tuple; returns its size. */
 static __always_inline __u32 put_names(struct variables_context *v, __u64 tuple)
 {
 	__u64 size = 0;
@@ -127,7 +127,7 @@ static __always_inline __u32 put_names(struct variables_context *v, __u64 tuple)
 	return n;
 }
 
-/* One byte a name. */
+/* Reads co_localspluskinds: one byte per name. */
 static __always_inline void put_kinds(struct capture *cap, const struct py_layout *l, __u64 bytes)
 {
 	__u64 size = 0;
@@ -140,8 +140,8 @@ static __always_inline void put_kinds(struct capture *cap, const struct py_layou
 		cap->incomplete = 1;
 }
 
-/* What lies beside co_localsplusnames is co_localspluskinds, beside co_varnames co_freevars and co_cellvars
- * (tools/offsets/probe.c asserts it). */
+/* Relies on the order of members: co_localspluskinds follows co_localsplusnames, and co_freevars and co_cellvars
+ * follow co_varnames (tools/offsets/probe.c asserts it). */
 static __always_inline void put_variables(struct capture *cap, const struct py_layout *l, const __u8 *code)
 {
 	struct variables_context v = {.cap = cap, .l = l};
@@ -175,7 +175,7 @@ static __always_inline void put_variables(struct capture *cap, const struct py_l
 	cap->parts = parts + 1;
 }
 
-/* A piece of the line table from `offset` on; bytes left after it. */
+/* Copies a piece of the line table, from `offset`; returns how many bytes are left after it. */
 static __always_inline __u32 put_lines(struct capture *cap, const struct py_layout *l, __u64 table,
 				       __u32 total, __u32 offset)
 {
@@ -214,7 +214,7 @@ struct capture_context {
 	const struct record_header *tick; /* of the sample: time, cpu and task */
 };
 
-/* Sends todo[i]. */
+/* Sends the code object todo[i]. */
 static long capture_code(__u32 i, void *context)
 {
 	struct capture_context *c = context;
@@ -283,7 +283,7 @@ static long capture_code(__u32 i, void *context)
 	record->header.kind = RECORD_CODE;
 	record->header.size = length;
 	if (bpf_ringbuf_output(&ring, cap->data, length, BPF_RB_NO_WAKEUP)) {
-		count_loss(c->counts, LOSS_CAPTURE_LIMIT); /* it is tried again */
+		count_loss(c->counts, LOSS_CAPTURE_LIMIT); /* tried again at its next sample */
 		return 0;
 	}
 	c->counts->captures++;
@@ -293,7 +293,7 @@ static long capture_code(__u32 i, void *context)
 		return 0;
 	}
 	if (left) {
-		/* The rest comes with the next sight of this code on this CPU. */
+		/* The rest is sent when this CPU samples the code object again. */
 		cap->pending_key = key;
 		cap->pending_offset = size - left;
 		return 0;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* The dump: what runs in the kernel for `cprofd dump`. include/cprofd/dump.h is its contract.
+/* The BPF side of `cprofd dump`; include/cprofd/dump.h is its interface.
  *
- * `each_thread` runs for whoever reads the iterator, once for each thread of the target. A thread that is on no CPU has
- * its registers at the top of its kernel stack, and does not change its user stack: both are copied, and
- * thrown away if it ran meanwhile. It may sleep: pages of the stack that are not there are brought in.
+ * `each_thread` runs when someone reads the iterator, once for each thread of the target. A thread that is on no CPU
+ * has its user registers at the top of its kernel stack and does not change its user stack: both are copied, and
+ * discarded if the thread ran meanwhile. The iterator may sleep, so absent pages of the stack are faulted in.
  *
- * `tick` runs at the next tick of a thread that runs, on that thread, as the sampler does.
- */
+ * `tick` runs at the next tick of a running thread, on that thread, like the sampler. */
 #include "kernel.h"
 #include "ids.h"
 #include "cprofd/record.h"
 
-/* Keys of code objects whose address was told. */
+/* Keys of code objects whose address was reported. */
 #define SEEN 4096u
 __u64 seen[SEEN];
 
@@ -39,7 +38,7 @@ struct bpf_iter__task {
 };
 #pragma clang attribute pop
 
-/* Written by the engine: which layout the image has. */
+/* Written by the engine: the layout of the image. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 2);
@@ -69,8 +68,9 @@ struct {
 	__type(value, struct py_walk);
 } walks SEC(".maps"); /* one for each CPU: the broker sets the number */
 
-/* The image that the client was authorised for: the first one that is met, in a run of the broker's own before it
- * makes sure that the process still runs what it opened. No other image is told of, whatever the target execs. */
+/* The image that the client was authorised for. It is the first one that the iterator sees, in a pass by the broker,
+ * which then verifies that the process still runs what it opened. After an exec of the target nothing more is
+ * reported. */
 const volatile __u32 target = 0;
 struct {
 	__u64 process_start;
@@ -103,7 +103,7 @@ static __always_inline void fill_thread(struct dump_thread *to, struct task_stru
 	__builtin_memcpy(to->comm, task->comm, 16);
 }
 
-/* The slot that waits for this thread, which is ours to fill now; or NULL. */
+/* Claims the slot that waits for this thread. NULL: none. */
 static __always_inline struct dump_slot *take_slot(__u32 tid)
 {
 	__u32 *number = bpf_map_lookup_elem(&wanted, &tid), n;
@@ -126,7 +126,8 @@ static __always_inline void entry_registers(struct dump_slot *slot, struct task_
 	host_barrier(slot);
 }
 
-/* Whole pages, so that the last one of a stack is not lost with what lies behind it. */
+/* Starts at a page boundary and copies whole pages: if the page behind the stack is absent, the last one of the
+ * stack is not lost. */
 static __always_inline void begin_stack(struct dump_slot *slot)
 {
 	slot->stack_at = slot->regs[UNWIND_SP] & ~4095ull;
@@ -177,7 +178,8 @@ int each_thread(struct bpf_iter__task *ctx)
 	}
 	fill_thread(&after, task);
 	slot->thread = after;
-	/* A thread that ran was switched out since, or is on a CPU still. One that called exec is another image's. */
+	/* Discard the copy if the thread ran: it was switched out since, or is still on a CPU. After exec it belongs
+	 * to another image. */
 	if (after.on_cpu || after.switches != before.switches || !is_pinned(task)) {
 		slot->stack_bytes = 0;
 		slot->state = DUMP_WANTED;
@@ -187,7 +189,7 @@ int each_thread(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* --- the tick of a thread that runs --- */
+/* --- the tick of a running thread --- */
 
 struct take_codes {
 	struct py_walk *walk;
@@ -209,7 +211,7 @@ static long take_code(__u32 i, void *context)
 	return 0;
 }
 
-/* True: the stack is as whole as it gets. */
+/* True: the stack is as complete as it can get. */
 static __always_inline int walk_python(struct bpf_perf_event_data *ctx, struct task_struct *task,
 				       struct dump_slot *slot, __u32 cpu)
 {

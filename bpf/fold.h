@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* A large record is folded in its place: of 15,000 frames of a recursion a few dozen words are left, and the ring has room for what
- * comes next. Included by sampler.bpf.c alone; no usual sample comes here. */
+/* Folds a large record in place: 15,000 frames of a recursion shrink to a few dozen words, which leaves room in the
+ * ring for the next records. Included by sampler.bpf.c only; samples of usual size do not come here. */
 #ifndef CPROFD_BPF_FOLD_H
 #define CPROFD_BPF_FOLD_H
 
@@ -19,7 +19,8 @@ struct {
 _Static_assert((FOLD_WORDS + FOLD_MORE) * 8 + RECORD_STACK_MAX + 160 >= SAMPLE_RECORD_MAX, "all but a copied stack");
 _Static_assert(sizeof(struct record_sample) + (FOLD_WORDS + FOLD_MORE) * 8 <= SAMPLE_RECORD_MAX, "the ring has it");
 
-/* The record's size. What is behind FOLD_WORDS, of 8,192 Python frames with 16,384 native ones, goes with it as it is. */
+/* Returns the new size. Words behind FOLD_WORDS (8,192 Python frames plus 16,384 native ones exceed it) are appended
+ * unfolded. */
 static __always_inline __u32 fold_record(struct record_sample *record, __u8 *base, __u32 size)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), n = (size - (__u32)sizeof(*record)) / 8, more = 0, folded;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* Ids of processes and threads as cprofd has them: those of its PID namespace. The kernel's own (task->tgid, task->pid) are those of the
- * first one, and in a container mean nothing. Who is not in the namespace of cprofd has the id 0, and so has who was released.
+/* Ids of processes and threads as cprofd sees them, in its PID namespace. The kernel's own (task->tgid, task->pid)
+ * are those of the initial namespace, which mean nothing in a container. A task outside of cprofd's namespace, or
+ * already released, has the id 0.
  *
- * In the first one nothing of this is in a program, but for a constant that is looked at. */
+ * If cprofd runs in the initial namespace, all this is dead code: `nested` is a constant for the verifier. */
 #ifndef CPROFD_BPF_IDS_H
 #define CPROFD_BPF_IDS_H
 
-const volatile __u32 nested = 0; /* in another one than the first */
+const volatile __u32 nested = 0; /* cprofd is not in the initial namespace */
 
-/* The namespace, and how many are above it. */
+/* The namespace of cprofd, and its depth. */
 struct {
 	__u64 address;
 	__u32 level, _pad;
@@ -29,8 +30,8 @@ static __always_inline __u32 ids_at(struct pid *pid, __u32 level)
 	return (__u64)number.ns == own_namespace.address ? number.nr : 0;
 }
 
-/* Functions apart, for the room on the stack. Hidden they are verified only where they are called, with what the verifier knows there of
- * the task. */
+/* Functions of their own, because their callers have no stack left. "hidden": the verifier then checks them only
+ * where they are called, with what it knows about the task there. */
 #define IDS_APART __attribute__((noinline, weak, visibility("hidden")))
 
 IDS_APART __u32 ids_number(struct task_struct *task, __u32 leader)
@@ -42,7 +43,8 @@ IDS_APART __u32 ids_number(struct task_struct *task, __u32 leader)
 	return pid && BPF_CORE_READ(pid, level) >= own ? ids_at(pid, own) : 0;
 }
 
-/* For less, where all threads of the machine pass by: the verifier follows the pointers, which takes it some ms. */
+/* Faster, for programs that run for every thread of the machine. It follows plain pointers, which costs the verifier
+ * some ms at load. */
 IDS_APART __u32 ids_of_passing(struct task_struct *task)
 {
 	struct pid *pid = task->group_leader->thread_pid;
@@ -51,7 +53,7 @@ IDS_APART __u32 ids_of_passing(struct task_struct *task)
 	return pid && pid->level >= own ? ids_at(pid, own) : 0;
 }
 
-/* A task that the verifier knows as one; child_tgid() and child_tid() are of another. */
+/* For tasks that the verifier trusts; for others child_tgid() and child_tid(). */
 static __always_inline __u32 task_tgid(struct task_struct *task)
 {
 	return nested ? ids_number(task, 1) : (__u32)task->tgid;
@@ -77,13 +79,13 @@ static __always_inline __u32 child_tid(struct task_struct *child)
 	return nested ? ids_number(child, 0) : (__u32)BPF_CORE_READ(child, pid);
 }
 
-/* Do ids that the task has of itself mean the same here? */
+/* Do the ids that the task itself uses (e.g. a stored native thread id) mean the same to cprofd? */
 IDS_APART int ids_are_its_own(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, thread_pid, level) == own_namespace.level;
 }
 
-/* Run once by the broker, before any other program: where it is itself. */
+/* The broker runs this once, before any other program: finds its own namespace. */
 SEC("?raw_tp")
 int find_namespace(void *context)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* The kernel types that the programs touch, declared by hand: only the fields
- * used, placed by CO-RE relocation on the running kernel (6.1 and later). */
+/* The kernel types that the programs access, declared by hand: only the fields used. CO-RE relocation sets their
+ * offsets for the running kernel (6.1 and later). */
 #ifndef CPROFD_BPF_KERNEL_H
 #define CPROFD_BPF_KERNEL_H
 
@@ -17,8 +17,8 @@
 #define EFAULT 14
 #define PF_EXITING 4u
 
-/* Pointers of kernel structures are read by BPF_CORE_READ(): for each that is followed by `->` the verifier of a newer kernel
- * looks through all of its BTF for what may be trusted, some four times: 2 ms. */
+/* Follow pointers of kernel structures with BPF_CORE_READ(): for each `->` the verifier of a newer kernel searches
+ * its whole BTF for trusted types, some four times, which takes 2 ms. */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -26,7 +26,7 @@ struct mm_struct {
 	unsigned long arg_start, start_data, start_stack;
 };
 
-/* Its flags: a word, since 6.18 a bitmap. */
+/* Its flags: one word, since 6.18 a bitmap. */
 struct mm_struct___word {
 	unsigned long flags;
 };
@@ -39,14 +39,14 @@ struct mm_struct___set {
 
 struct user_namespace;
 
-/* From uid to fsgid are eight numbers without a gap. */
+/* uid to fsgid are eight adjacent numbers. */
 struct cred {
 	struct {
 		unsigned int val;
 	} uid;
 	struct {
 		unsigned long long val;
-	} cap_permitted; /* 8 bytes, of whatever they are made */
+	} cap_permitted; /* 8 bytes, whatever their type */
 	struct user_namespace *user_ns;
 };
 
@@ -79,7 +79,7 @@ struct upid {
 
 struct pid {
 	unsigned int level;
-	struct upid numbers[1]; /* one of each namespace that it is in, the first one's first */
+	struct upid numbers[1]; /* one per namespace, from the initial one inwards */
 };
 
 struct task_struct {

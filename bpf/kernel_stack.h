@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* The kernel's part of a sample: of a tick that met the thread in the kernel, the kernel's own stack. Included by
- * sampler.bpf.c alone. */
+/* The kernel stack of a sample whose tick interrupted the thread in the kernel. Included by sampler.bpf.c only. */
 #ifndef CPROFD_BPF_KERNEL_STACK_H
 #define CPROFD_BPF_KERNEL_STACK_H
 
-/* Constant for the verifier, as `native` is: who did not ask has nothing of it, and no buffers of call chains are
- * made for him. */
+/* Constant for the verifier, like `native`: a session that did not request kernel stacks has none of this code, and
+ * the kernel allocates no call chain buffers for it. */
 const volatile __u32 kernel_stacks = 0;
 
 /* struct part_kernel_frames at its largest. */
@@ -16,8 +15,8 @@ struct kernel_out {
 	__u64 pc[RECORD_KERNEL_FRAMES_MAX];
 };
 
-/* Writes the part at record + size; the record's size with it. The kernel unwinds from the interrupt's registers,
- * so that the frames of the interrupt itself are none of it. */
+/* Writes the part at record + size; returns the record's new size. The kernel unwinds from the interrupted
+ * registers, so the frames of the interrupt itself are not in it. */
 static __always_inline __u32 kernel_part(struct bpf_perf_event_data *ctx, struct record_sample *record, __u8 *base,
 					 __u32 size, struct sampler_counts *counts)
 {

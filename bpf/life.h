@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* The life of processes: who forks, executes, ends, and maps something. Part of sampler.bpf.c.
+/* The lifecycle of processes: fork, exec, exit, and new mappings. Part of sampler.bpf.c.
  *
- * Raw tracepoints, whose arguments are plain words: programs that know their types (tp_btf) have libbpf and the verifier look
- * through all of the kernel's BTF. Each is met by the thread that it tells of, or of which it tells a child. */
+ * Raw tracepoints, whose arguments are untyped words: with typed ones (tp_btf), libbpf and the verifier search the
+ * kernel's whole BTF. Each runs in the thread that it reports, or in its parent. */
 #ifndef CPROFD_BPF_LIFE_H
 #define CPROFD_BPF_LIFE_H
 
 __u64 forked; /* CLOCK_MONOTONIC ns */
 
-/* A compile may wait for a linker: the engine looks at threads that sleep. */
+/* A compile may wait for a linker, a child process: wakes the engine, which then polls sleeping threads. */
 static __always_inline void emit_forked(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -26,7 +26,8 @@ static __always_inline void emit_forked(void)
 	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Threads and processes that live for a period or less are met by clocks of CPUs alone: the engine asks for them when births begin. */
+/* Threads and processes that live no longer than a period are sampled by the clocks of CPUs only: the engine turns
+ * these on when births begin. */
 __u64 born; /* CLOCK_MONOTONIC ns: when the engine was woken for one */
 
 static __always_inline __u64 birth_flags(void)
@@ -66,8 +67,9 @@ int BPF_PROG(on_free, struct task_struct *task)
 	return 0;
 }
 
-/* A process that nobody waited for is not freed. So whoever is born or ends next looks at the last ones that ended: who is dead and on no
- * CPU ran all that it will. CPUs race for places here; what is lost is told when it is freed. */
+/* A process for which its parent does not wait is not freed. So each birth and exit checks the last tasks that
+ * exited: one that is dead and on no CPU has its final CPU time. CPUs race for entries here; one that gets lost is
+ * reported when it is freed. */
 #define DEAD_KEPT 512u
 #define DEAD_AT_ONCE 4
 __u64 dead_tasks[DEAD_KEPT];
@@ -94,7 +96,7 @@ static __always_inline void dead_tell(__u64 key)
 	bpf_map_delete_elem(&leavings, &key);
 }
 
-/* A function apart: on_exit has no room on its stack (6.1). */
+/* A function of its own: on_exit has no stack left for it (6.1). */
 HOST_APART int dead_tell_some(void)
 {
 	__u32 i, end = dead_end;
@@ -134,7 +136,7 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 	}
 	if (wall)
 		__sync_fetch_and_or(&target_bits[(tgid & (TARGET_BITS - 1)) / 64], 1ull << (tgid & 63));
-	/* It runs its parent's image, if that is the one that was authorised. */
+	/* The child runs its parent's image, if that is the one that was authorised. */
 	of_child = *as;
 	of_child.start = BPF_CORE_READ(child, group_leader, start_boottime);
 	of_child.exec = BPF_CORE_READ(child, self_exec_id);
@@ -151,7 +153,8 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 	return 0;
 }
 
-/* Memory of no file: it has no tables that could be made in time. Code that a JIT puts there is met by a sample, or by the next look. */
+/* Memory without a file: unwind tables for it cannot be made in time. Code that a JIT writes there is found by a
+ * sample, or by the next poll. */
 static __always_inline int is_anonymous(struct task_struct *task)
 {
 	const struct pt_regs___entry *regs = entered_with(task);
@@ -159,8 +162,8 @@ static __always_inline int is_anonymous(struct task_struct *task)
 	return syscall_number(regs) == SYSCALL_MMAP && syscall_arg3(regs) & 0x20 /* MAP_ANONYMOUS */;
 }
 
-/* An address was found for a new mapping: what lay there before is gone, if it was code. What is mapped at a
- * fixed address is not told: the rest of a library comes into the room that was found for all of it. */
+/* The kernel chose an address for a new mapping: code that was there before is gone. Mappings at a fixed address are
+ * not reported: the remaining segments of a library go into the range that was found for all of it. */
 SEC("?raw_tp/vm_unmapped_area")
 int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 {
@@ -182,8 +185,9 @@ int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 	return 0;
 }
 
-/* What the thread that runs here ran until now. sum_exec_runtime knows that up to the scheduler's last tick: of who forked and executes, often nothing. Who
- * never slept ran whenever it did not wait for a CPU. */
+/* CPU time of the current thread until now. sum_exec_runtime has it only up to the last scheduler tick: for a
+ * process that forks and at once execs, often nothing. A thread that never slept ran whenever it did not wait for a
+ * CPU. */
 #define SCHEDULER_TICK_MOST 10000000ull /* ns */
 static __always_inline __u64 ran_until(struct task_struct *task, __u64 now)
 {
@@ -203,7 +207,8 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 	fill_header(&event.header, RECORD_EXEC, sizeof(event), task);
 	event.cpu_time = ran_until(task, event.header.time);
 	event.flags = authorised(task, task_tgid(task)) == AUTHORISED_NO ? EVENT_LOST : 0;
-	/* The tracepoint tells the kernel's. The number of a thread that is no more has no other. */
+	/* The tracepoint passes the kernel's id. The old thread no longer exists, so cprofd's id for it cannot be
+	 * found. */
 	event.old_tid = !nested ? (__u32)old_pid : old_pid == task->pid ? task_tid(task) : 0;
 	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_FORCE_WAKEUP);
 	return 0;
@@ -224,7 +229,7 @@ int BPF_PROG(on_exit, struct task_struct *who)
 	allowed = authorised(task, tgid) != AUTHORISED_NO;
 	if (wall)
 		wait_end(task, bpf_ktime_get_ns());
-	/* signal->live was counted down already when the tracepoint fires. */
+	/* signal->live was already decremented when the tracepoint fires. */
 	dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 	fill_header(&event.header, RECORD_EXIT, sizeof(event), task);
 	event.group_dead = dead;
@@ -239,7 +244,7 @@ int BPF_PROG(on_exit, struct task_struct *who)
 	}
 	bpf_ringbuf_output(&ring, &event, sizeof(event), dead ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	if (allowed)
-		dead_add(key); /* behind its end */
+		dead_add(key); /* after its exit event */
 	if (dead)
 		bpf_map_delete_elem(&targets, &tgid);
 	return 0;

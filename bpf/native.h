@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* The native part of a sample: the stepper of unwind.h over tables that the engine writes, from the
- * registers with which the thread was in user space. Included by sampler.bpf.c alone. */
+/* The native stack of a sample: runs the unwinder of unwind.h with the tables that the engine wrote, from the
+ * registers that the thread had in user space. Included by sampler.bpf.c only. */
 #ifndef CPROFD_BPF_NATIVE_H
 #define CPROFD_BPF_NATIVE_H
 
-/* What a session asked for: 0 nothing, 1 the innermost program counter, 2 the stack. Constant for the
- * verifier, so that nothing of this is in the sampler of a session that did not ask. */
+/* What the session requested: 0 nothing, 1 the innermost program counter, 2 the stack. Constant for the verifier,
+ * which drops the unused code. */
 const volatile __u32 native = 0;
 #define NATIVE_LEAF 1u
 #define NATIVE_FULL 2u
@@ -21,21 +21,21 @@ struct {
 	__type(value, struct unwind_process);
 } processes SEC(".maps");
 
-#define NATIVE_PASTS 8u /* threads that a CPU remembers, by tid */
+#define NATIVE_PASTS 8u /* threads that a CPU remembers, by the low bits of the tid */
 struct native_scratch {
-	struct native_key key; /* of the process that ticked last */
-	__u64 maps;            /* locals_captures.maps of then */
+	struct native_key key; /* of the last process that was sampled here */
+	__u64 maps;            /* locals_captures.maps at that time */
 	struct unwind_process process;
 	struct unwind_fast unwind;
 	struct unwind_past pasts[NATIVE_PASTS];
 };
 
-__u64 mapped_at; /* when a target mapped something last */
+__u64 mapped_at; /* time of the last mapping by a target */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE); /* values begin with a page, so that the window lies as its addresses do */
+	__uint(map_flags, BPF_F_MMAPABLE); /* page-aligned values: the window has the alignment of its addresses */
 	__type(key, __u32);
 	__type(value, struct native_scratch);
 } natives SEC(".maps");
@@ -64,7 +64,7 @@ static long native_round(__u32 i, void *context)
 	return c->result != UNWIND_UP;
 }
 
-/* From the registers to the thread's entry. */
+/* Walks from the registers to the thread's entry function. */
 __attribute__((noinline, weak)) int native_walk(struct unwind_fast *unwind, struct unwind_past *past, struct native_out *out)
 {
 	struct native_context c = {.unwind = unwind, .past = past, .out = out, .result = UNWIND_UP};
@@ -84,8 +84,8 @@ __attribute__((noinline, weak)) int native_walk(struct unwind_fast *unwind, stru
 	return 0;
 }
 
-/* The registers in user space lie where the thread entered the kernel, by the tick or before it. The tick's own are the same
- * for less code: loads of kernel memory by a pointer are checked at run time. */
+/* The user registers are where the thread entered the kernel, by the tick or before. For a tick in user space the
+ * registers of the tick are the same, and cheaper: loads of kernel memory through a pointer are checked at run time. */
 static __always_inline void native_registers(struct unwind_state *s, struct bpf_perf_event_data *ctx,
 					     struct task_struct *task, __u32 in_kernel)
 {
@@ -96,7 +96,8 @@ static __always_inline void native_registers(struct unwind_state *s, struct bpf_
 	if (in_kernel) {
 		entry = entered_with(task);
 		registers_of_entry(s->regs, entry);
-		/* Or clang makes one load of both branches, from an address that the verifier cannot follow. */
+		/* Otherwise clang merges the loads of both branches into one from an address that the verifier
+		 * cannot follow. */
 		host_barrier(s);
 	} else {
 		registers_of_tick(s->regs, &ctx->regs);
@@ -130,7 +131,7 @@ static __always_inline struct unwind_past *native_past(struct native_scratch *ow
 	return &own->pasts[record->header.task.tid & (NATIVE_PASTS - 1)];
 }
 
-/* Looked up anew by each who needs it, which is cheap: 6.1 has no room left on the stack of on_switch. */
+/* Looked up by each function that needs it, which is cheap: on_switch has no stack left for it (6.1). */
 static __always_inline struct native_scratch *native_own(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -138,7 +139,7 @@ static __always_inline struct native_scratch *native_own(void)
 	return bpf_map_lookup_elem(&natives, &cpu);
 }
 
-/* What was read of the thread's C stack, or NULL. */
+/* What was read of the thread's C stack; NULL: nothing. */
 static __always_inline const struct host_window *native_stack(void)
 {
 	struct native_scratch *own = native == NATIVE_FULL ? native_own() : NULL;
@@ -146,7 +147,8 @@ static __always_inline const struct host_window *native_stack(void)
 	return own ? &own->unwind.state.window : NULL;
 }
 
-/* Before the Python walk, which finds on the stack what it needs, too. `off`: of a thread that leaves its CPU, and there is no ctx. */
+/* Called before the Python walk, which uses the stack bytes read here. `off`: the thread is leaving its CPU, and ctx
+ * is NULL. */
 static __always_inline void native_begin(struct bpf_perf_event_data *ctx, struct task_struct *task, const struct image_key *image,
 					 const struct record_sample *record, __u64 maps, int off)
 {
@@ -163,7 +165,7 @@ static __always_inline void native_begin(struct bpf_perf_event_data *ctx, struct
 	unwind_fast_read(&own->unwind);
 }
 
-/* Writes the part at record + size; the record's size with it. */
+/* Writes the part at record + size; returns the record's new size. */
 static __always_inline __u32 native_part(struct record_sample *record, __u8 *base, __u32 size, struct sampler_counts *counts)
 {
 	struct native_scratch *own = native_own();
@@ -181,7 +183,7 @@ static __always_inline __u32 native_part(struct record_sample *record, __u8 *bas
 		out->part.loss = 0;
 	} else {
 		native_walk(&own->unwind, native_past(own, record), out);
-		/* No list: nobody looked at this process yet. */
+		/* No list: the engine has not prepared tables for this process yet. */
 		if (!own->process.list)
 			out->part.loss = LOSS_NATIVE_PENDING;
 		loss = out->part.loss;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* Time on no CPU: where each thread of the target left its CPU, for how long, and who woke it. Part of sampler.bpf.c, after the
- * tick; loaded in wall mode alone.
+/* Off-CPU time: where each thread of the target left its CPU, how long it stayed off, and who woke it. Part of
+ * sampler.bpf.c, after the tick; loaded in wall mode only.
  *
- * A switch of threads that are not the target's costs two comparisons (only_target), or bit tests (target_bits). A thread of the target has a slot, found by its
- * tid; only the CPU that switches it writes there, but for who woke it.
+ * A switch between threads of other processes costs two comparisons (only_target) or bit tests (target_bits). A
+ * thread of the target has a slot, found by its tid. Only the CPU that switches the thread writes to it, except for
+ * the waker.
  *
- * A stack is taken as the thread leaves (its registers and memory are its own then), but not at each of ten thousand
- * switches a second: the places where it leaves are told apart by the user's instruction and stack pointer and the system call, a
- * slot remembers the sums of some, and a thread has its stack taken once in a period; other stays count for the stack that was taken
- * last at their place. No time is lost: sums grow to the ns, and go out
- * (struct record_wait) as soon as they are a period long, with each tick of the thread, and at its end. What does not fit into the ring
- * stays in the sum. */
+ * The stack is taken as the thread leaves, while its registers and memory are its own. Ten thousand switches a
+ * second are too many for that, so waits are grouped by location: the user's instruction and stack pointer and the
+ * system call. A slot keeps the sums of a few locations. A thread has one stack taken per period; further waits
+ * count for the stack that was taken last at their location. No time is lost: sums are exact to the ns, and are sent
+ * (struct record_wait) once they reach a period, with each tick of the thread, and when it ends. What does not fit
+ * into the ring stays in the sum. */
 #ifndef CPROFD_BPF_OFFCPU_H
 #define CPROFD_BPF_OFFCPU_H
 
-#define WAIT_SLOTS 4096u /* threads; sets of four */
+#define WAIT_SLOTS 4096u /* threads; 4-way sets */
 #define WAIT_PLACES 8u
 #define WAIT_ATTRIBUTION 64u /* periods */
 
@@ -25,30 +26,30 @@ struct bpf_iter__task {
 #pragma clang attribute pop
 
 struct wait_place {
-	__u64 key;          /* 0: free */
-	__u64 waited, ready; /* ns, not told yet */
-	__u64 begin;        /* of the last stay */
+	__u64 key;          /* from wait_key(); 0: free */
+	__u64 waited, ready; /* ns, not sent yet */
+	__u64 begin;        /* of the last wait */
 	__u64 arg;
 	__s32 syscall;
 	__u32 state;
 	__u32 count;
 	__u32 waker;
 	__u32 args[2];
-	__u64 taken;        /* when its stack was; 0: never */
+	__u64 taken;        /* when its stack was taken; 0: never */
 };
 
 struct wait_slot {
 	__u64 thread;       /* the kernel's tgid << 32 | tid; 0: free */
-	__u64 out;          /* when it left its CPU; 0: it has one */
-	__u64 in;           /* when it got one last; 0: not known */
-	__u64 woken;        /* when */
+	__u64 out;          /* when it left its CPU; 0: it is on one */
+	__u64 in;           /* when it last got a CPU; 0: not known */
+	__u64 woken;        /* when it was woken last */
 	__u32 waker;
-	__u32 at;           /* which place it is at */
-	__u32 runs;         /* it could run on when it left */
-	__u32 turn;         /* the place that is given to the next key */
-	__u64 stay;         /* ns: the last one, which is in no sum yet */
-	__u64 delay;        /* what the kernel counted of it by then */
-	__u64 paid;         /* up to when its stacks have used up what a thread may take: one in a period */
+	__u32 at;           /* index in places[]: where it waits, or waited last */
+	__u32 runs;         /* it was still runnable when it left (preempted) */
+	__u32 turn;         /* the place that the next new key replaces */
+	__u64 stay;         /* ns: length of the last wait, not in any sum yet */
+	__u64 delay;        /* the thread's run_delay when it left */
+	__u64 paid;         /* its budget of one stack per period is used up to this time (a token bucket) */
 	struct wait_place places[WAIT_PLACES];
 };
 
@@ -59,12 +60,12 @@ struct {
 	__type(value, struct wait_slot);
 } waits SEC(".maps");
 
-/* Written by the broker. Since when switches are looked at, and since when time counts and stacks are taken (0: not yet): who left its
- * CPU before that is known then. */
+/* Written by the broker. waits_since: switches are followed; waits_begin: time counts and stacks are taken (0: not
+ * yet). Between the two, threads that leave their CPU become known. */
 __u64 waits_since;
 __u64 waits_begin;
-__u64 waits_over;   /* no switch is looked at any more */
-__u64 waits_skew;   /* this clock less the scheduler's, ns */
+__u64 waits_over;   /* switches are ignored from here on */
+__u64 waits_skew;   /* CLOCK_MONOTONIC minus the scheduler's clock, ns */
 
 #define TASK_DEAD 0x80u
 
@@ -95,15 +96,15 @@ static __always_inline struct wait_slot *wait_make(__u64 thread)
 #pragma clang loop unroll(full)
 	for (n = 0; n < 4; n++, at++) {
 		slot = bpf_map_lookup_elem(&waits, &at);
-		/* Another CPU may want it for another thread. */
+		/* Another CPU may claim it for another thread at the same time. */
 		if (slot && !slot->thread && !__sync_val_compare_and_swap(&slot->thread, 0, thread))
 			return slot;
 	}
 	return NULL;
 }
 
-/* `whole`: else how long, and nothing of where. In exec, and until the broker was asked about what it runs then, that is all that may be told;
- * but it has to be, or the time until the next tick were taken for time on a CPU. */
+/* `whole`: else only how long, not where. During exec, and until the broker has authorised the new image, no more
+ * may be reported; but this must be, or the time until the next tick would be taken for CPU time. */
 static __always_inline void wait_record(struct record_wait *to, const struct wait_place *place, struct task_struct *task,
 					__u64 time, __u32 whole)
 {
@@ -129,7 +130,7 @@ static __always_inline void wait_told(struct wait_place *place)
 	place->count = 0;
 }
 
-/* Into this CPU's ring of samples: with interrupts off, as the tick has them. */
+/* Sends the sums to this CPU's sample ring. Interrupts must be off, as in a tick. */
 static __always_inline void wait_tell(struct wait_place *place, struct task_struct *task, __u64 time)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -151,14 +152,14 @@ static __always_inline void wait_tell(struct wait_place *place, struct task_stru
 	*(volatile __u64 *)&ring->head = head + sizeof(struct record_wait);
 }
 
-/* How long a thread waited for a CPU after it was woken the kernel counts itself, as it comes back: known when it runs. (What
- * sched_waking tells is not all: some wake-ups come without.) */
+/* Total time that the thread waited for a CPU, as the kernel counts it when the thread comes back: known while it
+ * runs. (sched_waking does not suffice: some wake-ups do not pass it.) */
 static __always_inline __u64 wait_delay(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
 }
 
-/* Puts the last stay into its place's sums. */
+/* Adds the last wait to the sums of its place. */
 static __always_inline void wait_settle(struct wait_slot *slot, struct task_struct *task)
 {
 	struct wait_place *place = &slot->places[slot->at & (WAIT_PLACES - 1)];
@@ -172,7 +173,7 @@ static __always_inline void wait_settle(struct wait_slot *slot, struct task_stru
 	slot->stay = 0;
 }
 
-/* Its stay is over. */
+/* The wait is over. */
 static __always_inline void wait_back(struct wait_slot *slot, __u64 now)
 {
 	struct wait_place *place = &slot->places[slot->at & (WAIT_PLACES - 1)];
@@ -190,8 +191,9 @@ static __always_inline void wait_back(struct wait_slot *slot, __u64 now)
 		place->waker = slot->waker;
 }
 
-/* It runs, and nobody saw it come back: some machines keep switches away from processes of their own from tracepoints. The scheduler
- * wrote down when, on its own clock; how far that is from ours each switch that was seen tells. */
+/* The thread runs, but its switch to the CPU was not seen: some machines hide switches from processes of their own
+ * from tracepoints. The scheduler recorded the time on its own clock; waits_skew, measured at switches that were
+ * seen, converts it. */
 static __always_inline void wait_missed(struct wait_slot *slot, struct task_struct *task, __u64 now)
 {
 	__u64 in = task->sched_info.last_arrival + waits_skew;
@@ -229,7 +231,7 @@ static long wait_flush_round(__u32 i, void *context)
 	return 0;
 }
 
-/* All sums of the thread that runs here. `to_ring`: of events, where interrupts are on. */
+/* Sends all sums of the current thread. `to_ring`: to the ring of events; interrupts may be on. */
 __attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
 {
 	struct wait_context c = {.time = time, .to_ring = to_ring, .task = bpf_get_current_task_btf()};
@@ -244,7 +246,7 @@ __attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
 	return 0;
 }
 
-/* What is known of it is nobody's. */
+/* Clears the slot and frees it. */
 static __always_inline void wait_forget(struct wait_slot *slot)
 {
 	__builtin_memset(slot->places, 0, sizeof(slot->places));
@@ -258,7 +260,7 @@ static __always_inline void wait_forget(struct wait_slot *slot)
 	slot->thread = 0;
 }
 
-/* It ends. */
+/* The thread ends. */
 static __always_inline void wait_end(struct task_struct *task, __u64 time)
 {
 	struct wait_slot *slot = wait_find(wait_thread(task));
@@ -269,7 +271,7 @@ static __always_inline void wait_end(struct task_struct *task, __u64 time)
 	wait_forget(slot);
 }
 
-/* May its waits be followed? Of who may not be looked into not even sums are kept. */
+/* May waits of the thread be followed? Of a process that the client may not read, not even sums are kept. */
 __attribute__((noinline, weak, visibility("hidden"))) int wait_allowed(struct task_struct *task, __u32 tgid)
 {
 	struct wait_slot *slot;
@@ -287,7 +289,8 @@ __attribute__((noinline, weak, visibility("hidden"))) int wait_allowed(struct ta
 
 /* --- woken --- */
 
-/* It sleeps since before anyone looked: a slot that says so. While it has a CPU it makes its slot itself. */
+/* The thread sleeps since before switches were followed: makes a slot that says so. A thread on a CPU makes its slot
+ * itself. */
 static __always_inline struct wait_slot *wait_slept(struct task_struct *task)
 {
 	struct wait_slot *slot;
@@ -324,7 +327,8 @@ static __always_inline void wait_in(struct task_struct *task, __u64 now)
 		slot = wait_make(thread);
 		if (!slot)
 			return;
-		/* Nobody saw it leave, and nobody woke it: it could run all the time, or is new. */
+		/* It neither left nor was woken while switches were followed: it was runnable all the time, or is
+		 * new. */
 		place = &slot->places[0];
 		place->key = WAIT_KEY_RAN;
 		place->syscall = -1;
@@ -353,7 +357,7 @@ static __always_inline __u32 wait_fd_mode(struct task_struct *task, __u64 fd)
 	return file ? BPF_CORE_READ(file, f_inode, i_mode) : 0;
 }
 
-/* Of the thread that runs here: apart, for the room on the stack. */
+/* Of the current thread: a function of its own, because its caller has no stack left. */
 __attribute__((noinline, weak)) __u32 wait_fd_mode_here(__u64 fd)
 {
 	return wait_fd_mode((struct task_struct *)bpf_get_current_task(), fd);
@@ -378,7 +382,7 @@ struct wait_capture {
 	__u32 state;
 };
 
-/* The place of this key in the slot; the oldest one's sum goes out for it. */
+/* The index of this key's place in the slot. A new key replaces the oldest place, whose sums are sent first. */
 static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now, __u32 state)
 {
 	struct wait_place *place;
@@ -405,7 +409,7 @@ static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struc
 	return at;
 }
 
-/* Notes where it leaves. 1: its stack is to be taken. */
+/* Notes where the thread leaves. 1: take its stack. */
 static __always_inline int wait_out(struct wait_capture *c)
 {
 	__u64 thread = wait_thread(c->task);
@@ -434,7 +438,8 @@ static __always_inline int wait_out(struct wait_capture *c)
 	if (slot->stay) {
 		place = &slot->places[slot->at & (WAIT_PLACES - 1)];
 		wait_settle(slot, c->task);
-		/* All of them: or this one would lie too early by what is not told. */
+		/* Send all of them: otherwise this one's time would be placed too early by what the others still
+		 * hold. */
 		if (place->waited + place->ready >= tick_period)
 			wait_flush(c->now, 0);
 	} else {
@@ -447,8 +452,9 @@ static __always_inline int wait_out(struct wait_capture *c)
 	place = &slot->places[slot->at & (WAIT_PLACES - 1)];
 	if (!waits_begin)
 		return 0;
-	/* One in a period, of what was not used up to four at once. On credit for a new place, and for one that had none for a period of each
-	 * place: another call may be there by now, and this stay a long one, which must not have that one's stack. */
+	/* One stack per period; up to four unused ones accumulate. A new place may overdraw the budget, and so may
+	 * one without a stack for WAIT_PLACES periods: another call may wait there by now, for long, and must not
+	 * get the old stack. */
 	paid = slot->paid + 4 * tick_period > c->now ? slot->paid : c->now - 4 * tick_period;
 	fresh = place->taken && c->now - place->taken < WAIT_PLACES * tick_period;
 	if (paid + tick_period > c->now + (fresh ? 0 : WAIT_ATTRIBUTION * tick_period))
@@ -459,7 +465,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 	return 1;
 }
 
-/* struct _gil_runtime_state up to its end: two conditions and two mutexes (daemon/python/gil.h). */
+/* struct _gil_runtime_state to its end: two conditions and two mutexes (daemon/python/gil.h). */
 #define WAIT_GIL_BYTES 208u
 
 static __always_inline __u64 wait_holder(const struct image *image, struct task_struct *task)
@@ -505,7 +511,7 @@ static __always_inline __u32 wait_part(const struct wait_capture *c, const struc
 	return size + sizeof(*part);
 }
 
-/* --- the begin --- */
+/* --- at the start: threads that already sleep --- */
 
 struct wait_asleep {
 	struct record_sample sample;
@@ -513,10 +519,12 @@ struct wait_asleep {
 	struct part_wait wait;
 };
 
-/* Here until it is certain whose registers these are; one iterator runs at a time. */
+/* Built here until the check below shows that the registers are still the target's. Static: only one iterator runs
+ * at a time. */
 static struct wait_asleep asleep;
 
-/* Of a thread that sleeps already: with what it went into the kernel. Its memory is the engine's to read, as long as it sleeps. */
+/* Reports a thread that sleeps already, with the registers of its system call. The engine reads its memory itself
+ * while it sleeps. */
 static __always_inline void wait_first(struct task_struct *task)
 {
 	const struct pt_regs___entry *entry;
@@ -550,14 +558,14 @@ static __always_inline void wait_first(struct task_struct *task)
 	to->wait.state = task->__state;
 	to->wait.fd_mode = to->wait.syscall >= 0 ? wait_fd_mode(task, (__u32)syscall_arg0(entry)) : 0;
 	to->wait.own = thread_pointer(task);
-	/* It may have run meanwhile, and be another image by now. */
+	/* It may have run meanwhile, and execute another image by now. */
 	if (authorised(task, task_tgid(task)) == AUTHORISED_YES)
 		bpf_ringbuf_output(&ring, to, sizeof(*to), BPF_RB_NO_WAKEUP);
 }
 
-/* --- the end --- */
+/* --- at the end: what is left in the slots --- */
 
-/* All that is not told yet, of a thread wherever it is; nothing is switched any more as far as slots know. */
+/* Sends all remaining sums of a thread, on a CPU or not. Slots do not change any more: waits_over is set. */
 static __always_inline void wait_last(struct task_struct *task)
 {
 	struct wait_context c = {.time = bpf_ktime_get_ns(), .to_ring = 1, .task = task};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* The pools of unwind tables as maps: what unwind.h asks of a BPF host. */
+/* The pools of unwind tables as maps: the host functions that unwind.h needs in BPF. */
 #ifndef CPROFD_BPF_POOLS_H
 #define CPROFD_BPF_POOLS_H
 
-/* Each is made and filled by user space. */
+/* User space makes and fills each. */
 struct pool {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -14,7 +14,7 @@ struct pool {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 32); /* BROKER_POOLS_MAX; made by the broker when an engine asks for one */
+	__uint(max_entries, 32); /* BROKER_POOLS_MAX; the broker makes each on request of the engine */
 	__uint(key_size, 4);
 	__array(values, struct pool);
 } pools SEC(".maps");

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* The sampler: what runs in the kernel for a session. Here are its maps, what every part of it needs, and the parts, in this order:
+/* The sampler: the BPF programs of a session. This file has its maps, what all parts need, and includes the parts:
  *
- *   native.h, kernel_stack.h, fold.h   a native stack; the kernel's; a record that is made small
- *   capture.h, values.h                code objects and locals, out of the target's memory
- *   thread.h                           what is known of the thread that is met
+ *   native.h, kernel_stack.h, fold.h   native stacks; kernel stacks; folding of large records
+ *   capture.h, values.h                copies of code objects and locals from the target's memory
+ *   thread.h                           what is cached about a thread
  *   offcpu.h                           where threads left their CPU, and for how long
- *   tick.h                             the program `sample`: one record for each tick
+ *   tick.h                             the program `sample`: one record per tick
  *   switches.h                         programs of wall mode: threads leave their CPU and come back
  *   life.h                             programs that follow fork, exec, exit and mmap
  *
- * `sample` runs on the thread that its clock interrupted, so nothing of that moves while it is walked; or at a tick of a CPU's clock
- * (daemon/broker/clocks.h). It never waits and never updates a shared hash map: what it remembers lies in plain arrays whose entries
- * are single words, so that CPUs may race on them.
- */
+ * `sample` runs on the thread that its clock interrupted, so the thread's memory does not change during the walk; or at
+ * a tick of a CPU's clock (daemon/broker/clocks.h). It never blocks and never updates a shared hash map: its caches are
+ * plain arrays of single words, on which CPUs may race. */
 #include "kernel.h"
 #include "ids.h"
 #include "authorised.h"
@@ -26,7 +25,7 @@ struct {
 	__uint(max_entries, 4 << 20);
 } ring SEC(".maps");
 
-/* Written by the engine: which layout an image has. */
+/* Written by the engine: the layout of an image. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
@@ -34,7 +33,8 @@ struct {
 	__type(value, struct image);
 } images SEC(".maps");
 
-/* Processes whose life is reported, and what of each the client was authorised for. Never in an engine's hands. */
+/* Processes whose lifecycle is reported, and what the client was authorised for in each. An engine never gets this
+ * map. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -42,20 +42,21 @@ struct {
 	__type(value, struct target);
 } targets SEC(".maps");
 
-/* A bit for each of them: who has none is no target. Set by the broker, and by on_fork. */
+/* A Bloom filter of the targets, by tgid: bit clear, no target. Set by the broker and by on_fork. */
 #define TARGET_BITS 4096u
 __u64 target_bits[TARGET_BITS / 64];
-/* The target, where there can be no other and ids are the kernel's own: most of what the machine does ends at one look. Else 0. */
+/* The tgid of the target, if there can be only one and ids are the kernel's own; else 0. Most switches of the
+ * machine are then dismissed by one comparison. */
 int only_target;
-/* When the engine was woken last, CLOCK_MONOTONIC ns. In one line of memory with the next, as each tick reads both. */
+/* When the engine was woken last, CLOCK_MONOTONIC ns. In one cache line with tick_period, as each tick reads both. */
 __u64 woken;
-/* Of the rate that was asked for, ns. Clocks of threads tick sooner (is_chosen). Set by the broker. */
+/* Of the requested rate, ns; set by the broker. The clocks of threads tick faster (is_chosen). */
 __u32 tick_period;
 
 const volatile __u32 follow_children = 0;
-const volatile __u32 wall = 0; /* time on no CPU, too */
-const volatile __u32 gil = 0;  /* which ticks meet the GIL's holder */
-/* Keys of code objects whose record went out: sets of four. */
+const volatile __u32 wall = 0; /* off-CPU time, too */
+const volatile __u32 gil = 0;  /* flag samples of the thread that holds the GIL */
+/* Keys of code objects whose record was sent: 4-way sets. */
 #define SEEN_SETS 8192u
 __u64 seen[SEEN_SETS * 4];
 __u32 seen_turn;
@@ -86,7 +87,7 @@ static __always_inline void seen_add(__u64 key)
 			return;
 		}
 	}
-	/* clang makes an OR of the sum; 6.1's verifier knows nothing of one. */
+	/* clang turns the sum into an OR, of which the verifier of 6.1 tracks no bounds. */
 	i += seen_turn++ & 3;
 	host_barrier(i);
 	seen[i & (SEEN_SETS * 4 - 1)] = key;
@@ -103,8 +104,9 @@ static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
 #include "kernel_stack.h"
 #include "fold.h"
 
-/* Samples and counters: one ring per CPU (the broker sets the number), written in place and read through mmap. The one
- * writer is the tick, which does not nest on a CPU; no lock, no copy. The reader looks every 100 ms, or when it is woken. */
+/* Samples and counters: one ring per CPU (the broker sets how many), written in place and read through mmap. The
+ * only writer is the tick, which does not nest on a CPU: no lock, no copy. The reader polls every 100 ms, or when it
+ * is woken. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -113,44 +115,44 @@ struct {
 	__type(value, struct sample_ring);
 } samples SEC(".maps");
 
-/* What a CPU works with and remembers. */
+/* Scratch memory and caches of a CPU. */
 #define HINTS 64u
 struct cpu_scratch {
 	struct py_walk walk;
-	/* The image of the process that ticked last: a look-up in a hash map touches more. */
+	/* The image of the process that was sampled last here: cheaper than the look-up in a hash map. */
 	struct image_key image_key;
-	__u64 image_maps;       /* locals_captures.maps of then */
+	__u64 image_maps;       /* locals_captures.maps at that time */
 	struct image image;
-	__u64 tail;             /* of the ring of samples, as seen last */
+	__u64 tail;             /* of the sample ring, as last read */
 	__u64 clock_at;         /* the last tick of this CPU's own clock, CLOCK_MONOTONIC ns; 0: it has none */
-	__s64 owed;             /* what threads' ticks here had of periods, less a whole one for each that was a sample, ns */
-	__u64 skipped;          /* the last of them was none */
-	/* The record's size, on its way. The verifier knows no value of what comes from memory, and goes through what follows
-	 * once, not for each. */
+	__s64 owed;             /* periods of threads' ticks here, minus one requested period per sample, ns */
+	__u64 skipped;          /* the last tick was not taken */
+	/* The record's size while it is built. In memory, because the verifier does not track values there: it walks through
+	 * the rest once, not once per value. */
 	volatile __u32 size;
-	__u64 fresh_at;         /* since when there is something to be looked at soon, CLOCK_MONOTONIC ns; 0: nothing is */
-	/* Threads that ticked before, by the kernel's tid. */
+	__u64 fresh_at;         /* since when the engine has something urgent to read, CLOCK_MONOTONIC ns; 0: nothing */
+	/* Threads that ticked before, indexed by the kernel's tid. */
 	struct thread_hint {
 		__u32 tid, exec;
 		__u64 start;
-		__u64 key_until;        /* CLOCK_MONOTONIC ns, of what is in the process: */
+		__u64 key_until;        /* CLOCK_MONOTONIC ns: the next two are valid until then */
 		struct image_key key;
 		__u64 process_start;
-		/* The thread state found before. Only a hint: the walker proves it. */
+		/* The thread state found before. Only a hint: the walker verifies it. */
 		__u64 tstate;
 		__u64 until;
 		__u64 cframe, caller, shim;
 	} hints[HINTS];
 	struct {
 		__u32 tgid, tid;
-	} ids[HINTS];           /* of these threads, if cprofd has others than the kernel */
+	} ids[HINTS];           /* of these threads, if cprofd's differ from the kernel's */
 } __attribute__((aligned(4096)));
 #define KEY_NS (1ull << 24) /* 17 ms */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE); /* values begin with a page */
+	__uint(map_flags, BPF_F_MMAPABLE); /* values are page-aligned */
 	__type(key, __u32);
 	__type(value, struct cpu_scratch);
 } scratch SEC(".maps");
@@ -162,7 +164,7 @@ static __always_inline int is_target(__u32 tgid)
 	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
 }
 
-/* enum authorised: nothing of a thread's memory, registers, addresses or waits is read or given away without it. */
+/* enum authorised: check it before any memory, register, address or wait of a thread is read or sent. */
 static __always_inline int authorised(struct task_struct *task, __u32 tgid)
 {
 	return authorised_as(task, bpf_map_lookup_elem(&targets, &tgid));
@@ -173,7 +175,7 @@ static __always_inline int is_perhaps_target(__u32 tgid)
 	return target_bits[(tgid & (TARGET_BITS - 1)) / 64] >> (tgid & 63) & 1;
 }
 
-/* All but its ids. */
+/* Fills everything but the ids. */
 static __always_inline void fill_task(struct record_task *to, struct task_struct *task, __u64 process_start)
 {
 	to->process_start = process_start;
@@ -200,7 +202,7 @@ static __always_inline void fill_header(struct record_header *header, __u16 kind
 	fill_task(&header->task, current, BPF_CORE_READ(current, group_leader, start_boottime));
 }
 
-/* Of a thread that was just made. */
+/* Header for a new thread. */
 static __always_inline void fill_child(struct record_header *header, __u16 kind, __u32 size, struct task_struct *child)
 {
 	struct record_task *to = &header->task;
@@ -215,7 +217,7 @@ static __always_inline void fill_child(struct record_header *header, __u16 kind,
 	bpf_core_read(to->comm, sizeof(to->comm), &child->comm);
 }
 
-/* The client is not authorised for it any more. Told where something was kept of it, so once for each time. */
+/* The client is no longer authorised for the process. Sent only where something about it was kept, so once per loss. */
 IDS_APART int emit_lost(struct task_struct *task)
 {
 	struct record_event *event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
@@ -237,7 +239,8 @@ IDS_APART int emit_lost(struct task_struct *task)
 
 /* --- for the broker ---
  *
- * Reads what one process is and may, as the kernel has it at one instant: before the client is authorised, and again after. */
+ * Reads the state of one process as the kernel has it at one instant: before the client is authorised, and once more
+ * after. */
 
 struct target noted;
 __u32 note_of;

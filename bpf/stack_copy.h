@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* A copy of the stack, for a walk that lacks a table: user space has one soon, and walks again (struct
- * part_stack). Included by native.h alone, for walks that were cut; no other sample comes here. */
+/* Copies the stack if the walk lacks an unwind table: user space soon has the table and walks again (struct
+ * part_stack). Included by native.h only, for walks that stopped early; other samples do not come here. */
 #ifndef CPROFD_BPF_STACK_COPY_H
 #define CPROFD_BPF_STACK_COPY_H
 
-/* When a sample has one. Constant for the verifier. */
+/* Which samples get a copy. Constant for the verifier. */
 const volatile __u32 stack_copy = 0;
 #define STACK_COPY_UNFINISHED 1u
-#define STACK_COPY_ALWAYS 2u /* tests compare walks of other unwinders with ours */
+#define STACK_COPY_ALWAYS 2u /* tests compare our walks with those of other unwinders */
 
 /* struct part_stack at its largest. */
 struct stack_out {
@@ -21,9 +21,9 @@ _Static_assert(offsetof(struct stack_out, bytes) == sizeof(struct part_stack), "
 
 #define STACK_PAGE 4096u
 
-/* Which code no list knows, and how often walks stopped there: tag | count. Whoever runs code that nobody
- * will ever know, for minutes, has its stack copied some times for each line of the cache and each list. (Not
- * counted while a file is waited for: code of its JIT is known when it has come.) */
+/* How often walks stopped at code that is in no list: tag | count. Code that never gets a table and runs for minutes
+ * has its stack copied only STACK_STOPS_MANY times per cache line and list. (Not counted while a perf map is
+ * awaited, because its JIT code is known once that has come.) */
 #define STACK_STOPS 256u
 #define STACK_STOPS_MANY 32u
 __u64 stack_stops[STACK_STOPS];
@@ -44,10 +44,10 @@ static __always_inline int stack_stops_often(__u64 pc, __u64 list)
 
 struct stack_context {
 	struct stack_out *out;
-	__u64 end; /* where the stack ends, or 0 */
+	__u64 end; /* end of the stack */
 };
 
-/* A piece that ends with its page, as the next one may not be there. */
+/* Copies up to the end of the page, as the next page may be absent. */
 static long stack_piece(__u32 i, void *context)
 {
 	struct stack_context *c = context;
@@ -62,7 +62,7 @@ static long stack_piece(__u32 i, void *context)
 		size = (__u32)(c->end - from);
 	if (!size)
 		return 1;
-	host_barrier(size); /* or both comparisons become one, of another register */
+	host_barrier(size); /* otherwise clang merges both comparisons into one of another register */
 	if (size > STACK_PAGE)
 		return 1;
 	if (bpf_probe_read_user(c->out->bytes + at, size, (const void *)from))
@@ -71,7 +71,7 @@ static long stack_piece(__u32 i, void *context)
 	return from + size == c->end;
 }
 
-/* Fills *out: 0, or there is nothing to be copied. */
+/* Fills *out. 0, or 1: nothing could be copied. */
 __attribute__((noinline, weak)) int stack_read(struct stack_out *out)
 {
 	struct stack_context c = {.out = out};
@@ -84,11 +84,11 @@ __attribute__((noinline, weak)) int stack_read(struct stack_out *out)
 	task = bpf_get_current_task_btf();
 	entry = entered_with(task);
 	registers_of_entry(out->regs, entry);
-	/* A thread's control block lies above its stack, the first thread's arguments above its. */
+	/* Above a stack comes the thread's control block; above the main thread's, the arguments. */
 	thread = thread_pointer(task) & ~7ull;
 	stack = BPF_CORE_READ(task, mm, start_stack) & ~7ull;
 	sp = out->regs[UNWIND_SP] & ~7ull;
-	if ((sp & (STACK_PAGE - 1)) >= UNWIND_RED_ZONE) /* not from another page, which may not be there */
+	if ((sp & (STACK_PAGE - 1)) >= UNWIND_RED_ZONE) /* not into the page below, which may be absent */
 		sp -= UNWIND_RED_ZONE;
 	c.end = thread > sp ? thread : stack > sp ? stack + 64 : ~7ull;
 	out->sp = sp;
@@ -98,10 +98,10 @@ __attribute__((noinline, weak)) int stack_read(struct stack_out *out)
 	return !out->size;
 }
 
-/* Samples come before copies of stacks: in a ring that fills there is none. */
+/* Samples have priority over copies of stacks: none is made when the ring is fuller than this. */
 #define STACK_RING_MAX (SAMPLE_RING_BYTES / 8 * 5)
 
-/* Writes the part at record + size, if this walk needs one: the record's size with it. */
+/* Writes the part at record + size, if this walk needs one; returns the record's new size. */
 static __always_inline __u32 stack_part(struct record_sample *record, __u8 *base, __u32 size, __u32 loss,
 					const struct unwind_state *s,
 					const struct sampler_counts *counts)

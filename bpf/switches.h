@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* Wall mode: the programs that meet a thread where it leaves its CPU, comes back, or is woken, and the two iterators that meet
- * threads which sleep all the while, at a session's begin and end. What they note is in offcpu.h. They run at each context switch of
- * the machine, so the first thing that each asks is whether a target is concerned. Part of sampler.bpf.c. */
+/* Wall mode: the programs that run when a thread leaves its CPU, comes back, or is woken, and the two iterators that
+ * report threads which sleep throughout, at the start and the end of a session. The sums are kept by offcpu.h. These
+ * programs run at each context switch of the machine, so each checks first whether a target is concerned. Part of
+ * sampler.bpf.c. */
 #ifndef CPROFD_BPF_SWITCHES_H
 #define CPROFD_BPF_SWITCHES_H
 
-/* Bits: the one that leaves its CPU is a target, the one that comes is. */
+/* Bits: the thread that leaves the CPU is a target's, the one that gets it is. */
 #define LEFT 1
 #define CAME 2
 
@@ -58,7 +59,7 @@ int each_last(struct bpf_iter__task *ctx)
 	if (wait_allowed(task, task_tgid(task)))
 		wait_last(task);
 	else
-		emit_lost(task); /* it may not have moved since */
+		emit_lost(task); /* it may not have been switched since */
 	return 0;
 }
 

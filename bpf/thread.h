@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* What is known of the thread that a program meets: whose image it runs, what was found of it before, whether it has ended already.
- * Each CPU remembers HINTS threads in a plain array (struct cpu_scratch), so that most ticks look nothing up in a hash map.
- * Part of sampler.bpf.c, after its maps and helpers. */
+/* Facts about the current thread: which image it runs, what earlier samples found, whether it is exiting. Each CPU
+ * caches HINTS threads in a plain array (struct cpu_scratch), so that most ticks need no hash map look-up. Part of
+ * sampler.bpf.c, after its maps and helpers. */
 #ifndef CPROFD_BPF_THREAD_H
 #define CPROFD_BPF_THREAD_H
 
-/* Who ended and is there still, by its address: it runs on a while after its exit is told, and of that and of what it ran
- * since the scheduler's last tick sum_exec_runtime knows only when it has left its CPU for good. */
+/* Exiting tasks that still exist, by address. A task runs on for a while after its exit event. That time, and what
+ * it ran since the last scheduler tick, is in sum_exec_runtime only after it has left its CPU for good. */
 struct leaving {
 	__u64 process_start, thread_start;
 	__u32 tgid, tid;
@@ -19,8 +19,8 @@ struct {
 	__type(value, struct leaving);
 } leavings SEC(".maps");
 
-/* Its tgid << 32 | tid; 0: it is none of them, of which only those are that the client might look into. An address that somebody else has by now,
- * whose free was not met, is not enough. */
+/* tgid << 32 | tid of an exiting task. 0: not in the map, which holds only tasks that the client was allowed to
+ * read. The start time is compared as well, because the address may have been reused if the free was missed. */
 IDS_APART __u64 leaving_ids(struct task_struct *task)
 {
 	__u64 key = (__u64)task;
@@ -46,8 +46,8 @@ static __always_inline const struct image *image_of(struct cpu_scratch *own, con
 	return &own->image;
 }
 
-/* What is known of the thread: looked at again when it is another one or runs another program, and now and then, as a
- * process may move its arguments. */
+/* Cached facts about the thread. Read again for another thread or after exec, and every KEY_NS, because a process
+ * may move its arguments (arg_start). */
 static __always_inline struct thread_hint *thread_hint(struct cpu_scratch *own, struct task_struct *task, __u64 now)
 {
 	struct thread_hint *hint = &own->hints[task->pid & (HINTS - 1)];
@@ -70,7 +70,7 @@ static __always_inline struct thread_hint *thread_hint(struct cpu_scratch *own, 
 		own->ids[task->pid & (HINTS - 1)].tgid = task_tgid(task);
 		own->ids[task->pid & (HINTS - 1)].tid = task_tid(task);
 	}
-	/* In exec they are 0 for a moment. */
+	/* During exec both are 0 for a moment: do not cache them. */
 	hint->key_until = hint->key.arg_start && hint->key.start_data ? now + KEY_NS : 0;
 	return hint;
 }
@@ -83,8 +83,8 @@ static __always_inline void fill_registers(__u64 *to, struct task_struct *task)
 	to[ENTRY_GENERAL] = 0;
 }
 
-/* The thread state that holds the GIL (struct _gil_runtime_state, daemon/python/gil.h), or 0. A function apart, for the room on
- * the stack. */
+/* The thread state that holds the GIL (struct _gil_runtime_state, daemon/python/gil.h), or 0. A function of its own,
+ * because its callers have no stack left. */
 __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
 {
 	struct {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* A sample: `sample` runs at a tick of a clock, on the thread that the tick interrupted. Three questions, in this order: is this
- * tick a sample (is_due), what is on the stack (take), does the engine have to be woken for it (wake). take() also serves a thread
- * that leaves its CPU (switches.h). Part of sampler.bpf.c. */
+/* The program `sample` runs at a tick of a clock, on the thread that the tick interrupted. Three steps: is this tick a
+ * sample (is_due), write the stack as a record (take), wake the engine if needed (wake). take() also serves threads that
+ * leave their CPU (switches.h). Part of sampler.bpf.c. */
 #ifndef CPROFD_BPF_TICK_H
 #define CPROFD_BPF_TICK_H
 
-/* The engine has to look soon at what it has to read from the target's memory: values that no sample had lately, code objects (their
- * frames may have values), a copied stack. Its wake-ups cost it most where they find nothing to do. */
+/* Something urgent for the engine to read from the target's memory: values that were not sampled recently, new code
+ * objects (their frames may have values), a copied stack. Wake-ups are limited, because those without work cost the
+ * engine the most. */
 #define CROWD_BYTES (SAMPLE_RING_BYTES / 4)
 
 static __always_inline int is_seen(const struct cpu_scratch *own, const struct sample_ring *to)
@@ -41,19 +42,21 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Read anew where it is needed: on_switch has no room on its stack (6.1). */
+/* Read again at each use: on_switch has no stack left for it (6.1). */
 static __always_inline __u64 maps_of(const struct sample_ring *to)
 {
 	return *(volatile const __u64 *)&to->captured_locals.maps;
 }
 
-/* While a CPU has a clock of its own, those of threads are silent there. */
+/* While a CPU's own clock ticks, ticks of threads' clocks are ignored there; it counts as gone after this time. */
 #define CLOCK_LATE 8 /* periods */
 
-/* A thread's clock has a period that was drawn when it was opened, somewhat shorter than the one that was asked for. By chance one tick in five to
- * twenty is no sample, so many as make the rate that was asked for: no program's rounds are in step with both. Never two in a row, as who has
- * no sample for long is taken for waiting (daemon/attribution/). Chance does not know what the ticks meet; it heeds a little how many are due. */
-#define OWED_PART 5 /* log2: of what is owed, or was taken too much, at one tick */
+/* Decides at random which ticks of a thread's clock become samples. The clock's period was drawn at random when it
+ * was opened, somewhat shorter than requested; skipping one tick in five to twenty gives the requested rate. So no
+ * program's loop can be in step with the samples. Never skips two in a row, because a thread without samples for
+ * long counts as waiting (daemon/attribution/). The choice does not depend on what a tick would sample; `owed`
+ * corrects the long-term rate a little. */
+#define OWED_PART 5 /* log2: the part of the debt that one tick corrects */
 static __always_inline int is_chosen(struct cpu_scratch *own, __u64 period)
 {
 	__s64 asked = tick_period, drawn = (__u64)bpf_get_prandom_u32() * period >> 32;
@@ -64,7 +67,7 @@ static __always_inline int is_chosen(struct cpu_scratch *own, __u64 period)
 	return chosen;
 }
 
-/* Is this tick a sample of the thread that it interrupted? Else of nobody: the CPU's clock meets whoever runs there. */
+/* Is this tick a sample of the thread that it interrupted? A CPU's clock ticks on whatever runs there. */
 static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_scratch *own, struct task_struct *task)
 {
 	__u64 period = ctx->sample_period;
@@ -81,8 +84,8 @@ static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_sc
 	return is_chosen(own, period);
 }
 
-/* The stack of the thread that runs here, as a record: of a tick, or (`off`, then there is no ctx) of a thread that leaves its CPU. One
- * of both is NULL where this is compiled into its program. 1: there is none. */
+/* Writes the stack of the current thread as a record: at a tick, or (`off`) as the thread leaves its CPU, when ctx
+ * is NULL. Inlined into each program, where either ctx or `off` is NULL at compile time. 1: no record was written. */
 static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wait_capture *off)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -138,7 +141,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	hint = thread_hint(own, task, time);
 	image = whole && !exiting ? image_of(own, &hint->key, maps_of(samples_ring)) : NULL;
 	if (off && !image)
-		return 1; /* another time */
+		return 1; /* it will be taken at a later wait */
 	record = (struct record_sample *)out->head;
 	part = (struct part_py_frames *)(out->head + sizeof(*record) / 8);
 	record->cpu_time = task->se.sum_exec_runtime;
@@ -235,7 +238,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	large = size > FOLD_FROM && record->parts <= 2;
 	if (!off && whole)
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
-	/* Who waits for this one may have begun a compile, which no tick of its own tells. */
+	/* A thread without Python that others wait for may have begun a compile, which no tick of the waiting ones
+	 * would show. */
 	fresh |= record->flags & SAMPLE_NO_PYTHON && samples_ring->captured_locals.active & VALUES_AWAITED;
 	if (samples_ring->captured_locals.active && image)
 		size = values_part(&samples_ring->captured_locals, walk, image, record, out, size, &fresh);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* Locals of the frames that rules name, as a part of the sample: of each such frame its address and up to four of its
- * locals. Which frames and locals, the engine says in the ring's marks (record.h); without marks this costs one load.
+/* Locals of the frames that rules select, as a part of the sample: for each such frame its address and up to four
+ * locals. The engine says which frames and locals in the ring (struct locals_captures, record.h); if none, this
+ * costs one load.
  *
- * Of a local that is a cell, what the cell holds: the cell goes with the frame, and the next call may get it again.
- * Nothing else is followed here. What the words point to is read in user space, later; that it is still the same is proven
- * by a later sample that has the same words at the same address. Part of sampler.bpf.c. */
+ * For a local that is a cell, the cell's content: the cell itself dies with the frame, and the next call may get it
+ * again. Nothing else is dereferenced here. User space reads what the words point to later; that it is still the
+ * same is proven by a later sample with the same words at the same address. Part of sampler.bpf.c. */
 #ifndef CPROFD_BPF_VALUES_H
 #define CPROFD_BPF_VALUES_H
 
@@ -12,14 +13,15 @@ struct values_out {
 	struct part_values part;
 	__u8 entries[VALUES_FRAMES_MAX * sizeof(struct frame_values)];
 };
-/* What changes from call to call lies in memory: of a number in a register the verifier knows the value, and would go through
- * each by itself. In the part's own line: behind it nothing is in the cache. Until it is sent its size is what is there, and: */
-#define values_at part.kind    /* the round's first frame */
-#define values_state part.loss  /* VALUES_TOLD_* */
+/* State that changes from call to call is in memory, because the verifier tracks values in registers and would walk
+ * through the loops once per value. It uses the part's own cache line, as the memory behind it is not cached. Until
+ * the part is sent, its `size` counts the bytes of `entries`, and: */
+#define values_at part.kind    /* first frame of the round */
+#define values_state part.loss  /* VALUES_STATE_* */
 #define VALUES_STATE_CUT 1u
 #define VALUES_STATE_NEW 2u
 #define VALUES_STATE_OBJECT 4u
-#define values_hits flags      /* which frames of the round have a bit, and were not looked at */
+#define values_hits flags      /* frames of the round that have a bit and were not handled yet */
 
 /* How many of the bits are set. */
 static __always_inline __u32 values_count(__u32 bits)
@@ -29,7 +31,8 @@ static __always_inline __u32 values_count(__u32 bits)
 	return ((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
 }
 
-/* One that is not in the window that the walk has read, as a generator's; or what a cell holds. Apart, as few are such. */
+/* Reads a word that is outside of the window that the walk read (e.g. a generator's), or the content of a cell.
+ * Rare, so not inlined. */
 HOST_APART int values_word(const struct image *image, __u64 *to, __u64 address, __u32 slot)
 {
 	long err;
@@ -42,7 +45,7 @@ HOST_APART int values_word(const struct image *image, __u64 *to, __u64 address, 
 	return err != 0;
 }
 
-/* Those that the mark asks for; a bit for each that could not be read. */
+/* Reads the locals that the capture requests; sets a bit for each that could not be read. */
 static __always_inline void values_words(const struct py_walk *walk, const struct image *image, const __u8 *slots,
 					 struct frame_values *to, __u64 locals)
 {
@@ -66,8 +69,8 @@ static __always_inline void values_words(const struct py_walk *walk, const struc
 	to->n = (__u8)i;
 }
 
-/* Which values went out in the last 17 to 33 ms, of any CPU: by its upper bits a hash of each, and when. What comes back after that may be
- * others at the same addresses. */
+/* Values that were sent in the last 17 to 33 ms, by any CPU: the upper bits are a hash of the values, the low 8 the
+ * time. If they appear again after that, they may be other objects at the same addresses. */
 #define VALUES_KNOWN 256u
 __u64 values_known[VALUES_KNOWN];
 
@@ -79,7 +82,7 @@ static __always_inline void values_note(const struct frame_values *values, struc
 
 	_Pragma("clang loop unroll(full)")
 	for (i = 0; i < FRAME_VALUES_WORDS; i++)
-		hash += values->words[i] * odd[i]; /* none waits for another */
+		hash += values->words[i] * odd[i]; /* the products are independent of each other */
 	i = (hash >> 56) & (VALUES_KNOWN - 1);
 	now = now >> 24 & 255;
 	new = (values_known[i] ^ hash) >> 8 | ((now - values_known[i]) & 254);
@@ -89,7 +92,7 @@ static __always_inline void values_note(const struct frame_values *values, struc
 	part->part.loss |= new * VALUES_STATE_NEW;
 }
 
-/* 1 or 0. Without a branch: the verifier would go through what follows once for each way. */
+/* 1 or 0, without a branch: the verifier would walk through the rest once per outcome. */
 static __always_inline __u32 values_same(__u64 a, __u64 b)
 {
 	__u64 x = a ^ b;
@@ -99,8 +102,8 @@ static __always_inline __u32 values_same(__u64 a, __u64 b)
 	return 1u ^ (__u32)(x >> 63);
 }
 
-/* The innermost frame of the round that has a bit left; most have none. Says whether there is another. Apart,
- * as the next one, so that the verifier comes here once. */
+/* Handles the innermost frame of the round that still has a bit; most frames have none. Returns whether there is
+ * another. Not inlined, like the next one, so that the verifier checks it once. */
 HOST_APART int values_put(struct py_walk *walk, const struct image *image, const struct py_out *out,
 			const struct locals_captures *captured_locals, struct values_out *to)
 {
@@ -148,7 +151,7 @@ HOST_APART int values_put(struct py_walk *walk, const struct image *image, const
 }
 
 #define VALUES_ROUND 32u
-/* The frames from to->part.values_at on. */
+/* Handles the frames from to->part.values_at on. */
 HOST_APART int values_round(struct py_walk *walk, const struct image *image, const struct py_out *out,
 			  const struct locals_captures *captured_locals, struct values_out *to)
 {
@@ -162,7 +165,7 @@ HOST_APART int values_round(struct py_walk *walk, const struct image *image, con
 	HOST_NO_UNROLL
 	for (n = 0; n < VALUES_ROUND; n++) {
 		if (at + n >= walk->n)
-			break; /* what lies behind is of a sample before */
+			break; /* what follows is left over from an earlier sample */
 		bit = locals_capture_bit(out->frames[at + n].code);
 		hits |= (__u32)(captured_locals->bits[bit / 64] >> (bit & 63) & 1) << n;
 	}
@@ -192,7 +195,7 @@ static long values_rounds(__u32 i, void *context)
 	return values_round(c->walk, c->image, c->out, c->captured_locals, c->to) & 1;
 }
 
-/* Puts the part, and gives its size; 0: the object is not there. */
+/* Copies the object; returns the part's size. 0: it could not be read. */
 HOST_APART int values_object(const struct py_walk *walk, struct part_object *to)
 {
 	__u32 size = OBJECT_BYTES;
@@ -200,7 +203,7 @@ HOST_APART int values_object(const struct py_walk *walk, struct part_object *to)
 	if (!walk || !to || !walk->object)
 		return 0;
 	if (host_read(to->bytes, size, walk->object)) {
-		/* To the end of the page. */
+		/* Only to the end of the page. */
 		size = 4096 - (__u32)(walk->object & 4095);
 		if (size > OBJECT_BYTES || host_read(to->bytes, size, walk->object))
 			return 0;
@@ -212,7 +215,7 @@ HOST_APART int values_object(const struct py_walk *walk, struct part_object *to)
 	return 16 + (int)size;
 }
 
-/* Puts the parts at out + size, and gives the record's size with them. `fresh`: when some of it was not there before. */
+/* Writes the parts at out + size; returns the record's new size. `fresh`: set if some of the values are new. */
 static __always_inline __u32 values_part(const struct locals_captures *captured_locals, struct py_walk *walk,
 					 const struct image *image, struct record_sample *record, struct py_out *out,
 					 __u32 size, int *fresh)

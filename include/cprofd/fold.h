@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Folding: words of which many repeat, as those of a deep recursion do, in few words.
+/* Folding compresses words in which long sequences repeat, like the frames of a deep recursion.
  *
  * Folded words are sequences, each of
  *   a head     FOLD_HEAD(literals, distance, repeat)
- *   literals   so many words, as they are
- * and then `repeat` words, each of which is the one `distance` words before it. So a cycle of frames is there once.
+ *   literals   that many words, unchanged
+ * followed by `repeat` words that are not stored: each equals the word `distance` before it. So a cycle of frames is
+ * stored once. Example: a b c b c b c is head(3, 2, 4) a b c.
  *
- * The sampler folds large records (bpf/fold.h), the collector unfolds them (daemon/collect/fold.c).
- */
+ * The sampler folds large records (bpf/fold.h), the collector unfolds them (daemon/collect/fold.c). */
 #ifndef CPROFD_FOLD_H
 #define CPROFD_FOLD_H
 
 #include "host.h"
 
 #define FOLD_WORDS 32768u /* at most */
-#define FOLD_OUT 8192u	  /* who needs more stays as it is */
+#define FOLD_OUT 8192u	  /* a record that needs more is not folded */
 #define FOLD_TABLE_BITS 10u
 #define FOLD_TABLE (1u << FOLD_TABLE_BITS)
 #define FOLD_ROUND 16u
@@ -30,15 +30,15 @@ struct fold_words {
 	__u64 word[FOLD_WORDS];
 };
 
-/* One for each CPU. Zero-filled is a good beginning. What goes on from word to word lies in memory, so that the verifier meets each
- * round as it met the one before. */
+/* One per CPU; zeroed memory is a valid start. The loop's state is in memory, so that the verifier sees every round
+ * in the same state. */
 struct fold {
 	__u32 n;	/* words */
-	__u32 at;	/* the next one */
-	__u32 head, to; /* in `out`: the sequence's head, and what is written next */
-	__u32 distance; /* 0: the sequence is at its literals */
+	__u32 at;	/* index of the next one */
+	__u32 head, to; /* indices in `out`: the head of the current sequence, and the next free word */
+	__u32 distance; /* 0: the sequence still collects literals */
 	__u32 repeat;
-	__u16 met[FOLD_TABLE]; /* where a word of this hash was, perhaps; of another record, too: what is found is compared */
+	__u16 met[FOLD_TABLE]; /* last index of a word with this hash; perhaps of an earlier record: compare */
 	__u64 out[FOLD_OUT];
 };
 
@@ -64,7 +64,8 @@ HOST_INLINE void fold_close(struct fold *f)
 	f->distance = f->repeat = 0;
 }
 
-/* Words that go on repeating, some of them. What lies behind the last word does no harm. */
+/* Counts how far the words repeat, up to FOLD_ROUND at once. Reading past the last word is harmless: fold()
+ * subtracts the excess. */
 HOST_INLINE void fold_repeats(struct fold *f, const struct fold_words *from)
 {
 	__u32 at = f->at, distance = f->distance, round;
@@ -79,7 +80,7 @@ HOST_INLINE void fold_repeats(struct fold *f, const struct fold_words *from)
 	f->at = at;
 }
 
-/* The next word begins to repeat others, or is a literal. */
+/* Starts a repetition at the next word, or takes it as a literal. */
 HOST_INLINE void fold_begin(struct fold *f, const struct fold_words *from)
 {
 	__u32 at = f->at, before, slot;
@@ -91,7 +92,7 @@ HOST_INLINE void fold_begin(struct fold *f, const struct fold_words *from)
 	slot &= FOLD_TABLE - 1;
 	before = f->met[slot];
 	f->met[slot] = (__u16)at;
-	/* One word alone is not worth a head. */
+	/* A repetition of a single word is not worth a head: the next word must match, too. */
 	differ = (fold_at(from, before) ^ word) | (fold_at(from, before + 1) ^ fold_at(from, at + 1));
 	if (before < at && !differ) {
 		f->distance = at - before;
@@ -125,7 +126,7 @@ next:
 	return end & 1;
 }
 
-/* The first n words (not 0), folded, in f->out: how many these are, or 0 when that is no gain. */
+/* Folds the first n words (not 0) into f->out. Returns the number of words there, or 0 if folding does not help. */
 HOST_APART int fold(struct fold *f, const struct fold_words *from, __u32 n)
 {
 	struct fold_context c = {.f = f, .from = from};
@@ -138,7 +139,7 @@ HOST_APART int fold(struct fold *f, const struct fold_words *from, __u32 n)
 	host_loop(FOLD_WORDS, fold_round, &c);
 	if (f->at < n)
 		return 0;
-	f->repeat -= f->at - n; /* repeats that are behind the last word */
+	f->repeat -= f->at - n; /* repetitions that were counted past the last word */
 	fold_close(f);
 	return f->head < n ? (int)f->head : 0;
 }

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* The one file that knows which host a shared header is compiled for.
+/* The one file that knows whether a shared header is compiled for BPF or for user space.
  *
- * The walkers of include/ are compiled twice: by clang for BPF, and by the C
- * compiler for user space (tests, fuzzing, dump, check). They use only what is
- * declared here: fixed-width types, host_read() and host_loop().
+ * The walkers of include/ are compiled twice: by clang for BPF, and by the C compiler for user space (tests,
+ * fuzzing, dump, check). They use only what is declared here: fixed-width types, host_read() and host_loop().
  *
  * host_read(dst, size, address): copy `size` bytes of the target's memory at
  *   `address`; 0 or -errno. In BPF the target is the interrupted task, and the
  *   read never faults a page in (-EFAULT instead). In user space it calls the
  *   `struct host_reader` that is installed for this thread.
- * host_touch(address): a load of 8 bytes that nobody waits for, of what is needed soon and is far away.
- * host_copy(dst, size, src): of the walker's own memory; in BPF one call, where a loop is verified round by round.
- * host_pool(n), host_block(pool, i): pool n of blocks of 4,096 bytes that user space filled (unwind.h),
- *   and a pointer to its block i; NULL when there is none. In BPF whoever includes a walker defines
- *   both before it, since the maps are there.
- * host_loop(n, fn, ctx): calls fn(i, ctx) for i = 0..n-1 until it returns 1;
- *   the number of calls made, or -errno.
+ * host_touch(address): a prefetch, by a load of 8 bytes whose result nothing waits for.
+ * host_copy(dst, size, src): copies the walker's own memory; in BPF one call, because the verifier walks through a
+ *   loop round by round.
+ * host_pool(n), host_block(pool, i): pool n of blocks of 4,096 bytes that user space filled (unwind.h), and a pointer
+ *   to its block i; NULL: none. In BPF the file that includes a walker defines both before it: the maps are there.
+ * host_loop(n, fn, ctx): calls fn(i, ctx) for i = 0..n-1 until it returns 1; returns the number of calls made, or
+ *   -errno.
  */
 #ifndef CPROFD_HOST_H
 #define CPROFD_HOST_H
 
 #include <linux/types.h>
 
-/* A piece of the target's memory, for who reads words of it. In BPF it lies as its addresses do, modulo 64: a copy between such places
- * takes half the time. */
+/* A copy of a piece of the target's memory, of which words are read. In BPF it has the same alignment modulo 64 as
+ * its addresses: the copy then takes half the time. */
 #define HOST_WINDOW 16384u
 struct host_window {
 	__u64 at;   /* address of words[0] */
@@ -37,15 +36,16 @@ struct host_window {
 /* bpf/kernel.h (kernel types) and libbpf's helpers come first. */
 #define HOST_INLINE static __always_inline
 #define HOST_LOOP_FN static
-/* A function apart: verified once, whoever calls it. Weak, so that clang takes nothing for granted of what it returns: the verifier
- * does not, and newer ones (19) drop a bound that they can prove from the function's body. */
+/* A function that is not inlined: the verifier checks it once, for all callers. Weak, so that clang assumes nothing
+ * about its result: the verifier does not either, and newer clangs (19) drop a bounds check that they can prove from
+ * the function's body. */
 #define HOST_APART __attribute__((noinline, weak))
-/* bpf_loop allows 1 << 23 rounds. */
+/* bpf_loop allows 1 << 23 rounds at most. */
 #define host_loop(n, fn, ctx) bpf_loop((n), (fn), (ctx), 0)
 typedef void *host_pool_t;
 #define host_read(dst, size, address) bpf_probe_read_user((dst), (size), (const void *)(address))
 #define host_copy(dst, size, src) bpf_probe_read_kernel((dst), (size), (src))
-/* Keeps clang from dropping a bound that the verifier must see. */
+/* Keeps clang from dropping a bounds check that the verifier must see. */
 #define host_barrier(var) asm volatile("" : "+r"(var))
 #define HOST_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #define host_touch(address) \

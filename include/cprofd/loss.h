@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Every way to lose a sample or a frame: id, name, sentence.
  *
- * The kernel side counts by id, the daemon and the stream speak by name, the
- * summary by sentence. New entries go at the end: ids are part of records.
- * SAMPLE: no stack at all came out of a tick. FRAMES: a stack is incomplete.
- * DETAIL: the stack is whole, a name or a line is not.
- */
+ * BPF programs count by id; the daemon and the stream use the name, the summary the sentence. New entries go at the
+ * end, because ids are part of records.
+ *
+ * SAMPLE: a tick without any stack. FRAMES: the stack is incomplete. DETAIL: the stack is complete, a name or a line is
+ * missing. */
 #ifndef CPROFD_LOSS_H
 #define CPROFD_LOSS_H
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Where things are inside one build of CPython: all that cprofd knows
- * of a version. One value per process image, made by daemon/target/ from
- * _Py_DebugOffsets of the target (3.13+) or from generated tables, and written
+/* The layout of one build of CPython: everything that cprofd knows of a version. One value per process image, which
+ * daemon/target/ makes from _Py_DebugOffsets of the target (3.13+) or from generated tables, and the engine writes
  * into the sampler's `images` map.
  *
- * All offsets are bytes from the start of the named struct. PY_ABSENT: this
- * version has no such field.
- */
+ * All offsets are bytes from the start of the named struct. PY_ABSENT: this version has no such field. */
 #ifndef CPROFD_PYLAYOUT_H
 #define CPROFD_PYLAYOUT_H
 
@@ -42,11 +39,12 @@ enum py_lines {
 #define PY_COMPACT_UNICODE_40 8u /* PyASCIIObject without wstr (3.12+); only informative */
 #define PY_BASE_FRAME 16u   /* the outermost shim is the thread state's own and no eval loop's (3.15+) */
 
-/* X(group, field): every offset, in order; u16 each. The generator of tables
- * (tools/offsets) and the dump of `check -v` walk the same list.
+/* X(group, field): every offset, in order; u16 each. The generator of tables (tools/offsets) and the output of
+ * `check -v` iterate over the same list.
  *  runtime: _PyRuntimeState;   interp: PyInterpreterState;  tstate: PyThreadState
  *  cframe: _PyCFrame (3.11/3.12); frame: PyFrameObject or _PyInterpreterFrame
- *  code: PyCodeObject;  object/var/bytes/tuple/unicode...: as named; descriptor: PyDescrObject and what begins so;
+ *  code: PyCodeObject;  object/var/bytes/tuple/unicode...: as named;
+ *  descriptor: PyDescrObject and the structs that start with it;
  *  keys: PyDictKeysObject;  values: PyDictValues
  *  tlbc: _PyCodeArray of 3.14t+ */
 /* clang-format off */
@@ -59,7 +57,7 @@ enum py_lines {
 	X(tstate, native_thread_id)/* 3.11+ */ \
 	X(tstate, status)          /* 3.12+: _status bit field, u32 */ \
 	X(tstate, frame)           /* 3.8-3.10 frame; 3.11/3.12 cframe; 3.13+ current_frame */ \
-	X(tstate, datastack_chunk) /* 3.11+: _PyStackChunk *, where the newest piece of the data stack begins */ \
+	X(tstate, datastack_chunk) /* 3.11+: _PyStackChunk *, newest chunk of the data stack */ \
 	X(cframe, current_frame)   /* 3.11/3.12 */ \
 	X(frame, back)             /* f_back, or previous */ \
 	X(frame, code)             /* f_code, or f_executable */ \
@@ -146,7 +144,7 @@ struct py_layout {
 };
 
 #ifndef __bpf__
-extern const char py_versions[]; /* "3.8 to 3.15": what the tables serve */
+extern const char py_versions[]; /* "3.8 to 3.15": the supported versions */
 #endif
 
 #endif

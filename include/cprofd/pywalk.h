@@ -1,41 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPython frame walker: from a thread's register to its Python frames.
+/* The CPython frame walker: from a thread's thread pointer to its Python frames.
  *
- * Header-only over host_read(), compiled into BPF and into user space. It
- * knows a version of CPython only through struct py_layout.
+ * Header-only over host_read(), compiled into BPF and into user space. struct py_layout is all it knows of a version
+ * of CPython.
  *
- * The way: the thread pointer -> the thread state whose thread_id it is -> its innermost
- * frame -> outwards along `back`/`previous`. Each frame gives a capture key
- * and an offset.
+ * The path: the thread pointer -> the thread state with this thread_id -> its innermost frame -> outwards along
+ * `back`/`previous`. Each frame yields a capture key (which code object) and an offset in the bytecode.
  *
- * What is proven at each sample, since the target runs on:
- *  - A thread state is taken when its thread_id is ours and it has a frame, else
- *    the interpreters' lists are searched: a freed one has no frame.
- *  - A code object is known by a *key*, never by its address: on 3.12+ from
- *    co_version, which the interpreter never gives twice (Objects/codeobject.c,
- *    _PyCode_New); before that from the words of the object that a new one at
- *    the same place would change, and from the content of its names and line
- *    table, because objects are freed and made again at the same addresses all
- *    the way down.
- *  - Proving a key costs a read for each frame, most of a walk. So a slot for
- *    each code address keeps the key and the time of its last proof, with the
- *    globals of its frame: code of another module at that address has others.
- *    Code of no file is proven at every sight; code of a file again after
- *    PY_PROOF_NS, sooner while it is young, and at every sight once its slot
- *    was found to have changed.
- *  - A chain must end where the interpreter lets one end: with an entry frame
- *    (3.11) or a shim (3.12+). One that ends elsewhere was being linked and is
- *    reported as FRAME_HALF.
+ * The target changes from sample to sample, so each sample verifies:
+ *  - The thread state: it is used if its thread_id is ours and it has a frame (a freed one has none); otherwise the
+ *    lists of all interpreters are searched.
+ *  - The code object. It is identified by a *key*, never by its address. On 3.12+ the key is made of co_version, which
+ *    the interpreter never assigns twice (Objects/codeobject.c, _PyCode_New). Before that, of words that a new object
+ *    at the same address would change, and of the contents of its names and line table, because objects are freed and
+ *    created again with everything at the same addresses.
+ *  - Verifying a key costs a read per frame, most of a walk. So a slot for each code address keeps the key and the time
+ *    of its last verification, with the globals of its frame: code of another module at that address has others. Code
+ *    without a file is verified in every sample; code of a file again after PY_PROOF_NS, sooner while it is young, and
+ *    in every sample once its slot was found to have changed.
+ *  - The end of the chain: an entry frame (3.11) or a shim (3.12+). A chain that ends elsewhere was just being linked,
+ *    and is reported as FRAME_HALF.
  *
- * Frames of 3.11+ lie one above the other on the thread's data stack, so the newest
- * piece of it is read at once and most frames cost no read of their own.
+ * Frames of 3.11+ are adjacent on the thread's data stack, so its newest piece is read at once and most frames cost
+ * no read of their own.
  *
- * The hot path (py_walk_hot) takes frames whose code has a fresh proof; all that is rare goes
- * through py_walk_one. The parts are in py/.
+ * The fast path (py_walk_hot) handles frames whose code was verified recently; all rare cases go through
+ * py_walk_one. The parts are in py/.
  *
- * The host says which keys were captured: py_seen(key), defined before this
- * header is included in BPF; in user space none is, unless PY_SEEN says that one is defined.
- */
+ * The includer says which keys were captured: py_seen(key), defined before this header is included in BPF. In user
+ * space none is, unless PY_SEEN says that one is defined. */
 #ifndef CPROFD_PYWALK_H
 #define CPROFD_PYWALK_H
 
@@ -57,9 +50,10 @@ HOST_INLINE void py_walk_begin(struct py_walk *walk)
 	walk->first = 0;
 }
 
-/* Walks all thread states of the thread of walk->thread_pointer. Before: thread_pointer, hint, hint_until, hint_cframe, hint_caller, hint_shim,
- * now and salt set. `stack`: what was read of the thread's C stack, if anything was (or NULL).
- * After: out->frames[0..n), todo[0..n_todo), loss, tstates[0] as the next hint. */
+/* Walks all thread states of the thread of walk->thread_pointer.
+ *   In: thread_pointer, hint, hint_until, hint_cframe, hint_caller, hint_shim, now and salt; `stack`: what was read of
+ *   the thread's C stack (or NULL).
+ *   Out: out->frames[0..n), todo[0..n_todo), loss, and tstates[0] as the next hint. */
 HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out, const struct host_window *stack)
 {
 	__u32 i;

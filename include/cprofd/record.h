@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The record contract: what the sampler (bpf/) writes into the ring buffer and
- * collect reads. Every record is a struct record_header and then a fixed part
- * of its kind; samples and codes go on with typed, length-prefixed parts, so
- * that later work adds parts and not formats. A reader skips parts and records
- * that it does not know, and trusts no length.
+/* The record format: what the sampler (bpf/) writes into the ring buffers and collect reads. A record is a struct
+ * record_header, then a fixed part of its kind; samples and code objects continue with typed, length-prefixed parts,
+ * so that new data becomes a new part and not a new format. A reader skips parts and records that it does not know,
+ * and trusts no length.
  *
- * Byte order and alignment are the machine's; all sizes are multiples of 8.
- * Times: `time` is CLOCK_MONOTONIC ns (bpf_ktime_get_ns); `*_start` are
- * CLOCK_BOOTTIME ns, as in /proc/PID/stat but finer.
- */
+ * Byte order and alignment are the machine's; all sizes are multiples of 8. Times: `time` is CLOCK_MONOTONIC ns
+ * (bpf_ktime_get_ns); `*_start` are CLOCK_BOOTTIME ns, as in /proc/PID/stat but finer. */
 #ifndef CPROFD_RECORD_H
 #define CPROFD_RECORD_H
 
@@ -22,12 +19,12 @@ enum record_kind {
 	RECORD_EXEC = 4,    /* a process got a new image */
 	RECORD_EXIT = 5,    /* a thread ended */
 	RECORD_CLONE = 6,   /* a new thread of a process of the target */
-	RECORD_MAP = 7,     /* something was mapped: only where native stacks are asked for */
-	RECORD_WAIT = 8,    /* a thread was on no CPU: sums of one place (wall mode) */
-	RECORD_WAKE = 9,    /* struct record_wake: samples have to be looked at soon */
-	RECORD_FREED = 10,  /* a thread that ended is gone: all of its CPU time, which RECORD_EXIT has no more than a part of */
-	RECORD_FORKED = 11, /* struct record_wake: a target made a process that is not followed, and may wait for it now */
-	RECORD_LOST = 12,   /* the client is not authorised for a thread any more, since some time after the last record of it */
+	RECORD_MAP = 7,     /* new memory was mapped: only if native stacks are requested */
+	RECORD_WAIT = 8,    /* off-CPU time of a thread: sums of one place (wall mode) */
+	RECORD_WAKE = 9,    /* struct record_wake: asks the engine to read the samples soon */
+	RECORD_FREED = 10,  /* an exited thread is gone: its final CPU time, of which RECORD_EXIT has only a part */
+	RECORD_FORKED = 11, /* struct record_wake: a target forked a process that is not followed: may wait for it */
+	RECORD_LOST = 12,   /* the client is no longer authorised for a thread, since some time after its last record */
 };
 
 /* Identity. process = (tgid, process_start, exec); thread = (tid, thread_start). */
@@ -50,7 +47,7 @@ struct record_header {
 };
 _Static_assert(sizeof(struct record_header) == 64, "record_header");
 
-/* How a header begins. */
+/* The first words of a header. */
 struct record_wake {
 	__u32 size;
 	__u16 kind;
@@ -59,7 +56,7 @@ struct record_wake {
 
 struct record_part {
 	__u16 kind;         /* enum record_part_kind */
-	__u16 loss;         /* enum loss: why this part is not whole, or 0 */
+	__u16 loss;         /* enum loss: why this part is incomplete, or 0 */
 	__u32 size;         /* of the part, this header included */
 };
 
@@ -72,31 +69,31 @@ enum record_part_kind {
 	PART_LINES = 6,     /* struct part_bytes: a piece of the line table */
 	PART_NATIVE_FRAMES = 16, /* struct part_native_frames; innermost frame first */
 	PART_KERNEL_FRAMES = 17, /* struct part_kernel_frames; innermost frame first */
-	PART_VALUES = 18, /* struct part_values: locals that rules name; innermost frame first */
+	PART_VALUES = 18, /* struct part_values: locals that rules select; innermost frame first */
 	PART_STACK = 19, /* struct part_stack */
 	PART_WAIT = 20, /* struct part_wait: with SAMPLE_OFF_CPU, and last */
 	PART_OBJECT = 21, /* struct part_object: follows PART_VALUES */
 };
 
 /* struct record_sample.flags */
-#define SAMPLE_GIL 16u        /* a tick, and this thread holds the GIL; only where that was asked for, and in wall mode */
-#define SAMPLE_IN_KERNEL 1u   /* the tick met the thread in the kernel */
+#define SAMPLE_GIL 16u        /* a tick while this thread held the GIL; only if requested, and in wall mode */
+#define SAMPLE_IN_KERNEL 1u   /* the tick interrupted the thread in the kernel */
 #define SAMPLE_NO_PYTHON 2u   /* this thread has no thread state */
-#define SAMPLE_OFF_CPU 4u     /* no tick: the stack with which a thread left its CPU; it has no time of its own */
-#define SAMPLE_ASLEEP 8u      /* ... before anyone looked: registers alone (a part_stack without bytes), for user space to walk from.
-			       * cpu_time is how often it had got a CPU (third number of /proc/TID/schedstat) */
+#define SAMPLE_OFF_CPU 4u     /* no tick: the stack of a thread that left its CPU; it has no weight of its own */
+#define SAMPLE_ASLEEP 8u      /* ... before the session began: registers only (part_stack without bytes).
+			       * cpu_time is its number of timeslices (third number of /proc/TID/schedstat) */
 
-#define SAMPLE_OF_CPU 32u      /* a tick of the CPU's clock, and not of the thread's own: it may come at any time of a thread's life */
-#define SAMPLE_EXITING 64u     /* the thread gives back what it had, in the kernel: no frames */
-#define SAMPLE_FOLDED 128u     /* what follows struct record_sample is folded (fold.h): parts when it was unfolded, and not before */
+#define SAMPLE_OF_CPU 32u      /* a tick of the CPU's clock, not of the thread's own: comes at any time of its life */
+#define SAMPLE_EXITING 64u     /* the thread is exiting, in the kernel: no frames */
+#define SAMPLE_FOLDED 128u     /* all behind struct record_sample is folded (fold.h): no parts before it is unfolded */
 
-/* The sampler's clocks, told apart by their period (ns): those of CPUs have an odd one. */
+/* The period (ns) tells the sampler's clocks apart: an odd one is a CPU's. */
 #define CLOCK_OF_CPU 1ull
 
 struct record_sample {
 	struct record_header header;
-	__u64 cpu_time;     /* task->se.sum_exec_runtime, ns: exact, but brought up to date by the
-			     * scheduler only (each HZ tick and each switch) */
+	__u64 cpu_time;     /* task->se.sum_exec_runtime, ns: exact, but updated only by the
+			     * scheduler (each HZ tick and each switch) */
 	__u32 flags;
 	__u16 loss;         /* enum loss of the sample as a whole, or 0 */
 	__u16 parts;        /* count */
@@ -108,18 +105,18 @@ struct py_frame {
 	__u64 code;         /* capture key: equals record_code.key of that code object */
 	union {
 		struct {
-			__s32 offset; /* bytes into the bytecode; < 0: entered, nothing run yet */
+			__s32 offset; /* bytes into the bytecode; < 0: entered, nothing executed yet */
 			__u32 flags;
 		};
-		__u64 place; /* both, written by one store: offset is the lower half */
+		__u64 place; /* both, for one store: offset is the lower half */
 	};
 };
-#define PY_FRAME_ENTRY 1u     /* native frames lie between this frame and the next (outer) one */
+#define PY_FRAME_ENTRY 1u     /* native frames are between this frame and the next (outer) one */
 #define PY_FRAME_TSTATE 2u    /* first (innermost) frame of a further thread state of this thread */
 #define PY_FRAME_GENERATOR 4u /* owned by a generator or coroutine */
-#define PY_FRAME_DYING 8u     /* being cleared as the sample was taken */
-/* 3.12+: eval loops that have no Python frame left, since the last one's contents are being destroyed: how many lie
- * directly inside of this frame, and, of the outermost frame of a thread state, directly outside. At most 255. */
+#define PY_FRAME_DYING 8u     /* being cleared while the sample was taken */
+/* 3.12+: eval loops without a Python frame, because the contents of their last frame are being destroyed: how many
+ * are directly inside of this frame, and, for the outermost frame of a thread state, directly outside. At most 255. */
 #define PY_FRAME_LOOPS_INSIDE_SHIFT 8
 #define PY_FRAME_LOOPS_OUTSIDE_SHIFT 16
 #define py_frame_loops_inside(flags) ((flags) >> PY_FRAME_LOOPS_INSIDE_SHIFT & 255u)
@@ -132,75 +129,76 @@ struct part_py_frames {
 	struct py_frame frames[];
 };
 
-/* The thread's stack as the unwind tables tell it, after the Python part. pc[i] is the program counter of
- * frame i as it is on the stack: a return address, which lies behind its call; or, with NATIVE_EXACT, an
- * instruction that was interrupted: the innermost one (of a tick in the kernel: behind the system call), and
- * the one below a signal's frame. */
+/* The native stack by the unwind tables, after the Python part. pc[i] is the program counter of frame i as found on
+ * the stack: a return address, which is behind its call; or, with NATIVE_EXACT, an interrupted instruction: that of
+ * the innermost frame (for a tick in the kernel: the one behind the system call), and that of the frame below a
+ * signal frame. */
 struct part_native_frames {
-	struct record_part part; /* loss != 0: why the walk ended before the thread's entry, at pc[n - 1] */
+	struct record_part part; /* loss != 0: why the walk stopped before the thread's entry function, at pc[n - 1] */
 	__u32 n;
 	__u32 flags;             /* NATIVE_WHOLE */
 	__u64 pc[];
 };
-#define NATIVE_WHOLE 1u          /* the last frame is where the thread began */
+#define NATIVE_WHOLE 1u          /* the last frame is the thread's entry function */
 #define NATIVE_EXACT (1ull << 63)
-/* A byte of the instruction that a pc of such a part is about: what lies at a return address may be of another function. */
+/* A byte of the instruction that a pc of such a part refers to: at the return address itself another function may
+ * begin. */
 static inline __u64 native_address(__u64 pc)
 {
 	return pc & NATIVE_EXACT ? pc & ~NATIVE_EXACT : pc - 1;
 }
 
-/* After native frames that end in LOSS_NATIVE_PENDING or LOSS_NATIVE_MAPPING (and only if the ring has room): what a
- * walk needs that has more tables, later. No page was waited for, so that the copy may end early; how deep the
- * stack is, is not known. */
+/* After native frames that end in LOSS_NATIVE_PENDING or LOSS_NATIVE_MAPPING, if the ring has room: a copy of the
+ * stack, so that it can be walked later with more tables. No page is faulted in, so the copy may be incomplete; the
+ * depth of the stack is not known. */
 struct part_stack {
 	struct record_part part;
-	__u64 regs[17];          /* by DWARF number, all as the thread had them in user space: where pc[0] is */
+	__u64 regs[17];          /* by DWARF number, as the thread had them in user space, at pc[0] */
 	__u64 sp;                /* address of bytes[0]: up to 135 below regs[7] (the red zone) */
-	__u32 size;              /* bytes that are there; the rest of the part is padding */
+	__u32 size;              /* valid bytes; the rest of the part is padding */
 	__u32 _pad;
 	__u8 bytes[];
 };
 _Static_assert(sizeof(struct part_stack) == 160, "part_stack");
 
-/* Of a tick in the kernel: its stack from what was interrupted to where the thread entered, above (inside of) all
- * other frames. pc[0] is an instruction, the others are return addresses. */
+/* The kernel stack of a tick in the kernel, from the interrupted instruction to the kernel's entry; it is inside of
+ * all other frames. pc[0] is an instruction, the others are return addresses. */
 struct part_kernel_frames {
-	struct record_part part; /* loss != 0: there is none */
+	struct record_part part; /* loss != 0: no stack */
 	__u32 n;
 	__u32 _pad;
 	__u64 pc[];
 };
 
-/* Locals of Python frames whose code has a mark (struct locals_captures). In a record the words that are not asked for are not
- * there: an entry is FRAME_VALUES_HEAD and 8 for each of n bytes long. */
+/* Locals of Python frames whose code has an entry in struct locals_captures. In a record, words that were not
+ * requested are left out: an entry is FRAME_VALUES_HEAD + 8 * n bytes long. */
 #define FRAME_VALUES_WORDS 4u
 struct frame_values {
 	__u16 frame;        /* index in part_py_frames.frames */
 	__u8 unread;        /* a bit for each word that could not be read */
 	__u8 n;             /* words */
-	__u8 slots[FRAME_VALUES_WORDS];  /* as the mark had them: the first n, then VALUE_SLOT_NONE */
-	__u64 address;      /* of the frame: with its code it tells one call from another, as long as it runs */
+	__u8 slots[FRAME_VALUES_WORDS];  /* as in the locals_capture: the first n, then VALUE_SLOT_NONE */
+	__u64 address;      /* of the frame: with its code it identifies the call while it runs */
 	__u64 words[FRAME_VALUES_WORDS]; /* PyObject *, 0: unset. From 3.14 on the low bits are a tag */
 };
 _Static_assert(sizeof(struct frame_values) == 48, "frame_values");
 #define FRAME_VALUES_HEAD 16u
-/* Which locals a mark asks for: index into the frame's locals, which are co_varnames, co_cellvars, co_freevars, or
- * co_localsplusnames from 3.11. */
-#define VALUE_SLOT_CELL 0x80u /* what the cell there holds */
+/* Which locals a locals_capture requests: index into the frame's locals, which are co_varnames, co_cellvars,
+ * co_freevars, or co_localsplusnames from 3.11. */
+#define VALUE_SLOT_CELL 0x80u /* read the contents of the cell there */
 #define VALUE_SLOT_NONE 0xffu
 struct part_values {
 	struct record_part part;
 	__u32 n;
 	__u32 flags;        /* VALUES_CUT */
-	__u64 own;          /* the thread's pthread_self(): its thread state is found by it */
+	__u64 own;          /* the thread's pthread_self(), by which its thread state is found */
 	/* struct frame_values */
 };
 _Static_assert(sizeof(struct part_values) == 24, "part_values");
-#define VALUES_CUT 1u          /* there are more such frames, outside of these */
+#define VALUES_CUT 1u          /* there are more such frames, further out */
 
-/* The first bytes of one of these words' objects, of the innermost frame whose mark asks for it: for what does not live until
- * user space reads it. What is behind the bytes is not known. */
+/* The first bytes of one of these objects, of the innermost frame whose locals_capture requests it: for objects that
+ * do not live until user space reads them. What follows the bytes is unknown. */
 #define OBJECT_BYTES 1024u
 struct part_object {
 	struct record_part part;
@@ -208,8 +206,8 @@ struct part_object {
 	__u8 bytes[OBJECT_BYTES]; /* part.size - 16 of them */
 };
 
-/* A code object. The same key may come again (from another CPU, after an
- * eviction, or in pieces): the content of equal keys is equal. */
+/* A code object. The same key may come again (from another CPU, after an eviction, or in pieces), always with the
+ * same content. */
 struct record_code {
 	struct record_header header;
 	__u64 key;
@@ -218,19 +216,19 @@ struct record_code {
 	__u32 code_size;    /* bytes of bytecode */
 	__u32 code_flags;   /* co_flags */
 	__u32 arg_count;
-	__u32 lines_total;  /* bytes of the whole line table; pieces come as PART_LINES */
+	__u32 lines_total;  /* bytes of the whole line table, which comes in pieces as PART_LINES */
 	__u32 parts;
 	/* parts */
 };
 _Static_assert(sizeof(struct record_code) == 104, "record_code");
 
-/* A Python string as it lies in memory. */
+/* A Python string as it is in memory. */
 struct part_string {
 	struct record_part part;
 	__u32 length;       /* code points in the whole string */
 	__u8 kind;          /* bytes per code point: 1, 2, 4 */
 	__u8 ascii;
-	__u16 variable;     /* of a variable's name: VARIABLE_CELL */
+	__u16 variable;     /* for a variable's name: VARIABLE_CELL */
 	__u8 data[];        /* part.size - sizeof: padded to 8; may hold less than length * kind */
 };
 
@@ -241,8 +239,8 @@ struct part_bytes {
 	__u8 data[];
 };
 
-#define VARIABLE_CELL 1u /* the frame holds a cell: functions inside of this one, or around it, have it too */
-/* Names of variables, in the order in which frames hold them: `n` strings back to back, each a struct part_string. */
+#define VARIABLE_CELL 1u /* the frame holds a cell, shared with functions inside of this one or around it */
+/* Names of variables, in the order of a frame's locals: `n` strings back to back, each a struct part_string. */
 struct part_variables {
 	struct record_part part;
 	__u32 n;            /* in this record */
@@ -258,61 +256,62 @@ struct record_fork {
 	__u32 _pad;
 };
 
-#define EVENT_SETTLES 1u /* EXIT: a RECORD_FREED comes, some 30 ms after somebody waited for it */
-#define EVENT_LOST 2u    /* EXEC: the client is not authorised for the new image; EXIT: nor was it for the thread, of whose end nothing else is told */
+#define EVENT_SETTLES 1u /* EXIT: a RECORD_FREED follows, some 30 ms after the task was reaped */
+#define EVENT_LOST 2u    /* EXEC: not authorised for the new image; EXIT: nor for the thread: no cpu_time, exit_code */
 
 struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE, RECORD_FREED, RECORD_LOST */
 	struct record_header header;
-	__u64 cpu_time;     /* EXIT: sum_exec_runtime so far, as the scheduler counted it last; EXEC: that, or what it ran until now; FREED: the final one */
+	__u64 cpu_time;     /* EXIT: sum_exec_runtime as last updated; EXEC: or a better estimate; FREED: final */
 	__u32 group_dead;   /* EXIT: the last thread of its process */
 	__s32 exit_code;
-	__u32 old_tid;      /* EXEC: the tid of the thread that called it, 0: not known; CLONE: of the one that made this one */
+	__u32 old_tid;      /* EXEC: tid of the calling thread, 0: not known; CLONE: of the thread that made this one */
 	__u32 flags;        /* EVENT_* */
 };
 
 /* --- waiting (bpf/offcpu.h; docs/waits.md) --- */
 
-/* Where a thread left its CPU. A place is known by its key: the stack of a later stay at it is not taken anew before a period of
- * the sampler's clock is over. */
+/* Where a thread left its CPU. A place is identified by its key: the stack of a later wait at the same place is
+ * taken again only after a period of the sampler's clock. */
 struct part_wait {
 	struct record_part part;
 	__u64 key;
 	__u64 args[3];      /* of the system call */
-	__s32 syscall;      /* its number; -1: it was in none (an interrupt, a page fault) */
-	__u32 state;        /* task->__state: 0 it could run on, 1 it sleeps, 2 ... and no signal wakes it, 4, 8 it is stopped */
+	__s32 syscall;      /* its number; -1: none (an interrupt, a page fault) */
+	__u32 state;        /* task->__state: 0 runnable, 1 sleeping, 2 ... uninterruptibly, 4, 8 stopped */
 	__u32 fd_mode;      /* st_mode of the file of the first argument, if that can be a descriptor; 0: not known */
 	__u32 flags;        /* WAIT_* */
-	/* With WAIT_FOR_GIL, who has it: WAIT_TID and its tid, or (before 3.11, and in a PID namespace below cprofd's, as Python
-	 * knows the tid that it has there) pthread_self(); 0: nobody, or not known. Own: this thread's pthread_self(). */
+	/* With WAIT_FOR_GIL, the holder: WAIT_TID and its tid; or pthread_self(), before 3.11 and in a PID namespace
+	 * below cprofd's, where Python's native thread ids are other ones; 0: nobody, or unknown. own: this thread's
+	 * pthread_self(). */
 	__u64 holder, own;
 };
 _Static_assert(sizeof(struct part_wait) == 72, "part_wait");
-#define WAIT_FOR_GIL 1u     /* the futex lies in the GIL's state */
+#define WAIT_FOR_GIL 1u     /* the futex is part of the GIL's state */
 #define WAIT_TID (1ull << 63)
-#define WAIT_SEEN 2u        /* of WAIT_KEY_BEFORE: there is a stack, all the same */
-#define WAIT_KEY_BEFORE 1u  /* it slept before anyone looked: no stack */
-#define WAIT_KEY_RAN 2u     /* preempted, wherever it was */
-#define WAIT_KEY_ASLEEP 3u  /* CPU time's sessions: found asleep from user space. args[0]: until when it was seen to be where it was before;
-			     * args[1]: how often it had got a CPU */
-#define WAIT_KEY_LOST 4u    /* in user space alone: the client was not authorised for it meanwhile */
+#define WAIT_SEEN 2u        /* with WAIT_KEY_BEFORE: there is a stack nevertheless */
+#define WAIT_KEY_BEFORE 1u  /* it slept before the session began: no stack */
+#define WAIT_KEY_RAN 2u     /* preempted, anywhere */
+#define WAIT_KEY_ASLEEP 3u  /* in CPU time sessions: found asleep by user space. args[0]: time until which its previous
+			     * location is known; args[1]: its number of timeslices */
+#define WAIT_KEY_LOST 4u    /* made in user space only: the client was not authorised for it meanwhile */
 
-/* A thread's stays at one place since this was told last: their time, to the ns. */
+/* Sums of a thread's waits at one place since its last such record, exact to the ns. */
 struct record_wait {
-	struct record_header header; /* time: the end of the last one, or of the thread, or now */
+	struct record_header header; /* time: end of the last wait, or of the thread, or now */
 	__u64 key;          /* part_wait.key */
-	__u64 waited;       /* ns: until it was woken */
-	__u64 ready;        /* ns: from then on, or since it was preempted, until it ran */
-	__u64 begin;        /* of the last one */
+	__u64 waited;       /* ns until it was woken */
+	__u64 ready;        /* ns from then, or from its preemption, until it ran */
+	__u64 begin;        /* of the last wait */
 	__u32 count;
-	__u32 waker;        /* tid of who woke it last; 0: not known, or an interrupt of an idle CPU */
-	__u64 arg;          /* as in part_wait: what is known without a stack */
+	__u32 waker;        /* tid of the last waker; 0: unknown, or an interrupt of an idle CPU */
+	__u64 arg;          /* arg, syscall, state: as in part_wait, known even without a stack */
 	__s32 syscall;
 	__u32 state;
-	__u32 args[2];      /* the second and the third argument, of its first stay */
+	__u32 args[2];      /* the second and the third argument, of the first wait */
 };
 _Static_assert(sizeof(struct record_wait) == 128, "record_wait");
 
-/* At that time nothing lay there, and something is about to. */
+/* A mapping is about to be made in this range, where nothing is mapped at that time. */
 struct record_map {
 	struct record_header header;
 	__u64 start, end;
@@ -320,15 +319,15 @@ struct record_map {
 
 /* Bounds of one record. */
 #define RECORD_PY_FRAMES_MAX 8192u   /* frames of one sample */
-#define RECORD_NATIVE_FRAMES_MAX 16384u /* CPython 3.8 to 3.10 have three for a Python frame */
-#define RECORD_STACK_MAX 65536u      /* bytes of a stack: LLVM has frames of some KB, and 60 KB of them */
+#define RECORD_NATIVE_FRAMES_MAX 16384u /* CPython 3.8 to 3.10 have three per Python frame */
+#define RECORD_STACK_MAX 65536u      /* bytes of a stack: LLVM has frames of some KB, up to 60 KB together */
 #define RECORD_KERNEL_FRAMES_MAX 127u /* PERF_MAX_STACK_DEPTH: the kernel gives no more */
 #define VALUES_FRAMES_MAX 64u        /* frames of one sample that have values */
 #define RECORD_STRING_MAX 1024u      /* bytes kept of one string */
 #define RECORD_LINES_MAX 16384u      /* bytes of line table in one record */
 #define RECORD_VARIABLES_MAX 64u     /* names of variables kept of one code object */
 #define RECORD_VARIABLE_MAX 64u      /* bytes kept of one variable's name */
-#define RECORD_CODES_PER_TICK 64u    /* captures in one tick; further ones wait for the next */
+#define RECORD_CODES_PER_TICK 64u    /* captures in one tick; further ones are left to the next */
 
 /* --- the ring of samples of one CPU (map `samples`, mmapped by the engine) --- */
 
@@ -343,30 +342,30 @@ _Static_assert(LOSS_COUNT <= SAMPLER_LOSSES, "a counter for each loss");
 /* Counters that the sampler keeps, for each CPU. */
 struct sampler_counts {
 	__u64 ticks;        /* runs of the sampler */
-	__u64 samples;      /* records that went out */
+	__u64 samples;      /* records written */
 	__u64 bytes;
 	__u64 captures;
 	__u64 losses[SAMPLER_LOSSES]; /* by enum loss */
 };
 
-/* Of which code objects the sampler gives values. The engine writes it: a mark first, then its bit. A mark that is
- * written over while it is read gives the wrong locals of one sample: their `slots` tell. */
+/* A code object for which the sampler copies locals. The engine writes it first, and then its bit. If it is
+ * overwritten while the sampler reads it, one sample has the wrong locals; their `slots` show which. */
 struct locals_capture {
 	__u64 key;          /* record_code.key; 0: free */
-	__u8 slots[FRAME_VALUES_WORDS]; /* the locals that are given */
-	__u32 object;       /* of which of them, from 1, the object's bytes go with it (struct part_object); 0: none */
+	__u8 slots[FRAME_VALUES_WORDS]; /* the locals to copy */
+	__u32 object;       /* which of them (from 1) also gets the bytes of its object (struct part_object); 0: none */
 };
 #define VALUES_AWAITED 2u
 #define LOCALS_CAPTURE_BITS 4096u
 #define LOCALS_CAPTURE_SETS 64u
 #define LOCALS_CAPTURE_WAYS 4u
 struct locals_captures {
-	__u64 active;       /* 0: none; then nothing below is looked at. VALUES_AWAITED: a thread that has values may wait for others */
-	/* Counts changes of the maps that the engine writes, each after it was made: what the sampler keeps of them is void. In
-	 * this line, as each tick reads it. */
+	__u64 active;       /* 0: nothing below is read. VALUES_AWAITED: a thread with values may wait for others */
+	/* Generation number: the engine increments it after each change of the maps, which invalidates the sampler's
+	 * caches. In this cache line, as each tick reads it. */
 	__u64 maps;
 	__u64 _pad[6];
-	__u64 bits[LOCALS_CAPTURE_BITS / 64]; /* by locals_capture_bit(key): few frames have to be looked for below */
+	__u64 bits[LOCALS_CAPTURE_BITS / 64]; /* Bloom filter (locals_capture_bit): few frames are searched below */
 	struct locals_capture captured_locals[LOCALS_CAPTURE_SETS * LOCALS_CAPTURE_WAYS];
 };
 HOST_INLINE __u32 locals_capture_bit(__u64 key)
@@ -378,17 +377,17 @@ HOST_INLINE __u32 locals_capture_set(__u64 key)
 	return (__u32)(key >> 24) & (LOCALS_CAPTURE_SETS - 1);
 }
 
-/* head and tail count bytes and never wrap; a record begins at data[count % SAMPLE_RING_BYTES] and is
- * contiguous: the last one runs on past the ring's end. The writer moves head after the record is
- * whole, the reader moves tail after it has copied it. */
+/* head and tail count bytes and never wrap. A record begins at data[count % SAMPLE_RING_BYTES] and is contiguous:
+ * the last one extends past the ring's end. The writer moves head once the record is complete; the reader moves tail
+ * once it has copied it. */
 struct sample_ring {
-	__u64 head;         /* with the counters of each tick: one line of cache */
+	__u64 head;         /* in one cache line with the counters of each tick */
 	struct sampler_counts counts;
 	__u64 _pad0[3];
 	__u64 tail;
-	__u64 polled;       /* when the engine had looked at all that the sampler had written: CLOCK_MONOTONIC ns */
+	__u64 polled;       /* when the engine had last read everything, CLOCK_MONOTONIC ns */
 	__u64 _pad1[6];
-	struct locals_captures captured_locals; /* the engine writes them, of each CPU's ring the same */
+	struct locals_captures captured_locals; /* written by the engine, the same in each CPU's ring */
 	__u8 data[SAMPLE_RING_BYTES + SAMPLE_RECORD_MAX];
 };
 
@@ -396,14 +395,14 @@ _Static_assert(offsetof(struct sample_ring, tail) % 64 == 0, "two writers, two l
 
 /* --- maps that the engine writes --- */
 
-/* Which image a process runs: the same in a forked child, new after exec. */
+/* Identifies the image that a process runs: the same in a forked child, new after exec. */
 struct image_key {
 	__u64 arg_start;    /* mm->arg_start (/proc/PID/stat 48): randomised by each exec, kept by fork */
-	__u64 start_data;   /* mm->start_data (/proc/PID/stat 45): both lie in one cache line */
+	__u64 start_data;   /* mm->start_data (/proc/PID/stat 45): both are in one cache line */
 };
 
-/* Whose lists of unwind tables (map `processes`: native_key -> struct unwind_process of unwind.h). With tgid 0:
- * what holds for all processes of an image that have no entry of their own, children that were just forked. */
+/* Selects the list of unwind tables (map `processes`: native_key -> struct unwind_process of unwind.h). With tgid 0:
+ * for all processes of an image without an entry of their own, i.e. children that were just forked. */
 struct native_key {
 	struct image_key image;
 	__u64 tgid;
@@ -412,10 +411,10 @@ struct native_key {
 struct image;               /* bpf/sampler.bpf.c's `images` map: image_key -> struct image */
 #include "pylayout.h"
 struct image {
-	__u64 runtime;      /* address of _PyRuntime, 0: not a Python (samples without Python part) */
+	__u64 runtime;      /* address of _PyRuntime, 0: not a Python process (samples without Python frames) */
 	__u64 code_type;    /* address of PyCode_Type */
 	struct py_layout layout;
-	__u64 runtime_size; /* bytes of _PyRuntime; 0: not known. The sampler has no use for it */
+	__u64 runtime_size; /* bytes of _PyRuntime; 0: not known. Not used by the sampler */
 	__u64 gil;          /* address of the GIL's state; 0: not known, or there is none */
 };
 

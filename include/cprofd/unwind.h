@@ -1,39 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* The native unwind stepper: from a frame's registers to its caller's.
+/* The native unwinder: from a frame's registers to its caller's.
  *
- * Header-only over host_read() and host_block(), compiled into BPF and into user space; a machine's
- * registers and rules are in a file of their own.
+ * Header-only over host_read() and host_block(), compiled into BPF and into user space; the registers and rules of a
+ * machine are in a file of their own.
  *
- * What is known of native code lies in *pools*, arrays of blocks of 4,096 bytes that user space
- * fills (daemon/unwind) and the walker only reads. Positions in a pool count words of 8 bytes.
+ * What is known of native code is in *pools*, arrays of blocks of 4,096 bytes that user space fills (daemon/unwind)
+ * and the walker only reads. Positions in a pool count words of 8 bytes.
  *
  *   process -> list of ranges -> range -> table: page -> rows -> rule
  *
- * A *table* is made of one ELF file and does not depend on where the file is mapped:
- *   index  a word for each page of code (1 << shift bytes, 1 KB to 64 KB): bits 0-31 its first row,
- *          32-47 how many rows it has (0 to 1,024), 48-63 the rule that holds at its first byte
- *   rows   4 bytes each: (offset in the page) << 16 | rule, ascending. The rows of a page lie in
- * one block. A rule holds from its row on. rules  one or two words each, see arch/x86_64.h; the
- * most frequent ones come first
+ * A *table* is made from one ELF file and does not depend on where the file is mapped:
+ *   index  a word for each page of code (1 << shift bytes, 1 KB to 64 KB): bits 0-31 its first row, 32-47 how many rows
+ *          it has (0 to 1,024), 48-63 the rule at its first byte
+ *   rows   4 bytes each: (offset in the page) << 16 | rule, ascending. The rows of a page are in one block. A rule
+ *          holds from its row to the next.
+ *   rules  one or two words each, see arch/x86_64.h; the most frequent ones come first
  *
- * A *list* tells where tables hold in the memory of a process:
+ * A *list* says where tables apply in the memory of a process:
  *   word 0 .. 511       the first start of each block of starts; not used: UNWIND_NO_START
  *   then n starts, ascending, filled up to whole blocks with UNWIND_NO_START
  *   then n struct unwind_range
- * A list is never changed in place: a new one is written elsewhere, struct unwind_process.list is
- * stored as one word, and the old one's blocks are used again when no walk can be in them any more
- * (two ticks, or an RCU grace period). Thus thousands of ranges may come and go (a JIT compiler's).
+ * A list is never changed in place: a new one is written elsewhere, struct unwind_process.list is stored as one
+ * word, and the blocks of the old one are reused when no walk can be in them any more (two ticks, or an RCU grace
+ * period). So thousands of ranges (of a JIT compiler) may come and go.
  *
- * The walker trusts none of it: every position is bounded by the block that it falls into, so that
- * wrong tables give wrong or cut stacks, and nothing else.
+ * The walker trusts none of it: every position is bounded by its block, so wrong tables give wrong or incomplete
+ * stacks, and nothing worse.
  *
- * Costs, and what they led to: cold cache lines are most of a walk. Plain code takes one line each
- * of the range, the index, the rows (about 16 a page) and the rules; all four are saved by the
- * cache of rules, and the first by the ranges used most recently. The stack is read by the
- * window.
+ * Costs: most of a walk is spent on cold cache lines. For plain code there is one each for the range, the index, the
+ * rows (about 16 a page) and the rules. The cache of rules saves all four, the most recently used ranges save the
+ * first. The stack is read in windows.
  *
- * A caller sets regs, known, exact and process, then calls unwind_step() until it is not UNWIND_UP.
- */
+ * A caller sets regs, known, exact and process, then calls unwind_step() until it is not UNWIND_UP. */
 #ifndef CPROFD_UNWIND_H
 #define CPROFD_UNWIND_H
 
@@ -50,7 +48,7 @@ union unwind_block {
 	__u32 rows[UNWIND_BLOCK_ROWS];
 };
 
-/* Why code has no rule that is known to have one: id, sentence. In tables: append only. */
+/* Why code that should have a rule has none: id, sentence. Ids are in tables: append only. */
 /* clang-format off */
 #define UNWIND_UNSUPPORTED(X) \
 	X(EXPRESSION,   "its CFA is an expression that is not understood") \
@@ -72,32 +70,32 @@ union unwind_block {
 enum unwind_unsupported { UNWIND_UNSUPPORTED(UNWIND_UNSUPPORTED_ENUM) UNWIND_UNSUPPORTED_COUNT };
 #undef UNWIND_UNSUPPORTED_ENUM
 
-/* Where a table holds. `origin` is the address of the table's first page: the ELF file's bias + the
- * table's base; the range may begin after it, and must end within the table's pages. */
+/* A range of addresses to which a table applies. `origin` is the address of the table's first page: the ELF file's
+ * bias + the table's base. The range may begin after it, and must end within the table's pages. */
 struct unwind_range {
 	__u64 origin;
-	__u32 size; /* bytes from the range's start on */
+	__u32 size; /* bytes from the range's start */
 	__u16 pool;
 	__u8 shift;
 	__u8 flags;		  /* UNWIND_RANGE_* */
 	__u32 index, rows, rules; /* positions in the pool */
-	__u32 module;		  /* whatever user space knows it by */
+	__u32 module;		  /* an id for user space */
 };
 _Static_assert(sizeof(struct unwind_range) == 32, "unwind_range");
 #define UNWIND_RANGE_PENDING 1u /* its table is still being built */
-#define UNWIND_RANGE_BARE 2u	/* there is no call frame information for all of it */
+#define UNWIND_RANGE_BARE 2u	/* without any call frame information */
 
 #define UNWIND_RANGES_MAX (UNWIND_BLOCK_WORDS * UNWIND_BLOCK_WORDS)
 #define UNWIND_NO_START 0x7fffffffffffffffull
-#define UNWIND_POOL_LISTS 0u /* lists lie in this pool */
+#define UNWIND_POOL_LISTS 0u /* the pool of lists */
 
 /* Map value by process, written by user space. */
 struct unwind_process {
-	/* Stored and loaded as one word: bits 0-27 the list's first block, 28-46 how many ranges, 47
-	 * whether a file is waited for, which may bring what is not in the list, 48-63 a count of its
-	 * changes, but for those that only added ranges: rules that were found stay. 0: no list. */
+	/* Stored and loaded as one word: bits 0-27 the list's first block; 28-46 number of ranges; 47 a file is
+	 * awaited that may add missing ranges; 48-63 number of changes, except those that only added ranges: rules
+	 * found before stay valid. 0: no list. */
 	__u64 list;
-	__u64 salt; /* random, constant: rules by pc of two processes are kept apart */
+	__u64 salt; /* random, constant: keeps the cached rules of two processes apart */
 };
 #define UNWIND_LIST(block, n, change)                                                              \
 	((__u64)((block)&0xfffffffu) | (__u64)((n)&0x7ffffu) << 28 | (__u64)(change) << 48)
@@ -105,19 +103,19 @@ struct unwind_process {
 #define UNWIND_LIST_AWAITS (1ull << 47)
 #define unwind_list_change(list) ((__u32)((list) >> 48))
 
-/* Bytes of the stack that are read at once: a read costs 100 ns, and 1 KB of it 10 ns. At most a window,
- * where it is known how deep the stack is. */
+/* Bytes of the stack to read at once: a read costs 100 ns, and 10 ns more per KB. A whole window at most, if the
+ * depth of the stack is known. */
 #define UNWIND_WINDOW HOST_WINDOW
 #define UNWIND_READ 4096u
 #if defined(__bpf__)
 #define UNWIND_ALIGN 64u
 #else
-#define UNWIND_ALIGN 8u /* a record of a stack begins anywhere */
+#define UNWIND_ALIGN 8u /* a copied stack begins anywhere */
 #endif
-#define UNWIND_DEEP (1u << 20) /* what is farther away is another stack */
+#define UNWIND_DEEP (1u << 20) /* farther away is another stack */
 #define UNWIND_RECENT 4u
-/* The cache of rules, by pc: a rule holds from its row to the next one, of most functions from their first instructions to their
- * last. What a part of 512 bytes of code has of such intervals is in one set, which is a line of the CPU's cache. */
+/* The cache of rules, by pc. A rule holds from its row to the next one, in most functions from their first
+ * instructions to their last. All such intervals within 512 bytes of code go to one set, which is one cache line. */
 #if defined(__bpf__)
 #define UNWIND_SETS_BITS 11u
 #else
@@ -129,9 +127,9 @@ struct unwind_process {
 #define UNWIND_PART (1ull << UNWIND_PART_BITS)
 
 struct unwind_set {
-	__u64 from[UNWIND_WAYS]; /* the interval's first pc + process */
+	__u64 from[UNWIND_WAYS]; /* first pc of the interval + process */
 	__u32 rule[UNWIND_WAYS]; /* its size - 1, and unwind_rule_pack() << UNWIND_PART_BITS; 0: empty */
-	__u32 turn;		 /* which is replaced next */
+	__u32 turn;		 /* the way to replace next */
 };
 _Static_assert(sizeof(struct unwind_set) == 64, "unwind_set");
 _Static_assert(UNWIND_PACKED_BITS + UNWIND_PART_BITS <= 32, "unwind_set.rule");
@@ -141,27 +139,27 @@ struct unwind_recent {
 	struct unwind_range range; /* size 0: empty */
 };
 
-/* One for each CPU (BPF) or walk (user space). Zero-filled is a good beginning; `recent` and
- * `cache` may be kept from walk to walk, of any process. */
+/* One per CPU (BPF) or walk (user space). Zeroed memory is a valid start; `recent` and `cache` may be kept from walk
+ * to walk, of any process. */
 struct unwind_state {
-	/* in, and after each step the caller's */
+	/* in; after each step those of the caller */
 	__u64 regs[UNWIND_REGISTERS]; /* by DWARF number */
 	__u32 known;   /* bit n: regs[n] is known; UNWIND_BASE may have to be read at base_at */
-	__u32 exact;   /* regs[UNWIND_PC] was interrupted there; else it is a return address */
+	__u32 exact;   /* regs[UNWIND_PC] was interrupted; else it is a return address */
 	__u64 process; /* unwind_begin() */
 	__u64 list;
 	/* out */
 	__u64 fault;	    /* LOSS_PAGE_FAULT: the address that was not readable */
-	__u64 rule, second; /* the rule of the frame that was stepped from */
-	__u64 from, to;	    /* unwind_table_find(): that rule holds from `from` on, and before `to` */
+	__u64 rule, second; /* the rule of the frame that was left */
+	__u64 from, to;	    /* unwind_table_find(): the rule holds for `from` <= pc < `to` */
 	__u32 why;	    /* LOSS_NATIVE_RULE: enum unwind_unsupported */
-	__u32 turn;	    /* its own, from here on */
-	__u64 base_at;	    /* where regs[UNWIND_BASE] was saved; 0: it is in its place */
-	__u64 word;	    /* read last */
-	__u32 outside;	    /* unwind_usual() ended at the end of the window */
-	__u64 deep;	    /* the stack may be read up to here in larger pieces; 0: not known */
-	__u64 wall;	    /* a page that was not there, lately: no read runs into it */
-	__u64 recent_of;    /* the list and the process that `recent` is of */
+	__u32 turn;	    /* private from here on */
+	__u64 base_at;	    /* where regs[UNWIND_BASE] was saved, not read yet; 0: it is in regs */
+	__u64 word;	    /* the word read last */
+	__u32 outside;	    /* unwind_usual() reached the end of the window */
+	__u64 deep;	    /* the stack is known to reach up to here; 0: not known */
+	__u64 wall;	    /* a page that was absent lately: no read extends into it */
+	__u64 recent_of;    /* list ^ salt for which `recent` is valid */
 	struct unwind_recent recent[UNWIND_RECENT];
 	struct host_window window __attribute__((aligned(64))); /* begins as UNWIND_ALIGN says */
 	__u64 context[UNWIND_CONTEXT_WORDS];
@@ -175,8 +173,8 @@ struct unwind_state {
 HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
 {
 	s->list = list;
-	/* A changed list is another process for the caches; for the ranges used last one that grew is, too, as they may wait
-	 * for a table. */
+	/* For the cache of rules, a changed list is another process. For `recent`, a list that grew is, too, because
+	 * its ranges may have waited for a table. */
 	s->process = ((unwind_list_change(list) * 0x9e3779b97f4a7c15ull) ^ salt) & ~(UNWIND_PART - 1);
 	s->window.size = 0;
 	s->deep = 0;
@@ -192,8 +190,8 @@ HOST_INLINE void unwind_begin(struct unwind_state *s, __u64 list, __u64 salt)
 
 /* --- tables --- */
 
-/* 1 when a <= b, else 0; both below 1 << 63. BPF can compare only by a branch, and each branch on
- * what was read doubles the verifier's paths. */
+/* 1 if a <= b, else 0; both below 1 << 63. Without a branch: each one that depends on data doubles the verifier's
+ * paths. */
 HOST_INLINE __u32 unwind_at_most(__u64 a, __u64 b)
 {
 	__u64 less = (b - a) >> 63;
@@ -202,8 +200,7 @@ HOST_INLINE __u32 unwind_at_most(__u64 a, __u64 b)
 	return (__u32)less ^ 1;
 }
 
-/* How many words of a block are <= key; user space's addresses and UNWIND_NO_START are below 1
- * << 63. */
+/* How many words of a block are <= key. User addresses and UNWIND_NO_START are below 1 << 63. */
 HOST_INLINE __u32 unwind_count_words(const union unwind_block *block, __u64 key)
 {
 	__u32 found = 0, step;
@@ -212,15 +209,15 @@ HOST_INLINE __u32 unwind_count_words(const union unwind_block *block, __u64 key)
 		found += step &
 			 -unwind_at_most(
 				 block->words[(found + step - 1) & (UNWIND_BLOCK_WORDS - 1)], key);
-		/* clang makes an OR of the sum; 6.1's verifier knows nothing of one, so the mask must stay. */
+		/* clang turns the sum into an OR, of which 6.1's verifier tracks no bounds: the mask must stay. */
 		host_barrier(found);
 	}
-	/* Halving stops one short of all. */
+	/* The halving stops one short of the total. */
 	return found + unwind_at_most(block->words[found & (UNWIND_BLOCK_WORDS - 1)], key);
 }
 
-/* How many of n rows from `at` on are <= key: n is at least 1 and below 1 << steps. The number of
- * steps is a constant, for the verifier; one too many finds nothing new. */
+/* How many of n rows, from `at`, are <= key; 1 <= n < 1 << steps. The number of steps is constant for the verifier;
+ * surplus ones change nothing. */
 HOST_INLINE __u32 unwind_count_rows(const union unwind_block *block, __u32 at, __u32 n, __u32 key,
 				    __u32 steps)
 {
@@ -235,7 +232,7 @@ HOST_INLINE __u32 unwind_count_rows(const union unwind_block *block, __u32 at, _
 	return at + unwind_at_most(block->rows[at & (UNWIND_BLOCK_ROWS - 1)], key);
 }
 
-/* Which of the n rows from `at` on is the first that is > offset; at + n when there is none. */
+/* Index of the first of n rows, from `at`, that is > offset; at + n if there is none. */
 HOST_INLINE __u32 unwind_search_rows(const union unwind_block *block, __u32 at, __u32 n, __u32 offset)
 {
 	__u32 key = offset << 16 | 0xffff;
@@ -247,7 +244,8 @@ HOST_INLINE __u32 unwind_search_rows(const union unwind_block *block, __u32 at, 
 	return unwind_count_rows(block, at, n, key, 11);
 }
 
-/* The rule for `pc`, which lies in the range s->recent[which], into s->rule and s->second, and where it holds. */
+/* Finds the rule for `pc`, which is in the range s->recent[which], into s->rule, s->second, and its extent s->from,
+ * s->to. */
 HOST_APART int unwind_table_find(struct unwind_state *s, __u32 which, __u64 pc)
 {
 	const union unwind_block *block;
@@ -303,7 +301,7 @@ HOST_APART int unwind_table_find(struct unwind_state *s, __u32 which, __u64 pc)
 	return 0;
 }
 
-/* Puts the range of `pc` into s->recent[s->turn]; 0 or a loss. */
+/* Puts the range that contains `pc` into s->recent[s->turn]. 0 or a loss. */
 HOST_APART int unwind_list_find(struct unwind_state *s, __u64 pc)
 {
 	const union unwind_block *block;
@@ -347,13 +345,13 @@ HOST_APART int unwind_list_find(struct unwind_state *s, __u64 pc)
 	return LOSS_NATIVE_MAPPING;
 }
 
-/* Which set may have the rule of the pc that `word` (pc + process) is of: parts in a row are in sets in a row, for fewer pages. */
+/* The set for `word` (pc + process). Adjacent parts of code are in adjacent sets, to touch fewer pages. */
 HOST_INLINE __u32 unwind_set_of(__u64 word)
 {
 	return (__u32)(word >> UNWIND_PART_BITS) & (UNWIND_SETS - 1);
 }
 
-/* A look at the cache for `pc` is not far. */
+/* Prefetch: a look-up of `pc` will follow soon. */
 HOST_INLINE void unwind_touch(const struct unwind_state *s, __u64 pc)
 {
 	host_touch(&s->cache[unwind_set_of(pc + s->process)]);
@@ -361,7 +359,8 @@ HOST_INLINE void unwind_touch(const struct unwind_state *s, __u64 pc)
 
 #define unwind_set_has(set, way, word) ((word) - (set)->from[way] <= ((set)->rule[way] & (UNWIND_PART - 1)))
 
-/* What unwind_rule_pack() made of the rule, or 0. An interval ends with its part of the code: another part's word is beyond. */
+/* The packed rule (unwind_rule_pack()), or 0. Intervals never span parts of code, so a word of another part with the
+ * same set matches none. */
 HOST_INLINE __u32 unwind_set_find(const struct unwind_set *set, __u64 word)
 {
 	__u32 rule = 0;
@@ -379,7 +378,7 @@ HOST_INLINE __u32 unwind_set_find(const struct unwind_set *set, __u64 word)
 	return rule >> UNWIND_PART_BITS;
 }
 
-/* The rule holds from `from` on for size - 1 more. */
+/* Adds an interval: the rule holds for `from` to `from` + `more`, inclusive. */
 HOST_INLINE void unwind_set_add(struct unwind_set *set, __u64 from, __u32 more, __u64 rule)
 {
 	__u32 packed = unwind_rule_pack(rule), way = set->turn;
@@ -392,7 +391,7 @@ HOST_INLINE void unwind_set_add(struct unwind_set *set, __u64 from, __u32 more, 
 	set->turn = way == UNWIND_WAYS - 1 ? 0 : way + 1;
 }
 
-/* s->rule, which holds for `pc` and from s->from to s->to, into the cache. */
+/* Puts s->rule into the cache: it holds for `pc`, from s->from to s->to (not inclusive; the local `to` is). */
 HOST_INLINE void unwind_keep(struct unwind_state *s, __u64 pc, const struct unwind_recent *recent)
 {
 	__u64 from = pc & ~(UNWIND_PART - 1), to = from + UNWIND_PART - 1, word = pc + s->process; /* `to`: the last one */
@@ -405,12 +404,12 @@ HOST_INLINE void unwind_keep(struct unwind_state *s, __u64 pc, const struct unwi
 		from = s->from;
 	if (to > s->to - 1)
 		to = s->to - 1;
-	if (pc - from > to - from || to - from >= UNWIND_PART) /* a table that is wrong */
+	if (pc - from > to - from || to - from >= UNWIND_PART) /* a wrong table */
 		return;
 	unwind_set_add(&s->cache[unwind_set_of(word)], from + s->process, (__u32)(to - from), s->rule);
 }
 
-/* The rule for `pc`, which the cache has not, into s->rule and the cache: 0 or a loss. */
+/* Finds the rule for `pc`, not in the cache, into s->rule and the cache. 0 or a loss. */
 HOST_APART int unwind_find_far(struct unwind_state *s, __u64 pc)
 {
 	__u32 which;
@@ -440,7 +439,7 @@ HOST_APART int unwind_find_far(struct unwind_state *s, __u64 pc)
 	return loss;
 }
 
-/* The rule for `pc` into s->rule: 0 or a loss. */
+/* Finds the rule for `pc` into s->rule. 0 or a loss. */
 HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc)
 {
 	__u64 word = pc + s->process;
@@ -454,7 +453,7 @@ HOST_INLINE int unwind_find(struct unwind_state *s, __u64 pc)
 
 /* --- the stack --- */
 
-/* Reads s->word and the window behind it: 0, or LOSS_PAGE_FAULT. */
+/* Reads s->word, and the window from there. 0, or LOSS_PAGE_FAULT. */
 HOST_APART int unwind_word_read(struct unwind_state *s, __u64 word)
 {
 	__u64 address;
@@ -470,7 +469,7 @@ HOST_APART int unwind_word_read(struct unwind_state *s, __u64 word)
 	}
 	address = word & ~(__u64)(UNWIND_ALIGN - 1);
 	size = UNWIND_READ;
-	/* Above a stack that is known there is nothing to be read. */
+	/* If the end of the stack is known, do not read past it. */
 	if (s->deep - word - 8 < UNWIND_DEEP)
 		size = s->deep - address < UNWIND_WINDOW ? s->deep - address : UNWIND_WINDOW;
 	if (s->wall - address < size)
@@ -480,7 +479,7 @@ HOST_APART int unwind_word_read(struct unwind_state *s, __u64 word)
 		size = UNWIND_WINDOW;
 	s->window.size = 0;
 	if (size < 8 || host_read(s->window.words, size, address)) {
-		/* To the end of the page; what was recorded of a stack may end anywhere. */
+		/* Only to the end of the page; a copied stack may end anywhere. */
 		size = 4096 - ((__u32)address & 4095);
 		s->wall = address + size;
 		host_barrier(size);
@@ -501,7 +500,7 @@ HOST_APART int unwind_word_read(struct unwind_state *s, __u64 word)
 	return 0;
 }
 
-/* A word of the stack: 0, or LOSS_PAGE_FAULT. */
+/* Reads a word of the stack. 0, or LOSS_PAGE_FAULT. */
 HOST_INLINE int unwind_word(struct unwind_state *s, __u64 address, __u64 *ret)
 {
 	__u64 at = address - s->window.at;
@@ -526,7 +525,7 @@ HOST_INLINE int unwind_known(const struct unwind_state *s, __u32 reg)
 }
 
 
-/* A signal frame: everything that the kernel saved. */
+/* A signal frame: restores everything that the kernel saved. */
 HOST_INLINE int unwind_apply_context(struct unwind_state *s, __u64 rule)
 {
 	static const __u8 order[UNWIND_CONTEXT_WORDS] = UNWIND_CONTEXT_ORDER;
@@ -548,7 +547,7 @@ HOST_INLINE int unwind_apply_context(struct unwind_state *s, __u64 rule)
 	return 0;
 }
 
-/* Where a LONG rule finds a register: 0, or a loss. */
+/* Reads the register that a LONG rule describes. 0, or a loss. */
 HOST_INLINE int unwind_apply_place(struct unwind_state *s, __u32 place, __u32 reg, __s64 offset,
 				   __u64 cfa, __u64 *ret)
 {
@@ -633,7 +632,7 @@ HOST_APART int unwind_apply(struct unwind_state *s)
 			cfa += (__s64)(s->regs[UNWIND_PC] & 15) >= saved ? 8 : 0;
 			saved = 0;
 		}
-		/* The lower word first: it begins the window. */
+		/* The lower word first: if it is outside, the new window begins there and has the other one. */
 		if (saved) {
 			loss = unwind_word(s, cfa + saved, &bp);
 			if (loss)
@@ -644,8 +643,8 @@ HOST_APART int unwind_apply(struct unwind_state *s)
 		if (loss)
 			return loss;
 	}
-	/* A stack is walked upwards; only a frame that has called nothing may have taken its return
-	 * address off already (glibc's vfork), and only a signal comes from another stack. */
+	/* A walk goes upwards. Exceptions: a frame that has called nothing may already have popped its return
+	 * address (glibc's vfork); and a signal may come from another stack. */
 	if (!(rule & UNWIND_SIGNAL) && (cfa < sp || (cfa == sp && !s->exact)))
 		return LOSS_NATIVE_ORDER;
 	if (unwind_rule_base(rule)) {
@@ -678,12 +677,12 @@ HOST_LOOP_FN long unwind_stub_try(__u32 i, void *context)
 	stub = &unwind_stubs[i];
 	other = ((c->code[0] ^ stub->bytes[0]) & stub->mask[0]) | ((c->code[1] ^ stub->bytes[1]) & stub->mask[1]) |
 		((c->code[2] ^ stub->bytes[2]) & stub->mask[2]);
-	/* Without a branch, which the verifier would go both ways. */
+	/* Without a branch, of which the verifier would take both ways. */
 	c->cfa |= stub->cfa & (((other | -other) >> 63) - 1);
 	return 0;
 }
 
-/* One frame up from a thread in a stub of which no rule is known, else `loss`. */
+/* Steps up from a stub that has no rule (unwind_stubs), if the thread was interrupted in one; else returns `loss`. */
 HOST_APART int unwind_stub(struct unwind_state *s, int loss)
 {
 	struct unwind_stub_context c = {};
@@ -691,11 +690,11 @@ HOST_APART int unwind_stub(struct unwind_state *s, int loss)
 
 	if (!s || !s->exact)
 		return loss;
-	code = s->context; /* free; the stack is short (6.1) */
+	code = s->context; /* as scratch: no stack left (6.1) */
 	if (host_read(code + 1, 16, s->regs[UNWIND_PC]))
 		return loss;
 	if (host_read(code, 8, s->regs[UNWIND_PC] - 8))
-		code[0] = 0; /* of another page */
+		code[0] = 0; /* on another page, which is absent */
 	c.code = code;
 	host_loop(UNWIND_STUBS, unwind_stub_try, &c);
 	if (!c.cfa)
@@ -704,11 +703,11 @@ HOST_APART int unwind_stub(struct unwind_state *s, int loss)
 	return unwind_apply(s);
 }
 
-/* One frame up: UNWIND_UP, UNWIND_END, or the loss that ends the walk (registers are unchanged). */
+/* Steps one frame up: UNWIND_UP, UNWIND_END, or the loss that ends the walk (registers are unchanged). */
 HOST_INLINE int unwind_step(struct unwind_state *s)
 {
-	/* A return address may be the first byte after a call that never returns: look one before.
-	 */
+	/* A return address may be the first byte behind a call that never returns, already another function: search
+	 * one byte before. */
 	int loss = unwind_find(s, s->regs[UNWIND_PC] - (s->exact ? 0 : 1));
 
 	if (!loss)

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* The stepper of unwind.h for a thread that is met again and again: loops that call nothing, and no second walk over
- * what lies as it lay at the last tick.
+/* The unwinder of unwind.h, made faster for a thread that is sampled again and again: tight loops without calls, and
+ * no second walk over the part of the stack that is unchanged since the last tick.
  *
- * Of a frame that called, the rule is a function of its program counter and the list; with its stack pointer and frame
- * pointer it says where two words lie, and these are its caller's program counter and frame pointer. So if a walk comes to
- * three of these that an earlier walk with the same list came to, and the words on the way from there are what they were,
- * then the way goes where it went: that is known without a look at a rule. 38 of 44 frames
- * of Numba's stacks are such, at 999 Hz and at 9999 Hz.
+ * For a frame that has made a call, the rule is a function of its program counter and the list. With its stack
+ * pointer and frame pointer the rule gives the addresses of two words, the caller's program counter and frame pointer.
+ * So if a walk reaches three of these that an earlier walk with the same list reached, and the words from there on
+ * are unchanged, then the rest of the walk is the same, without looking up a rule. This holds for 38 of 44 frames of Numba's stacks, at 999 Hz and at 9999 Hz.
  *
- *   past   states of a walk that came to the thread's entry, outermost last, each with the words that led to it
- *   scan   of a window that was read: which of them have their words, from the outside to the first that has not
- *   meet   the walk is at one of these: the program counters are copied
+ *   past   states of an earlier walk that reached the thread's entry function, outermost last, each with the words that
+ *          led to it
+ *   scan   of a window that was read: which of them still have their words, from the outside to the first that has not
+ *   meet   the walk is at one of these: the remaining program counters are copied
  *
- * A step that is not proven so has `link` UNWIND_UNPROVEN: from an interrupted frame (its rule knows
- * all registers and another address), by a rule that is not PLAIN, or where the frame pointer is not known.
+ * A step without this guarantee has `link` UNWIND_UNPROVEN: from an interrupted frame (its rule may use all
+ * registers, and another address), by a rule that is not PLAIN, or with an unknown frame pointer.
  *
- * A caller calls unwind_fast_begin(), sets regs, known and exact of f->state, may call unwind_fast_read(), and then unwind_round()
- * until it is not UNWIND_UP.
- */
+ * A caller calls unwind_fast_begin(), sets regs, known and exact of f->state, may call unwind_fast_read(), and then
+ * calls unwind_round() until it is not UNWIND_UP. */
 #ifndef CPROFD_UNWIND_PAST_H
 #define CPROFD_UNWIND_PAST_H
 
 #include "unwind.h"
 
-#define UNWIND_PAST 128u    /* frames; of a deeper stack the outermost ones */
-#define UNWIND_ROUND 8u     /* frames that unwind_usual() takes at most */
-#define UNWIND_SEARCH 8u    /* frames that unwind_meet() looks at at once */
-#define UNWIND_RENEW 4u     /* so many new frames are worth being remembered */
+#define UNWIND_PAST 128u    /* frames remembered; of a deeper stack the outermost ones */
+#define UNWIND_ROUND 8u     /* frames per call of unwind_usual(), at most */
+#define UNWIND_SEARCH 8u    /* frames per call of unwind_search(), at most */
+#define UNWIND_RENEW 4u     /* remember at least this many new frames, or none */
 #define UNWIND_FRAMES 16384u
 #define UNWIND_UNPROVEN 0x40000000 /* beyond each window */
 
@@ -34,34 +33,34 @@ struct unwind_pcs {
 	__u64 pc[UNWIND_FRAMES];
 };
 
-/* A frame, as a walk comes to it. The word at sp - 8 is pc, that at sp - 8 + link is word. */
+/* A frame as the walk reaches it. The word at sp - 8 is pc, the one at sp - 8 + link is `word`. */
 struct unwind_frame_state {
 	__u64 sp, bp;
 	__u64 word; /* the frame pointer, if the callee saved it; else pc, and link is 0 */
-	__s32 link; /* UNWIND_UNPROVEN: no such step */
+	__s32 link; /* UNWIND_UNPROVEN: see above */
 	__u32 base; /* where the callee saved UNWIND_BASE: sp - 8 * base; 0: it did not */
 };
 
-/* Of one thread, on one CPU. Zero-filled is a good beginning. */
+/* Of one thread, on one CPU. Zeroed memory is a valid start. */
 struct unwind_past {
 	__u64 pc[UNWIND_PAST];
 	struct unwind_frame_state frames[UNWIND_PAST];
-	__u64 process; /* unwind_state.process of all that is here */
-	__u32 n;       /* frames[UNWIND_PAST - n ..] are there */
+	__u64 process; /* unwind_state.process for which this is valid */
+	__u32 n;       /* frames[UNWIND_PAST - n ..] are valid */
 	__u32 _pad;
 };
 
-/* One for each CPU (BPF) or walk (user space). Zero-filled is a good beginning. */
+/* One per CPU (BPF) or walk (user space). Zeroed memory is a valid start. */
 struct unwind_fast {
-	/* its own: beside the state's first lines */
-	__u64 scanned;   /* the window (its address) that low, top and stop are of */
-	__u64 stop;      /* unwind_usual() ends at this stack pointer */
+	/* private; placed next to the first cache lines of `state` */
+	__u64 scanned;   /* address of the window for which low, top and stop hold */
+	__u64 stop;      /* unwind_usual() stops at this stack pointer */
 	__u32 low, top;  /* a walk at frames[low .. top - 1] may go on at top - 1 */
-	__u32 from;      /* the past has frames[from ..] */
+	__u32 from;      /* the past's frames[from ..] are valid */
 	__u32 copy_to, left_to_copy; /* unwind_remember()'s */
-	__u32 fresh_from; /* fresh[fresh_from + 1 ..] are there, by number of frame */
+	__u32 fresh_from; /* fresh[fresh_from + 1 ..] are valid, by number of frame */
 	__u32 n;         /* unwind_meet()'s and unwind_remember()'s */
-	__u32 left;      /* where in `frames` the last meeting ended; 0: there was none */
+	__u32 left;      /* index in `frames` where the last meeting ended; 0: none yet */
 	struct unwind_state state;
 	__u64 fresh_pc[UNWIND_PAST];
 	struct unwind_frame_state fresh[UNWIND_PAST];
@@ -75,35 +74,37 @@ HOST_INLINE void unwind_fast_begin(struct unwind_fast *f, struct unwind_past *pa
 		past->n = 0;
 	}
 	f->state.deep = past->n ? past->frames[UNWIND_PAST - 1].sp & ~7ull : 0;
-	f->scanned = 1; /* no window begins there */
+	f->scanned = 1; /* no window begins at this address */
 	f->stop = ~0ull;
 	f->low = f->top = UNWIND_PAST;
 	f->fresh_from = 0;
 	f->left = 0;
 }
 
-/* The stack from the innermost frame on, so that this is a usual one. What cannot be read is told by who needs it. */
+/* Reads the stack from the innermost frame on, so that unwind_usual() can handle this frame. An error shows up again
+ * when the word is needed. */
 HOST_INLINE void unwind_fast_read(struct unwind_fast *f)
 {
 	unwind_word_read(&f->state, f->state.regs[UNWIND_SP] & ~7ull);
 }
 
-/* Loops over what is remembered go by chunks: of a loop the verifier goes through each round, of host_loop() through one
- * call. What goes on from chunk to chunk lies in *f. */
+/* Loops over the past go by chunks: the verifier walks through each round of a plain loop, but through host_loop()
+ * only once. State that is kept from chunk to chunk is in *f. */
 #define UNWIND_CHUNK 16u
 struct unwind_past_context {
 	struct unwind_fast *f;
 	struct unwind_past *past;
 };
 
-/* 0 or 1, by the verifier's own reckoning: 6.1's knows nothing of a value that clang takes from elsewhere. */
+/* 0 or 1 in a way that the verifier can prove: 6.1's does not know the range of a value that clang computed
+ * elsewhere. */
 HOST_INLINE long unwind_chunk_result(__u32 end)
 {
 	host_barrier(end);
 	return end & 1;
 }
 
-/* f->top: frames from there on are beyond the window. */
+/* Finds f->top: frames from there on are beyond the window. */
 HOST_LOOP_FN long unwind_scan_top_chunk(__u32 chunk, void *context)
 {
 	struct unwind_past_context *c = context;
@@ -123,7 +124,7 @@ HOST_LOOP_FN long unwind_scan_top_chunk(__u32 chunk, void *context)
 	return unwind_chunk_result(last);
 }
 
-/* f->low: frames from there on have their words in the window. */
+/* Finds f->low: frames from there on (to f->top) have unchanged words in the window. */
 HOST_LOOP_FN long unwind_scan_chunk(__u32 chunk, void *context)
 {
 	struct unwind_past_context *c = context;
@@ -155,7 +156,7 @@ end:
 	return unwind_chunk_result(last);
 }
 
-/* Which frames of the past have their words in the window: f->low, f->top and f->stop. */
+/* Finds which frames of the past have unchanged words in the window: sets f->low, f->top and f->stop. */
 HOST_APART int unwind_scan(struct unwind_fast *f, struct unwind_past *past)
 {
 	struct unwind_past_context c = {.f = f, .past = past};
@@ -172,7 +173,7 @@ HOST_APART int unwind_scan(struct unwind_fast *f, struct unwind_past *past)
 	f->low = f->top;
 	host_loop(UNWIND_PAST / UNWIND_CHUNK + 1, unwind_scan_chunk, &c);
 	i = f->low;
-	/* The frame below is where the innermost of these is come to from. */
+	/* A frame's words lead to the next one: so the frame below is where a walk can meet the past. */
 	if (i != f->from)
 		i--;
 	f->low = i;
@@ -200,7 +201,7 @@ HOST_LOOP_FN long unwind_remember_chunk(__u32 chunk, void *context)
 	return unwind_chunk_result(!left);
 }
 
-/* Remembers that the walk's frame number n is frames[j], and how it was come to. */
+/* Remembers the walk's new frames up to number n, which is frames[j]. */
 HOST_APART int unwind_remember(struct unwind_fast *f, struct unwind_past *past, __u32 j, __u32 n)
 {
 	struct unwind_past_context c = {.f = f, .past = past};
@@ -215,13 +216,14 @@ HOST_APART int unwind_remember(struct unwind_fast *f, struct unwind_past *past, 
 	f->copy_to = j;
 	f->left_to_copy = count;
 	host_loop(UNWIND_PAST / (UNWIND_CHUNK / 2), unwind_remember_chunk, &c);
-	/* What is inside of an earlier meeting stays if it meets this. */
+	/* Frames inside of an earlier meeting stay valid only if the copied ones reach it. */
 	if (!f->left || j - count != f->left)
 		past->n = UNWIND_PAST - 1 - j + count;
 	return 0;
 }
 
-/* Looks for the walk's frame among frames[f->low .. f->top - 1]: f->low is it, and 1; or f->stop is where to look next. */
+/* Searches the walk's current frame among frames[f->low .. f->top - 1]. 1: it is frames[f->low]. 0: try again at the
+ * stack pointer f->stop. */
 HOST_APART int unwind_search(struct unwind_fast *f, const struct unwind_past *past)
 {
 	const struct unwind_frame_state *frame;
@@ -260,7 +262,7 @@ HOST_APART int unwind_search(struct unwind_fast *f, const struct unwind_past *pa
 	return 0;
 }
 
-/* Of the frames that saved UNWIND_BASE, the outermost tells where. */
+/* Of the skipped frames that saved UNWIND_BASE, the outermost says where. */
 HOST_LOOP_FN long unwind_leave_base(__u32 i, void *context)
 {
 	struct unwind_past_context *c = context;
@@ -275,7 +277,7 @@ HOST_LOOP_FN long unwind_leave_base(__u32 i, void *context)
 	return unwind_chunk_result(found);
 }
 
-/* The state of the frame where a meeting ends. */
+/* Sets the registers to those of the frame where a meeting ends. */
 HOST_APART int unwind_leave(struct unwind_fast *f, struct unwind_past *past)
 {
 	struct unwind_past_context c = {.f = f, .past = past};
@@ -292,13 +294,14 @@ HOST_APART int unwind_leave(struct unwind_fast *f, struct unwind_past *past)
 	s->known &= UNWIND_BIT(UNWIND_PC) | UNWIND_BIT(UNWIND_SP) | UNWIND_BIT(UNWIND_BP) | UNWIND_BIT(UNWIND_BASE);
 	host_loop((f->left - f->low) & (UNWIND_PAST - 1), unwind_leave_base, &c);
 	f->low = f->left;
-	/* The window begins with the next frame's words. */
+	/* The new window begins with the next frame's words. */
 	frame = &past->frames[(f->left + 1) & (UNWIND_PAST - 1)];
 	unwind_word_read(s, frame->sp - 8 + (frame->link < 0 ? (__s64)frame->link : 0));
 	return 0;
 }
 
-/* Goes on at frames[f->low], as frame number n: UNWIND_UP or UNWIND_END, with the new number in f->n. */
+/* Continues at frames[f->low], the walk's frame number n: copies the frames from there to f->top. UNWIND_UP or
+ * UNWIND_END; f->n is the new number of frames. */
 HOST_APART int unwind_meet(struct unwind_fast *f, struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
 {
 	__u32 j, last, count;
@@ -310,7 +313,7 @@ HOST_APART int unwind_meet(struct unwind_fast *f, struct unwind_past *past, stru
 	count = last - j;
 	host_barrier(count);
 	host_barrier(n);
-	/* What there is no room for is walked, and cut where the room ends. */
+	/* Without room for all of them: walk on normally, and stop where the room ends. */
 	if (j >= last || count > UNWIND_PAST || n > UNWIND_FRAMES - UNWIND_PAST) {
 		f->stop = ~0ull;
 		return UNWIND_UP;
@@ -327,8 +330,8 @@ HOST_APART int unwind_meet(struct unwind_fast *f, struct unwind_past *past, stru
 	return UNWIND_UP;
 }
 
-/* All ones, or 0 for 0. Of a comparison clang would make a branch, and of an arithmetic shift 6.18's verifier one; each
- * doubles what is verified. */
+/* All ones, or 0 for 0. Written without a comparison, which clang would turn into a branch, and without an
+ * arithmetic shift, for which 6.18's verifier forks: both double what is verified. */
 HOST_INLINE __u64 unwind_mask(__s64 value)
 {
 	__u64 bit = (__u64)-value;
@@ -350,9 +353,9 @@ HOST_INLINE void unwind_fresh(struct unwind_frame_state *to, __u64 pc, __u64 sp,
 	to->base = (__u32)base;
 }
 
-/* Usual frames, some of them: their rule is PLAIN and in the cache, and what it needs is in the window.
- * Writes the program counters from pcs->pc[n] on, and returns the new n. It calls nothing, so that most of what it
- * works with stays in registers; any other frame is unwind_step()'s. */
+/* Walks over usual frames, UNWIND_ROUND at most: their rule is PLAIN and in the cache, and the words it needs are in
+ * the window. Writes the program counters from pcs->pc[n] on, and returns the new n. It makes no calls, so its state
+ * stays in registers; all other frames are left to unwind_step(). */
 HOST_APART int unwind_usual(struct unwind_fast *f, const struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
 {
 	struct unwind_frame_state *fresh;
@@ -379,9 +382,10 @@ HOST_APART int unwind_usual(struct unwind_fast *f, const struct unwind_past *pas
 	exact = s->exact & 1;
 	HOST_NO_UNROLL
 	for (round = 0; round < UNWIND_ROUND; round++) {
-		host_barrier(n); /* else clang walks pcs by a pointer of which the verifier knows no bound */
+		host_barrier(n); /* or clang steps through pcs by a pointer without bounds for the verifier */
 		if (sp >= stop) {
-			/* Most often a frame that called from elsewhere this time. The next one is looked at when the walk is there. */
+			/* Most often a frame that made another call this time. Continue with the next frame of the
+			 * past. */
 			j = f->low;
 			if (sp != past->frames[j & (UNWIND_PAST - 1)].sp || pc == past->pc[j & (UNWIND_PAST - 1)] || ++j >= f->top)
 				break;
@@ -393,7 +397,7 @@ HOST_APART int unwind_usual(struct unwind_fast *f, const struct unwind_past *pas
 		rule = unwind_set_find(&s->cache[unwind_set_of(word)], word);
 		if (!rule || rule & UNWIND_PACKED_OTHER || n >= UNWIND_FRAMES)
 			break;
-		/* Selected by masks: a branch would double the verifier's paths. */
+		/* Select by masks: a branch would double the verifier's paths. */
 		mask = -(__u64)unwind_packed_by_bp(rule);
 		host_barrier(mask);
 		cfa = ((bp & mask) | (sp & ~mask)) + unwind_packed_offset(rule);
@@ -412,7 +416,7 @@ HOST_APART int unwind_usual(struct unwind_fast *f, const struct unwind_past *pas
 		mask = unwind_mask(base);
 		base_at = ((cfa - 8 * base) & mask) | (base_at & ~mask);
 		known |= UNWIND_BIT(UNWIND_BASE) & (__u32)mask;
-		host_barrier(n); /* or clang 14 drops the mask, as n was compared: another copy of it */
+		host_barrier(n); /* or clang 14 drops the mask, because it compared another copy of n */
 		pcs->pc[n++ & (UNWIND_FRAMES - 1)] = (pc & ~(1ull << 63)) | (__u64)exact << 63; /* NATIVE_EXACT */
 		exact = 0;
 		pc = s->window.words[(at / 8) & (UNWIND_WINDOW / 8 - 1)];
@@ -434,8 +438,8 @@ HOST_APART int unwind_usual(struct unwind_fast *f, const struct unwind_past *pas
 	return n;
 }
 
-/* Some frames up. Writes program counters from pcs->pc[*ret_n] on: UNWIND_UP, UNWIND_END or the loss that ends
- * the walk, as unwind_step(). LOSS_NATIVE_DEPTH when there is no room for more. */
+/* Walks some frames up and writes their program counters from pcs->pc[*ret_n] on. Returns UNWIND_UP, UNWIND_END or
+ * the loss that ends the walk, like unwind_step(); LOSS_NATIVE_DEPTH if there is no room for more. */
 HOST_INLINE int unwind_round(struct unwind_fast *f, struct unwind_past *past, struct unwind_pcs *pcs, __u32 *ret_n)
 {
 	struct unwind_state *s = &f->state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Unwinding on x86-64: registers, and how a rule is written and applied.
- * Included by unwind.h alone; arm64 is a second file with the same names.
+/* Unwinding on x86-64: the registers, and the encoding of rules. Included by unwind.h only; another machine gets a
+ * file of its own with the same names.
  *
- * A rule is a word that says where a frame's caller is found:
+ * A rule is a word that says how to find a frame's caller:
  *
  *   bits  0-31  signed: CFA = register + this
  *        32-47  signed: rbp is saved at CFA + this; 0: rbp is unchanged
@@ -11,23 +11,22 @@
  *        56     UNWIND_SIGNAL: the caller was interrupted, it did not call
  *        57-63  rbx is saved at CFA - 8 * this; 0: rbx is unchanged; UNWIND_BASE_LOST
  *
- * The return address is at CFA - 8, and the caller's rsp is the CFA (psABI x86-64, 3.2.2 and 3.7). Of
- * a real library's rows 99.9 % are of this kind, PLAIN. Kind LONG has a second word behind it:
+ * The return address is at CFA - 8, and the caller's rsp is the CFA (psABI x86-64, 3.2.2 and 3.7). 99.9 % of a real
+ * library's rows are of this kind, PLAIN. Kind LONG is followed by a second word:
  *
  *   bits  0-15  signed: added to what was read, with UNWIND_LONG_DEREF
- *        16-31  signed: offset of the return address' place
- *        32-35  register of the return address' place
+ *        16-31  signed: offset of the return address
+ *        32-35  register of the return address
  *        36-38  UNWIND_PLACE_* of the return address
- *        40-43  register of rbp's place; its offset is that of the first word
+ *        40-43  register of rbp; its offset is that of the first word
  *        44-46  UNWIND_PLACE_* of rbp
- *        48     UNWIND_LONG_DEREF: CFA = *(register + offset) + the above
+ *        48     UNWIND_LONG_DEREF: CFA = *(register + offset) + bits 0-15
  *
- * Only rbp and rbx are followed from frame to frame. rbx is what the lazy binding of glibc's loader
- * (_dl_runtime_resolve) finds its frame by while it calls; as hardly anything else does, only the
- * place where it was saved is kept, and read when it is needed. The other registers are known in the
- * frame that was interrupted, which is where compilers need them: with a realigned stack the CFA is r10
- * or r13 between the first instructions of a function, before it can call anything, and *(rbp + n) after.
- */
+ * Only rbp and rbx are tracked from frame to frame. The lazy binding of glibc's loader (_dl_runtime_resolve)
+ * addresses its frame by rbx during a call; as hardly any other code does, only the address where it was saved is
+ * kept, and it is read when needed. All other registers are known in the interrupted frame, which is where compilers
+ * need them: with a realigned stack the CFA is r10 or r13 in the first instructions of a function, before it can
+ * call anything, and *(rbp + n) afterwards. */
 #ifndef CPROFD_X86_64_H
 #define CPROFD_X86_64_H
 
@@ -49,9 +48,9 @@
 
 enum unwind_kind {
 	UNWIND_KIND_PLAIN = 0,
-	UNWIND_KIND_NONE = 1,        /* no call frame information covers this code */
-	UNWIND_KIND_END = 2,         /* the return address is undefined: the thread began here */
-	UNWIND_KIND_PLT = 3,         /* CFA is 8 more from byte n of each 16 on; n is in bits 32-47 */
+	UNWIND_KIND_NONE = 1,        /* no call frame information for this code */
+	UNWIND_KIND_END = 2,         /* the return address is undefined: the thread's entry function */
+	UNWIND_KIND_PLT = 3,         /* the CFA is 8 more from byte n of each 16-byte entry; n in bits 32-47 */
 	UNWIND_KIND_CONTEXT = 4,     /* a signal frame: all registers, from rsp + offset on */
 	UNWIND_KIND_LONG = 5,
 	UNWIND_KIND_UNSUPPORTED = 6, /* bits 0-31: enum unwind_unsupported */
@@ -68,7 +67,7 @@ enum unwind_place {
 };
 
 #define UNWIND_SIGNAL (1ull << 56)
-/* Bits of which one makes a rule another than PLAIN, or its caller another than one that called. */
+/* If one of these bits is set, the rule is not PLAIN, or the caller was interrupted. */
 #define UNWIND_UNUSUAL (15ull << 52 | UNWIND_SIGNAL)
 #define UNWIND_LONG_DEREF (1ull << 48)
 
@@ -90,7 +89,7 @@ enum unwind_place {
 #define UNWIND_BASE_LOST 127u
 #define unwind_rule_saved(rule) ((__s64)(__s16)((rule) >> 32))
 
-/* A rule in 23 bits, for the cache of rules; 0: it has no such form, as few have.
+/* A rule packed into 23 bits, for the cache of rules; 0: a rare rule that does not fit.
  *
  *   bits  0-12  offset / 8          PLAIN
  *        13-16  -saved / 8
@@ -137,20 +136,21 @@ HOST_INLINE __u32 unwind_rule_pack(__u64 rule)
 	return unwind_rule_unpack(packed) == rule ? packed : 0;
 }
 
-/* What x86-64's struct sigcontext begins with (asm/sigcontext.h), as DWARF numbers: its words are
- * copied into the registers in one read. It lies in the ucontext at 40. */
+/* The beginning of x86-64's struct sigcontext (asm/sigcontext.h), as DWARF numbers: its words are copied into the
+ * registers in one read. It is at offset 40 of the ucontext. */
 #define UNWIND_CONTEXT_OFFSET 40
 #define UNWIND_CONTEXT_WORDS 17u
 #define UNWIND_CONTEXT_ORDER {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16}
 
-/* libffi's closures, which callbacks of ctypes and cffi go through, have no call frame information, or lie in memory that no list knows:
+/* libffi's closures, through which callbacks of ctypes and cffi go, have no call frame information, or are in memory
+ * that no list covers:
  *
  *   ffi_prep_closure_loc()    endbr64; lea -11(%rip), %r10; jmp *7(%rip)
  *   trampoline_code_table     endbr64; sub $16, %rsp; two words into it by way of r10; jmp *%r10
  *   ffi_closure_unix64_alt    endbr64; mov 8(%rsp), %r10; add $16, %rsp; jmp
  *
- * (endbr64 is not everywhere.) An instruction of theirs is told by the 8 bytes in front of it and 16 from it on; its CFA is rsp + `cfa`.
- * Sources: libffi 3.4 and 3.5, src/x86/ffi64.c and src/x86/unix64.S. */
+ * (endbr64 is optional.) Their instructions are recognised by the 8 bytes before the program counter and 16 from it;
+ * the CFA is rsp + `cfa`. Sources: libffi 3.4 and 3.5, src/x86/ffi64.c and src/x86/unix64.S. */
 struct unwind_stub {
 	__u64 cfa, bytes[3], mask[3];
 };
