@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What live tests share: `result` (what was checked), `calls` (programs that are profiled), `recording` (events and their tables), `client`
-(the socket), `command` (the command line), `wait` (conditions, never times). tests/README.md says how a test is made of them."""
+"""Shared by live tests: `result` (checks and their count), `calls` (programs that are profiled), `recording` (events and their tables), `client`
+(the socket), `command` (the command line), `wait` (for conditions, never for a time). tests/README.md says how to write a test with them."""
 import os
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))

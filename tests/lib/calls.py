@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For tests of what calls what: which interpreters are tested, a target that says what it does, and the calls of a stack."""
+"""For tests of call edges: which interpreters to test, a target that logs what it does, and the calls in a stack."""
 import collections
 import contextlib
 import json

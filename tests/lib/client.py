@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A client of cprofd's socket, and a daemon of one's own."""
+"""A client of cprofd's socket, and a daemon started for the test."""
 import array
 import contextlib
 import json

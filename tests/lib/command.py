@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line: cprofd as a user calls it, in a folder of its own, and a target to begin with."""
+"""The command line: runs cprofd as a user does, in a temporary folder, and has a simple target."""
 import contextlib
 import json
 import os

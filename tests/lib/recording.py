@@ -3,7 +3,7 @@
 
     for sample in samples(read("x.cprof")): ...          # each with its stack
     for time, cpu in rows(event, "cpu"): ...             # the columns of one event `samples`
-    class Mine(Tables): ...                              # what a test keeps of each batch
+    class Mine(Tables): ...                              # state that a test keeps from batch to batch
 """
 import collections
 import json

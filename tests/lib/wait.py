@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""For tests that must pass on every machine, a busy one, too: conditions are waited for, not times, and what chance does to shares is known."""
+"""For tests that must pass on any machine, even a busy one: waits for conditions instead of times, and computes how far chance moves a share."""
 import os
 import subprocess
 import time
 
 
 def until(condition, seconds=60, pause=0.02):
-    """What the condition gives as soon as that is something; None when it never is."""
+    """Polls the condition and returns its first true result; None if there is none in time."""
     end = time.monotonic() + seconds
     while True:
         found = condition()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Threads and processes that live about a period of the sampler: all that they ran is in the recording, and the shares of what
-they ran are right; where their stacks are too few the summary says so first.
+"""Threads and processes that live about one sampling period: the recording has all of their CPU time, and the shares of their
+functions are right; if there are too few stacks for that, the summary says so first.
 
     births.py [--all | --sweep] [--seconds SECONDS] [--python FILE] [KIND,MS,MODE,AT_ONCE[,alone] ...]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What BPF maps of the machine hold, asked of the kernel by root: for tests that look for what must be in none of them."""
+"""Reads the contents of all BPF maps of the machine, as root: for tests that search them for data that must not be there."""
 import ctypes
 import os
 import struct

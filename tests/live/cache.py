@@ -4,7 +4,7 @@
 
     cache.py
 
-What the folder tells: a file that is read gets a new access time, and only what was made anew is renamed into its place."""
+Evidence is in the cache folder: a file that is read gets a new access time, and a file that is made anew is renamed into place."""
 import os
 import subprocess
 import tempfile

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Tables of unwinding are kept from session to session. Can a forged file spoil those of the genuine one? And what of files of the
-cache that are damaged?
+"""Unwind tables are cached across sessions. Can a forged file poison the tables of the genuine one? And are damaged files of the
+cache harmless?
 
     cache_poison.py      needs root
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Objects that are callable because of their type: a call of a ufunc is told by the ufunc's name, of others by the type's or by what they call,
-never by that of a method of the type that was not called. Against a target that knows what it calls and for how long. Needs root.
+"""Objects that are callable because of their type: a call of a ufunc is named by the ufunc, other calls by the type or by what they call,
+never by a method of the type that was not called. Against a target that logs what it calls and for how long. Needs root.
 
     callables.py [--seconds N] [--rate HZ] [PYTHON ...]"""
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The callee of C calls: which builtin or extension function a sample is in, against a target that says of each of its functions
-what that calls and by which instruction. Of the samples at such an instruction whose leaf is above the eval loop, 99.5 % must
+"""The callee of C calls: which builtin or extension function a sample is in, against a target that documents for each of its functions
+what it calls and by which instruction. Of the samples at such an instruction whose leaf is above the eval loop, 99.5 % must
 name the right callee. Needs root.
 
     callees.py [--all] [--names] [--dispatcher] [--seconds N] [--rate HZ] [PYTHON ...]     --all: every interpreter of pythons.sh"""

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Short-lived children: none is missed, or the ledger names it.
+"""Short-lived children: none is missed, or it is counted as a loss.
 
-A target (tests/targets/children.py) makes children in every way that Python has, and each tells
-what it did in a log of its own. The recording must hold each of them: its process with the right
+A target (tests/targets/children.py) makes children in every way that Python has, and each
+writes what it did to a log of its own. The recording must hold each of them: its process with the right
 parent, its threads, its own function in its stacks and no other child's, and its CPU time.
 
     children.py [--count N] [--ms N] [--rate HZ] [--attach] [--native full|off] [--only KIND]... [--all | NAME ...]

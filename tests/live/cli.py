@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The command line against everything that goes wrong: processes that are not there, not
-Python, not ours, that die, exec and fork; full disks, links, stale sockets, missing rights.
+"""The command line against everything that goes wrong: processes that do not exist, are not
+Python, belong to others, die, exec and fork; full disks, links, stale sockets, missing rights.
 
     cli.py [NAME ...]     only the tests whose names contain one of these. Needs root.
 

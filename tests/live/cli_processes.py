@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""cli.py: processes that are not there, not Python, that die, exec and fork; and those that it starts itself."""
+"""cli.py: processes that do not exist, are not Python, die, exec and fork; and those that cprofd starts itself."""
 import glob
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""cli.py: what is said after a recording: whose it was, how many samples, of what."""
+"""cli.py: the summary after a recording: its target, number of samples, shares."""
 import glob
 import json
 import os

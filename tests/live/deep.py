@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Deep recursions: of a target that says which way it went, each stack has every call of it, and hardly one is cut or lost. Needs root.
+"""Deep recursions: each stack has every call of its path, which the target logs, and hardly any stack is incomplete or lost. Needs root.
 
     deep.py [--all] [--seconds N] [PYTHON ...]     --all: every interpreter of pythons.sh; else the oldest, and Debian's"""
 import argparse

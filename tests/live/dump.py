@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""`cprofd dump` against what targets say of themselves, and everything that goes wrong.
+"""`cprofd dump` against the stacks that targets print themselves, and error cases.
 
     dump.py [NAME...]     only these interpreters (3.11.7). Needs root."""
 import collections

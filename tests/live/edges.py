@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Edges of the call graph of a program that says of each of its functions what it calls, in Python and in C: whatever else a stack shows
-below it never happened. Many of its C functions end with a jump, or run for so short a time that a sample meets the interpreter's helpers
-alone. Needs root.
+"""Edges of the call graph of a program that documents what each of its functions calls, in Python and in C: any other
+edge in a stack is false. Many of its C functions end with a tail call, or are so short that a sample hits only the interpreter's
+helpers. Needs root.
 
     edges.py [--all] [--seconds N] [--samples N] [--rate HZ] [--option OPTION ...] [PYTHON ...]
                    --all: every interpreter of pythons.sh; --samples: as often as it takes to have so many"""

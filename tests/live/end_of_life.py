@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""After a session nothing of it is left: BPF programs and maps, descriptors, memory.
+"""A session leaves nothing behind: no BPF programs or maps, descriptors, memory.
 
 One daemon, one engine, 20 sessions that end in different ways; a watching connection keeps the
 engine. What the broker and the engine hold is compared between the first sessions and the last, and

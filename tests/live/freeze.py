@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""No user stops the daemon for others: what may never answer is waited for by nobody but who asked. Needs root.
+"""No user can stall the daemon for others: only the client that asked waits for something that may never answer. Needs root.
 
     freeze.py [--children N] [--all]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Stacks of greenlets: each Python stack is one that the target's program can have, and native stacks end where the greenlet began.
+"""Stacks of greenlets: each Python stack is possible in the target's program, and native stacks end at the greenlet's entry.
 
     greenlets.py [--python PATH ...] [--seconds N]
 

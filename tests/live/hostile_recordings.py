@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Recordings of at most 1 MB that were made to cost their reader: every reader is done with each of them within bounds of memory and
-CPU time, or refuses it in words. The kernel measured both (wait4).
+"""Recordings of at most 1 MB that try to exhaust their reader: every reader handles each of them within limits of memory and
+CPU time (measured by the kernel, wait4), or refuses it with an error message.
 
     hostile_recordings.py [--all] [--only CLASS,..] [--readers NAME,..] [--keep DIR] [--list]
 
-By default most classes meet one reader each, in turn; --all: each meets each (10 minutes).
+By default most classes are read by one reader each, in turn; --all: each by each (10 minutes).
 
 run-live: beside
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A daemon that is built with AddressSanitizer and UndefinedBehaviorSanitizer, whose findings are fatal, against targets that mean harm
+"""A daemon that is built with AddressSanitizer and UndefinedBehaviorSanitizer, whose findings are fatal, against hostile targets
 (tests/targets/hostile.py): interpreters whose memory is damaged or changes while it is read, lists of JIT objects, ELF files, perf maps and
-dumps. No session may end the engine, none may stand still, and a session that began before them all goes on and is true. Needs root.
+dumps. No session may crash or stall the engine, and a session that started before them all continues with correct results. Needs root.
 
     hostile_targets.py [--sessions N] [--jobs N] [--only KIND[,..]] [--seed N] [--first N]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Names that are commands to a terminal, everywhere a name can be: of a living process, and in recordings made by hand.
+"""Names with terminal escape sequences, everywhere a name can be: in a running process, and in recordings made by hand.
 No output holds a control character of them, and no line begins where a name says so. Expectations come from Unicode's
 own categories, not from our list.
 

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Stacks of the kernel: of a program that does nothing but one system call. perf's own stacks and /proc/kallsyms
-tell what is right. Needs root.
+"""Kernel stacks of a program that makes nothing but one system call, against perf's own stacks and /proc/kallsyms. Needs root.
 
     kernel_stacks.py [SECONDS]"""
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Thousands of threads that sleep: a session in wall mode tells each of them and where it is, and the engine answers meanwhile. Needs root.
+"""Thousands of sleeping threads: a session in wall mode reports each of them and its stack, and the engine stays responsive. Needs root.
 
     many_sleepers.py [--threads N]"""
 import argparse

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Woven stacks through the real sampler: Python that calls C that calls Python. Each stack is held against what
-the target's source says (tests/targets/mixed.py): Python frames by name and line, native ones by function and
+"""Woven stacks through the real sampler: Python that calls C that calls Python. Each stack is compared with
+the target's source (tests/targets/mixed.py): Python frames by name and line, native ones by function and
 module, nothing missing between them, and the whole way from the thread's entry.
 
     tests/live/mixed.py [--samples N] [--rate HZ] [--only TARGET]... [--native full|leaf] [PYTHON...]
 
-A short run asks whether stacks are true; a long one (100,000 samples and more) whether all of them are: there one
-illegal stack fails its target, in a short run one that shows again. (docs/sampler.md, "What a stack must survive", has the one that is known.)
+In a long run (100,000 samples and more) a single wrong stack fails its target; in a short run, one that occurs
+again in a second run. (docs/sampler.md, "What a stack must survive", has the one that is known.)
 
 PYTHON: a path or a name of tests/live/pythons.sh's; `all`; default: the system's. The extension modules are of the
 stable ABI, compiled here with the system Python's headers, with several options. Needs root.

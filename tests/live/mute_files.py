@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A FUSE file system with one file, which a process maps; then it answers nothing any more.
+"""A FUSE file system with one file, which a process maps; from then on it does not answer.
 
     mute_files.py FOLDER      prints the pid of the process; goes on until it is killed. Needs root.
 

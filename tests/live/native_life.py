@@ -5,8 +5,8 @@ Python, libraries and mappings that come and go, files that are gone or lie in a
 
     native_life.py [CASE]...    needs root
 
-What is true is told by the targets themselves (who made which function, which library was in use), by the shell
-and by the compiler: never by cprofd."""
+The ground truth comes from the targets themselves (who made which function, which library was in use), the shell
+and the compiler: never from cprofd."""
 import collections
 import json
 import os

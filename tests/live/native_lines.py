@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Names and lines of native frames on the whole way: a library's own debug information, separate debug files as the
-target's mount namespace has them, debuginfod, code of Numba with debug=True. llvm-symbolizer and gdb tell what is
-right. Then debug files that must not be opened, and names in the first second of a recording. Needs root.
+target's mount namespace has them, debuginfod, code of Numba with debug=True. llvm-symbolizer and gdb are the
+oracles. Then debug files that must not be opened, and names in the first second of a recording. Needs root.
 
     native_lines.py [NAME ...]   only the cases whose names contain one of these"""
 import http.server

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""An engine whose memory is used up, wherever it is then: it does not crash, and its client does not wait for ever. Needs root.
+"""An engine that runs out of memory, at any allocation: it does not crash, and its client does not wait forever. Needs root.
 
     no_memory.py [--first N] [--last N] [--step N] [--all]      from its N-th allocation on there is no memory"""
 import argparse

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Native stacks against unwinders that are not ours.
+"""Native stacks against other unwinders.
 
 1. The sampler's own walks against libunwind's, pc by pc, over registers and stack bytes recorded with each
    sample, and against the same tables walked in user space (tests/tools/oracle).

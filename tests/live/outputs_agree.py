@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""One rule for totals: of recordings of CPU and wall time, with children, threads that hardly run, a compiler, all outputs give the same shares of
+"""All outputs agree on totals: of recordings of CPU and wall time, with children, threads that hardly run, a compiler, all outputs give the same shares of
 classes, functions and units: the summary, report as text, JSON and CSV, the HTML page, SVG, collapsed stacks, pprof, speedscope. And classes add up
 to all there is. Needs root.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What each process of cprofd may do while it works, as the kernel tells it (/proc/PID/status).
+"""The privileges of each process of cprofd while it works, as the kernel reports them (/proc/PID/status).
 
     privileges.py [NAME ...]     only the tests whose names contain one of these. Needs root.
 """

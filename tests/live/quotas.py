@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What one user may hold of the daemon, and what others have of it while that user holds all of it. Needs root.
+"""Limits per user: what one user may take of the daemon, and what others get while that user takes all of it. Needs root.
 
     quotas.py [--all]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a recording says, read line by line as docs/protocol.md tells, and sums of that: the truth that report.py compares
-with. And what its tests share."""
+"""Reads a recording line by line as docs/protocol.md defines it, and sums it up: the ground truth for report.py. Also
+has what its tests share."""
 import collections
 import json
 import os

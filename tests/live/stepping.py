@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs whose rounds take as long as the sampler's period, or a simple part or multiple of it: they are not met at the same places.
+"""Programs whose rounds take as long as the sampler's period, or a simple part or multiple of it: the samples must not be in step with them.
 
     stepping.py [--all] [--seconds SECONDS] [--python FILE] [KIND,PERIODS,MODE ...]
 

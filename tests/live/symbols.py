@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # run-live: beside
 """Symbols of real libraries: random addresses of their code, resolved by the symbols
-stage, compared with what elfutils (eu-addr2line -S), readelf, objdump and addr2line tell.
+stage, compared with elfutils (eu-addr2line -S), readelf, objdump and addr2line.
 
     tests/live/symbols.py [--addresses N] [FILE...]
 """

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # run-live: beside
 """Lines and separate debug files: a C++ program is compiled, and every address of it is
-asked for; llvm-symbolizer tells what is right. Then its symbols are moved to where
+resolved and compared with llvm-symbolizer. Then its symbols are moved to where
 debuggers look for them, one way after the other."""
 import json
 import os

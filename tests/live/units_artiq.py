@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Kernels that a package with the names of ARTIQ's compiler compiles, as cprofd tells them, against what the package says itself.
+"""Kernels that a package with the names of ARTIQ's compiler compiles, as cprofd reports them, against the package's own log.
 
     tests/live/units_artiq.py [--python FILE] [--kernels N]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Modules that Cython translates, and the phases of its pipeline, as cprofd tells them, against Cython's own clock.
+"""Modules that Cython translates, and the phases of its pipeline, as cprofd reports them, against Cython's own clock.
 
     tests/live/units_cython.py --path DIRECTORY [--python FILE]     where Cython is, and an interpreter for it
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Compiles that an exception left, as `report --by=failed` and `--by=repeat` tell them, against the target's own account: which calls of Numba's
-compiler raised, by name and signature, each with its own CPU time. Those that ran for 20 ms or more must be told; none may be told that did not raise.
+"""Compiles that an exception left, as `report --by=failed` and `--by=repeat` show them, against the target's own account: which calls of Numba's
+compiler raised, by name and signature, each with its own CPU time. Those that ran for 20 ms or more must be shown, and none that did not raise.
 Needs root."""
 import collections
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Functions that torch.compile compiles for the CPU, as cprofd tells them, against torch's own records, logs and timed events.
+"""Functions that torch.compile compiles for the CPU, as cprofd reports them, against torch's own records, logs and timed events.
 
     tests/live/units_inductor.py --python FILE [--functions N] [--threads N] [--show]     an interpreter that has torch and a C++ compiler
 

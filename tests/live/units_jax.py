@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Functions that JAX traces, lowers and compiles, as cprofd tells them, against jax.monitoring's durations inside of the target.
+"""Functions that JAX traces, lowers and compiles, as cprofd reports them, against jax.monitoring's durations inside of the target.
 
     tests/live/units_jax.py --python FILE [--functions N] [--trace N] [--show]     an interpreter that has jax
     tests/live/units_jax.py --python FILE --kinds N [--mode cpu|wall]
 
-Each duration longer than three periods must be told with its name, and none that JAX does not tell; the shares of tracing,
+Each duration longer than three periods must be reported with its name, and none that JAX does not report; the shares of tracing,
 lowering and XLA's compiling in their sum are within a point. In wall mode: XLA compiles in threads of its own, while the caller's
 waits, and of those threads' samples 95 % are credited to a call. --trace: instead, N that jax.profiler.trace looks at, too: XLA's phases and
 passes are within two points of what it has, those of the thread that calls of the time of its compiles, those of XLA's threads

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Names of compiles and phases out of the objects of each CPython: a package of our own with Numba's names (compile_package.py)
-tells what it was asked for; cprofd must tell the same, in the same order, name by name.
+logs what it was asked for; cprofd must report the same, in the same order, name by name.
 
     tests/live/units_layouts.py [--all | PYTHON...]      without: /usr/bin/python3; --all: those of pythons.sh
 

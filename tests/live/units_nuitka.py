@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Modules that Nuitka optimises and makes into C, as cprofd tells them, against Nuitka's own report.
+"""Modules that Nuitka optimises and makes into C, as cprofd reports them, against Nuitka's own report.
 
     tests/live/units_nuitka.py --python FILE            an interpreter that has nuitka 4
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What Numba compiled, as cprofd tells it from outside, against what the target itself counted (compile_units.py).
+"""What Numba compiled, as cprofd reports it from outside, against what the target itself counted (compile_units.py).
 
     tests/live/units_numba.py [--python FILE] [--show] [--shares SECONDS] [--llvm SECONDS] [WORK...]     svd (without), kinds, parallel, module,
                                                                 jitclass, lifted, stencil, cached, threads; all
 
-Each unit that cprofd tells must be one that the target counted, by function, signature and path of parents, and each
-counted one that got more than three periods of CPU must be told; one that no tick met at all is none. A unit's begin lies
+Each unit that cprofd reports must be one that the target counted, by function, signature and path of parents, and each
+counted one with more than three periods of CPU must be reported; one without any sample need not be. A unit's begin lies
 between its first sample and the one before, and at most two samples are between its last one and its end: what the machine does
 meanwhile does not matter.
 

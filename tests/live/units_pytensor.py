@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Functions that PyTensor compiles, as cprofd tells them, against clocks of the target around its rewriters.
+"""Functions that PyTensor compiles, as cprofd reports them, against clocks of the target around its rewriters.
 
     tests/live/units_pytensor.py --python FILE [--linker numba|cvm]     an interpreter that has pytensor 3; cvm: a C++ compiler
 

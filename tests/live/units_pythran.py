@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Modules that Pythran compiles, as cprofd tells them, against clocks of the target around its passes.
+"""Modules that Pythran compiles, as cprofd reports them, against clocks of the target around its passes.
 
     tests/live/units_pythran.py --python FILE [--modules N]     an interpreter that has pythran, and a C++ compiler
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What cprofd told of a target's compiles, read back from its stream: for the tests named units_*.py.
+"""Reads what cprofd reported about a target's compiles from its stream: for the tests named units_*.py.
 
 run() starts a target of tests/targets, attaches, and lets it go; Told holds the units of the events. A target prints "ready", waits for a line,
 compiles, and prints what it counted itself as one line of JSON.

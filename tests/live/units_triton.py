@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Kernels that Triton compiles for a GPU, as cprofd tells them, against what Triton's listener and the target's own clock say.
+"""Kernels that Triton compiles for a GPU, as cprofd reports them, against what Triton's listener and the target's own clock say.
 
     tests/live/units_triton.py --python FILE [--kernels N] [--show]     an interpreter that has triton; no GPU is needed
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A compiler of one's own by `--rules`: its units and phases are told as the target itself counted them. Bad rules are
+"""A compiler described by `--rules`: its units and phases are reported as the target itself counted them. Bad rules are
 refused before anything is sampled. And a compiler that is no Python, whose units, phases and passes are native frames alone: clang, against what
 -ftime-report says of the same run. And what of ARTIQ with NAC3 is Python, on a package of our own with its names."""
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Woven stacks of living interpreters. The target's program says which native code lies between two of its
-Python frames: each pair of neighbours in each stack must have just that between them.
+"""Woven stacks of running interpreters. The target's program defines which native code is between two of its
+Python frames: each adjacent pair in each stack must have exactly that between them.
 
     tests/live/weave.py [--stops N] [PYTHON...]
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Worker threads and child processes, credited to the call that waits for them, against what the jobs note themselves (tests/targets/workers.py):
-two Python threads call at once. Of the samples within a job, so many must have the right thread and function, and so few the wrong ones. Needs root.
+two Python threads call at once. Of the samples within a job, a minimum share must have the right thread and function, and at most a small share a wrong one. Needs root.
 
     workers.py [--seconds N] [--only KIND,...] [--show]      bars are stricter from 2 s on"""
 import argparse

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A reader of events for tests: keeps tables of the epoch, renders stacks to
- * text, sums times over (pid, tid) across epochs. It believes nothing: ids must
- * count up, a sample must know its thread and stack. `wire` passes each event
- * through the encoder and the decoder first. */
+/* A reader of events for tests: keeps the tables of each epoch, renders stacks as text, and sums times per (pid,
+ * tid) across epochs. It trusts nothing: ids must increase, a sample must refer to a known thread and stack. `wire`
+ * sends each event through the encoder and the decoder first. */
 #ifndef TESTS_BOOK_H
 #define TESTS_BOOK_H
 

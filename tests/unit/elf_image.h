@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* An ELF image as LLVM registers it: relocatable, with sections that were placed. One
- * function symbol for each of `count`, named "s%08x_%02d_of_%02d" by serial, index and
- * count, 16 bytes of .ltext each; .eh_frame has one 8-byte word for each, the serial,
- * and a relocated pointer to the function behind it. So a mixture of two is seen. */
+/* Makes ELF images as LLVM registers them: relocatable, with sections that have addresses. Each has `count` function
+ * symbols, named "s%08x_%02d_of_%02d" by serial, index and count, with 16 bytes of .ltext each; .eh_frame has one
+ * 8-byte word for each, the serial, and a relocated pointer to the function behind it. So a test detects a mixture
+ * of two images. */
 #ifndef CPROFD_TESTS_ELF_IMAGE_H
 #define CPROFD_TESTS_ELF_IMAGE_H
 

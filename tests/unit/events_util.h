@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of events share: sinks, and one decoded line. */
+/* Shared by the tests of events: sinks, and decoding of one line. */
 #ifndef TESTS_EVENTS_UTIL_H
 #define TESTS_EVENTS_UTIL_H
 

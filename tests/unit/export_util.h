@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of exporters share: a synthetic recording in memory, an exporter's output, and its JSON. */
+/* Shared by the tests of exporters: a synthetic recording in memory, an exporter's output, and its JSON. */
 #ifndef TESTS_EXPORT_UTIL_H
 #define TESTS_EXPORT_UTIL_H
 

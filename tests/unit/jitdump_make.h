@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of a jitdump, as its specification draws them (Linux,
- * tools/perf/Documentation/jitdump-specification.txt): field by field. */
+/* Writes records of a jitdump field by field, as its specification draws them (Linux,
+ * tools/perf/Documentation/jitdump-specification.txt). */
 #ifndef CPROFD_TESTS_JITDUMP_MAKE_H
 #define CPROFD_TESTS_JITDUMP_MAKE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of daemon/profile/ share: a session of a target with one thread, and its book. Included once a program. */
+/* Shared by the tests of daemon/profile/: a session of a target with one thread, and a book (book.h) that reads its
+ * events. Include it once per program. */
 #ifndef CPROFD_TESTS_PROFILE_SESSION_H
 #define CPROFD_TESTS_PROFILE_SESSION_H
 

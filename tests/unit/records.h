@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A small builder of records, as the sampler would write them. Each function
- * fills the caller's struct rec and returns its bytes. */
+/* Builds records as the sampler would write them. Each function fills the caller's struct rec and returns its bytes. */
 #ifndef TESTS_RECORDS_H
 #define TESTS_RECORDS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The one summing behind report, top and the summary: what exclusive and inclusive time are. */
+/* The summing that report, top and the summary share: what exclusive and inclusive time are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

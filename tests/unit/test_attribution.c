@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For whose call a worker works: scenes of threads that are met, wake and are woken. The tree of stacks: node n was called by parents[n]. */
+/* Which call a worker thread works for: scenarios of threads that are sampled, wake others and are woken. The tree
+ * of stacks: node n was called by parents[n]. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

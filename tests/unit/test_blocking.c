@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that may never return: the loop goes on without what is late, and asks again once it has answered. */
+/* Calls that may never return: the loop continues without an answer that is late, and tries again once it has
+ * arrived. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

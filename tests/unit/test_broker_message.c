@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between broker and engine: whole ones, and what a peer may send instead. */
+/* Messages between broker and engine: complete ones, and what a hostile peer may send instead. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

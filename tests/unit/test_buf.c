@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A buffer that could not grow: unchanged, and marked. */
+/* A buffer that fails to grow keeps its contents and remembers the failure. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

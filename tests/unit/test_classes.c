@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Classes of samples, from frames that are written down. */
+/* Classes of samples, from frames written by hand. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The registry of captured code objects: identity by key, pieces in any order, hostile lengths, bounded memory. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

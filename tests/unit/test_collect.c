@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* collect: records come out in order of time and completely checked; bad ones are counted, and an error of the sink is
+ * passed on. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Coroutines: they wait, share, end and are cancelled; outside of one a wait is a wait. */
+/* Coroutines: waiting, sharing time, ending, cancelling; outside of a coroutine a wait blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A Python without symbols, found in its data: a made-up heap of words. */
+/* Finding the runtime of a Python without symbols in its data: on a synthetic heap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

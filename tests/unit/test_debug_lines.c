@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of this very program, which the compiler tells as __LINE__; places in what zlib packed, which zlib tells. Other
- * compilers, DWARF versions and libraries: tests/live/symbols_debug.py. */
+/* Debug lines: of this very program against __LINE__; ranges of zlib-compressed data against zlib. Other compilers,
+ * DWARF versions and libraries: tests/live/symbols_debug.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

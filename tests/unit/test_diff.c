@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The statistics of diff against values that numpy and scipy computed (numpy 1.24, scipy 1.10: the
- * formulas of estimate.h written down there anew, stats.t.ppf, stats.chi2.ppf), and whole
- * comparisons of synthetic recordings. */
+/* diff: its statistics against values computed by numpy 1.24 and scipy 1.10 (the formulas of estimate.h written
+ * again there, stats.t.ppf, stats.chi2.ppf), and whole comparisons of synthetic recordings. */
 #include <math.h>
 #include <unistd.h>
 

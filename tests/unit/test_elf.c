@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of ELF files: headers that are whole, and what damage does to each. Whole ones are
- * compared with what the program itself is, as the linker and getauxval() say. */
+/* The ELF reader: valid headers, and each kind of damage. Valid ones are compared with facts about this very
+ * program, from the linker and getauxval(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

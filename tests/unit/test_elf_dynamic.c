@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Dynamic symbols from memory: the C library of this very process, with dlsym as
- * the oracle; then images that lie. */
+/* Dynamic symbols read from memory: the C library of this very process, with dlsym() as the oracle; then images with
+ * false contents. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

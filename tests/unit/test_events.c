@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The codec of events: what is written is valid JSON (as jansson sees it), comes
- * back equal, and whatever breaks the contract is refused. */
+/* The codec of events: the output is valid JSON (by jansson) and decodes to equal events, and every violation of the
+ * protocol is refused. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

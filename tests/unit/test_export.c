@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Exporters: recordings by hand, for the cases that the generator does not make; collapsed stacks against the truth of a
- * synthetic recording. test_speedscope.c has the rest. */
+/* Exporters: recordings by hand for cases that the generator does not make; collapsed stacks against the ground
+ * truth of a synthetic recording. test_speedscope.c has the rest. */
 #include <unistd.h>
 
 #include "export_util.h"

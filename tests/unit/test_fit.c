@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names and paths in columns. */
+/* Shortening names and paths to the width of a column. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

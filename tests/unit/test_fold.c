@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the sampler folds, collect unfolds to the same words; and what no sampler folded is refused. */
+/* collect unfolds what the sampler folded to the same words, and refuses what no sampler would write. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations of HLO text: what JAX 0.12 wrote, what older versions do, and what nobody should. */
+/* Operations of HLO text: as JAX 0.12 and older versions write it, and malformed text. */
 #include <errno.h>
 #include <unistd.h>
 

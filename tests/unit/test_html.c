@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The HTML report: names that try to break out of the page, its bounds, its time line against the truth of a synthetic
- * recording. What a browser shows of it is tests/browser's. */
+/* The HTML report: names that try to inject markup, limits of its size, its timeline against the ground truth of a
+ * synthetic recording. What a browser shows: tests/browser. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <unistd.h>

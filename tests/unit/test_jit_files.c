@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* perf maps and jitdumps, given in pieces of each size; what is found at which time. */
+/* perf maps and jitdumps, read in pieces of each size; which function is found at which time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* In-memory ELF images: honest ones of a few kinds, and lies. Real ones are compared
- * with readelf in tests/live/jit.py. */
+/* In-memory ELF images: valid ones of a few kinds, and false ones. Real ones are compared with readelf in
+ * tests/live/jit.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of JIT objects over a memory that changes between two reads: at each read
- * in turn something happens, and whatever is taken must be one object. */
+/* The list of JIT objects in a memory that changes between reads: the test changes it after each read in turn, and
+ * every object taken must be one consistent object. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where JIT code ever lay: none of it is denied. */
+/* The address ranges where JIT code ever was: the bounds must include all of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

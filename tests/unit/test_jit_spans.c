@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The index of address ranges, against a look at each of them. */
+/* The index of address ranges, against a linear search. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings of several processes as one: sums of functions, threads and losses against what their generators kept. */
+/* Recordings of several processes joined into one: sums of functions, threads and losses against those of their
+ * generators. */
 #include <errno.h>
 #include <unistd.h>
 

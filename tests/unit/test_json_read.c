@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of JSON against jansson: texts by hand, and 200,000 that were made of them by chance. */
+/* The JSON reader against jansson: texts by hand, and 200,000 random mutations of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

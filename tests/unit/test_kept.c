@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is kept of files from session to session: the same as what was made of them, and refused when it does not fit together. */
+/* Caches of files across sessions: reading gives what was written, and inconsistent contents are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names that were read before: the same as they were given, until there is no room or another file tells them. */
+/* The cache of names: returns what was stored, until it is full or the file is another one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Examples are derived by hand from CPython's documents, none from our output;
- * the interpreters themselves are the oracle in tests/live/lines.sh. */
+/* Line tables. The examples are derived by hand from CPython's documents, none from our output; tests/live/lines.sh
+ * compares with the interpreters themselves. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of /proc/PID/maps, honest and not. */
+/* Parsing /proc/PID/maps, valid and malformed. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

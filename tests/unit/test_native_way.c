@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Native frames on the whole way: records -> collect -> weave -> name -> profile -> events -> a
- * recording -> exporters, with a made-up answer to what lies at an address. Expectations are
- * written by hand. */
+/* Native frames through the whole pipeline: records -> collect -> weave -> name -> profile -> events -> a recording
+ * -> exporters, with a synthetic symbolizer. Expectations are written by hand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numba's manglings. What is expected here was printed by Numba 0.56.4 and 0.68.1
- * (FunctionDescriptor.mangled_name beside str() of its argument types);
- * tests/live/numba_names.sh compares hundreds more with a living Numba. */
+/* Numba's mangled names. The expected texts were printed by Numba 0.56.4 and 0.68.1 (FunctionDescriptor.mangled_name
+ * and str() of its argument types); tests/live/numba_names.sh compares hundreds more with a real Numba. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names, notes, the ledger, late joiners and memory. */
+/* Profile: names, notes, the account of losses, clients that join late, and memory. */
 #include "profile_session.h"
 
 static void a_code_that_comes_a_tick_later_is_named(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes and threads that begin, fork, exec and end. */
+/* Profile: processes and threads that start, fork, exec and end. */
 #include "profile_session.h"
 
 static void processes_fork_exec_and_exit(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CPU and wall time of samples: their sums are the threads' own. */
+/* Profile: CPU and wall time of samples add up to those of the threads. */
 #include "profile_session.h"
 
 static void a_sample_becomes_a_named_stack(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* docs/protocol.md is true: its examples, in order, are one valid stream, and
- * each event comes back from decoder and encoder as an equal JSON value. */
+/* docs/protocol.md is correct: its examples, in order, are one valid stream, and each event decodes and encodes to
+ * an equal JSON value. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

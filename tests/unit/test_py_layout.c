@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Layouts of CPython: which version is served, and debug offsets that lie.
- * That the numbers are true is asked of living interpreters by
- * tools/offsets/verify.py. */
+/* Layouts of CPython: which versions are supported, and debug offsets that are false. tools/offsets/verify.py checks
+ * the numbers against real interpreters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects at the end of what is mapped, shorter than what is read of others of their kind. */
+/* Objects at the end of a mapping that are shorter than a usual read of their type. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

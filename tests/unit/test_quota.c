@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What users may hold: the option's words, who is charged, whose a uid is; and what a sampler takes on larger machines. */
+/* Limits per user: parsing of the option, who is charged, which user a uid belongs to; and the memory that a sampler
+ * takes on larger machines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings: what was flushed is read back from a file cut at any byte. */
+/* Recordings: everything that was flushed is read back from a file truncated at any byte. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

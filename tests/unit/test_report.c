@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports, filters and what they are made of. Sums are compared with those that
- * the generator of the recording kept; names and paths with what was written down
+/* Reports and filters. Sums are compared with those of the recording's generator; names and paths with text written
  * by hand. */
 #include <errno.h>
 #include <fcntl.h>

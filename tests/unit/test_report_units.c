@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tree of compiles and the repeats: of synthetic recordings against what their generator kept,
- * of a recording that was written by hand against what stands in it. */
+/* The tree of compiles and the table of repeats: of synthetic recordings against their generator, of a recording
+ * written by hand against its contents. */
 #include <unistd.h>
 
 #include "export_util.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests of clients: what is taken, and what is said about the rest. */
+/* Requests of clients: which are accepted, and the error for each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The language of rules: what it says, and what is refused where. */
+/* The language of rules: what rules mean, and where which errors are reported. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

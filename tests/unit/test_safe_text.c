@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a name may hold, and what of it a terminal gets. */
+/* Names made safe for a terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* --skip-first: which compiles are left out, of synthetic recordings against what their generator kept, of one that was
- * written by hand against what stands in it. */
+/* --skip-first: which compiles are left out; of synthetic recordings against their generator, of one written by hand
+ * against its contents. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The speedscope exporter against the truth of a synthetic recording: sums come from the generator, never from the code
- * under test; the files are read by jansson. */
+/* The speedscope exporter against the ground truth of a synthetic recording: sums come from the generator, never
+ * from the code under test; jansson reads the files. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Symbols: this process's own libraries and vDSO with dladdr as the oracle; then
- * tables that are made here, for the choice among symbols; kallsyms; the cache. */
+/* Symbols: this process's own libraries and vDSO with dladdr() as the oracle; then synthetic tables, for the choice
+ * among symbols; kallsyms; the cache. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Expected bytes are those of CPython's str.encode("utf-8", "backslashreplace"). */
+/* Decoding of Python strings. Expected bytes are those of CPython's str.encode("utf-8", "backslashreplace"). */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The live table: compiles whose name comes late. */
+/* The live table of `top`: compiles whose name arrives late. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread states by thread: lists of a made-up interpreter, whole and damaged. */
+/* Finding the thread states of a thread: lists of a synthetic interpreter, intact and damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples whose native walk is done again: they wait for it, in their order, and the ledger tells
- * what was lost in the end. Who walks is made up; that walks are right, test_unwind_modules holds.
- */
+/* Samples whose native walk is repeated later: they wait for it, in order, and finally the losses are counted. The
+ * walker is a stub; test_unwind_modules tests real walks. */
 #include <errno.h>
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events in, units out: what goes on, what begins, what ends. */
+/* Events in, units out: which units continue, begin and end. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Compile units in reports and in speedscope, against the truth of a synthetic recording: calls and
- * their times come from the generator, over epochs and with names that come late. */
+/* Compile units in reports and in speedscope, against the ground truth of a synthetic recording: calls and their
+ * times come from the generator, over several epochs and with names that arrive late. */
 #include <unistd.h>
 
 #include "export_util.h"

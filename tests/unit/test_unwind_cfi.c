@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Call frame information made by the assembler, in this very program; what it means libdw says. */
+/* Call frame information that the assembler made in this very program, against libdw. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

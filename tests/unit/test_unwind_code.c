@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of this very program that have no call frame information: what their code says. What
- * must be known at each place is written beside it, by hand, from what the instructions do (psABI
- * x86-64, 3.2). */
+/* Functions of this very program without call frame information: the rules derived from their code. The expected
+ * rule at each location is written beside it by hand, from the meaning of the instructions (psABI x86-64, 3.2). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

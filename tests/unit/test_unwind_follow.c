@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Code without call frame information that is left for later, and followed when a walk stopped in it: of functions in
- * this program, whose frames are known as they were written here. */
+/* Code without call frame information that is analysed only once a walk stopped in it: functions of this program,
+ * whose frames are known because they are written in assembler here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules of this very process: opened, compiled, published; walks by the published list are
- * libunwind's, and what is at an address is what the loader says. */
+/* Modules of this very process: opened, compiled, published. Walks by the published list equal libunwind's, and what
+ * is found at an address equals what the loader says. */
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks that remember against walks that do not: stacks grow and shrink as a program's do, words are overwritten, and lists change. */
+/* Walks with a remembered past against walks without: stacks grow and shrink like a program's, words are
+ * overwritten, lists change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* libffi's closures: what each of their instructions is known by. The assembler makes their bytes, from instructions as libffi has them;
- * how many words lie below the return address is counted by hand, beside each. (tests/live/mixed.py calls through the real ones.) */
+/* libffi's closures: each of their instructions is recognised. The assembler makes their bytes from the instructions
+ * in libffi's source; how many words are below the return address is counted by hand beside each.
+ * (tests/live/mixed.py calls the real ones.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables as bytes: the cache on disk, what is refused, pools, lists, a walk of this very thread. */
+/* Tables as bytes: the cache on disk, which of its files are refused, pools, lists, a walk of this very thread. */
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The version in Py_GetVersion's text, and how versions are written. */
+/* Parsing the version in Py_GetVersion()'s text, and printing versions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a thread waits for, by its system call and its stack; the GIL's state by its form. */
+/* What a thread waits for, by its system call and its stack; recognising the GIL's state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
