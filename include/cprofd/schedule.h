@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* When the sampler wakes the engine, and the timing that each relies on. All in ns. Times that concern the engine
- * alone: serve/schedule.h. */
+ * alone: base/schedule.h. */
 #ifndef CPROFD_SCHEDULE_H
 #define CPROFD_SCHEDULE_H
 
