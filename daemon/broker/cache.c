@@ -1,5 +1,3 @@
-/* Creates and opens the cache directories of cache.h. Everything is opened relative to a directory descriptor,
- * without following links, and its owner and mode are checked: an engine must not be able to substitute a directory. */
 /* SPDX-License-Identifier: MIT */
 /* Each folder on the way is opened below the one before it (openat, no link is followed) and checked by its
  * descriptor, so that nobody can put another in its place between check and use. */

@@ -1,5 +1,3 @@
-/* Opens the clocks of CPUs (see the header): several perf events on each CPU, with periods of random length, whose
- * sum is the requested rate. */
 /* SPDX-License-Identifier: MIT */
 /* perf events of whole CPUs (pid -1), all with the sampler's one program. The lowest bit of a period tells the
  * sampler that the tick is of a CPU's clock and not of a thread's (CLOCK_OF_CPU in record.h). */

@@ -1,4 +1,3 @@
-/* Coroutines by swapcontext(), each with a stack of its own. At most one exists per request of an engine. */
 /* SPDX-License-Identifier: MIT */
 /* Stacks and switches of coroutines (base/fiber.h), and what a wait is: suspend() leaves for the loop, which polls
  * for everybody and resumes whom it finds ready. Outside of a coroutine, as in a child of fork() or in a test, a

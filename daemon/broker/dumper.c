@@ -1,4 +1,3 @@
-/* Loads bpf/dump.bpf.c for one dump, attaches its iterator to one process, and hands out the descriptors. */
 /* SPDX-License-Identifier: MIT */
 /* Loads bpf/dump.bpf.c for one process. Unlike a sampler, which may be loaded ahead and used again, it lives for
  * one dump: the process that the iterator is for is part of its link. */

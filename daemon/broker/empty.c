@@ -1,5 +1,3 @@
-/* Clears maps by type. Array elements are overwritten with zeros, hash keys deleted, inner maps removed; a ring
- * buffer is emptied by moving its read position. */
 /* SPDX-License-Identifier: MIT */
 /* Each kind of map is cleared in its own way: arrays are mapped and overwritten, keys of hash maps deleted one by
  * one, maps of maps emptied, rings read to their end. What is not known here cannot be used again (-ENOTSUP),

@@ -1,5 +1,3 @@
-/* Starts an engine (fork, drop rights, exec), hands clients to it, and ends it: first by closing its channel, two
- * seconds later by SIGKILL. */
 /* SPDX-License-Identifier: MIT */
 /* Starts an engine, and makes certain that it ends. Between fork and exec the child gives up everything: other
  * descriptors, signals' settings, its user and all capabilities; memory is limited, and the kernel is asked to end

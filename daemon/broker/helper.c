@@ -1,4 +1,3 @@
-/* Starts and ends helpers (see the header), and keeps a table of those that run, to limit how many may hang. */
 /* SPDX-License-Identifier: MIT */
 /* fork(), a socketpair, and a table of those that run. A late helper hangs in the kernel, where SIGKILL does not
  * reach it; it stays in the table until it can be reaped, and counts against the user who caused it. */

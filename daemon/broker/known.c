@@ -1,5 +1,3 @@
-/* Processes identified by pidfd (see the header). Once a pidfd says that its process has ended, the pid may belong
- * to another one. */
 /* SPDX-License-Identifier: MIT */
 /* A few dozen processes at most, so it is an array that is searched from the front. A pidfd that polls readable has
  * ended. */

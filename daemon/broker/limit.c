@@ -1,4 +1,3 @@
-/* Limits as text: parses --limit=NAME=VALUE, and makes messages about a limit that was reached. */
 /* SPDX-License-Identifier: MIT */
 /* Parses `--limit sessions=16/128`, and makes the sentences that a client reads when a limit is met. The table of
  * limits itself is in limit.h; who has how much of what is counted in quota.c. */

@@ -1,4 +1,3 @@
-/* PID namespaces, identified by the inode number of /proc/PID/ns/pid. */
 /* SPDX-License-Identifier: MIT */
 /* A PID namespace is known by the inode of /proc/PID/ns/pid; that of the kernel's first one is a constant. The
  * programs in the kernel compare pointers instead: namespace__describe() has one of them run here, and note its own

@@ -1,4 +1,3 @@
-/* The protocol of sd_notify(3): datagrams such as "READY=1" to the socket that $NOTIFY_SOCKET names. */
 /* SPDX-License-Identifier: MIT */
 /* The protocol: one datagram of lines `KEY=value` to a socket of the service manager (sd_notify(3)). */
 #include "broker/notify.h"

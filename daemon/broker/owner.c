@@ -1,6 +1,3 @@
-/* Finds the user who pays for a process: through user namespaces to whoever created the outermost one, and through
- * /etc/subuid from a subordinate uid to its owner. Otherwise a user with 65,536 subordinate uids could multiply each
- * limit. */
 /* SPDX-License-Identifier: MIT */
 /* /etc/subuid is parsed again when it has changed. Names in it are looked up in /etc/passwd alone: a directory
  * service might not answer, and the broker waits for nobody. */

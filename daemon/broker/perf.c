@@ -1,5 +1,3 @@
-/* Opens a perf event for each thread of a process. perf_event_open() blocks while the process is in exec, so a
- * SIGALRM interrupts it; the coroutine then tries again later. */
 /* SPDX-License-Identifier: MIT */
 /* Opens, enables and closes one perf event for each thread, with the descriptor's charge. The loop that reads the
  * list of threads again until it shows no new one is what perf.h calls the race in the beginning. */

@@ -1,4 +1,3 @@
-/* Decides by sysctls and --allow what users may do (see the header). Pure, except for reading the two files. */
 /* SPDX-License-Identifier: MIT */
 /* The numbers of kernel.perf_event_paranoid and yama.ptrace_scope, and what they mean for a client of this daemon.
  * A file that cannot be read counts as the kernel's default. */

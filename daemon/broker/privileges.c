@@ -1,5 +1,3 @@
-/* Drops privileges (see the header): bounding and ambient sets, capability sets, ids, no_new_privs. The order
- * matters: some steps need capabilities that later ones drop. */
 /* SPDX-License-Identifier: MIT */
 /* The order in which rights are dropped is given by the kernel: groups and bounding set while it still has the
  * capabilities for that, then gid, then uid, then what is left of capabilities. Afterwards it is asked whether it

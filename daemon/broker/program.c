@@ -1,5 +1,3 @@
-/* Finds the engine's executable and executes it by descriptor, so that nobody can replace it between the check and
- * the exec. */
 /* SPDX-License-Identifier: MIT */
 /* A search path of three candidates, each checked by its open descriptor (owner, mode), never by its name again:
  * execveat(2) runs what was checked. */

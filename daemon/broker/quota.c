@@ -1,4 +1,3 @@
-/* Counts what users hold: a list of users, each with a sum per limit, plus the sums of all. */
 /* SPDX-License-Identifier: MIT */
 /* One row for each user who holds something, with the sums of all of that user's charges; a row goes away with its
  * last charge. Who has no row (root, or anybody while there are no limits) is not counted. */

@@ -1,5 +1,3 @@
-/* Error replies to a client for which no engine could be started. The broker has no JSON writer: the engine writes
- * all other answers. */
 /* SPDX-License-Identifier: MIT */
 /* There is no engine to speak for the broker here, so it writes one line of JSON by itself: the only text that it
  * ever sends to a client. */

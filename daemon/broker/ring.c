@@ -1,5 +1,3 @@
-/* Reads the sampler's buffers: one BPF ring buffer for code objects and events, and one mapped ring per CPU for
- * samples. Writes the maps of unwind tables (images__put()) and of requested locals. */
 /* SPDX-License-Identifier: MIT */
 /* The engine's side of what the sampler writes: the ring buffer of events (libbpf's reader) and one ring of samples
  * for each CPU, mapped shared. Each sample ring has one writer, a CPU's tick, and one reader, this: `head` is the

@@ -1,5 +1,3 @@
-/* An engine's side of a dump: starts passes over all threads (a BPF task iterator), requests threads in slots, and
- * reads the slots that the BPF side filled. */
 /* SPDX-License-Identifier: MIT */
 /* The maps are mapped shared; a slot's state goes FREE -> WANTED (here) -> BUSY -> DONE (in the kernel) and back
  * (here), each by one store, so that no lock is needed between the two sides. */

@@ -1,5 +1,5 @@
-/* Style sheet and scripts of the page, compiled in (export/asset.h). */
 /* SPDX-License-Identifier: MIT */
+/* Style sheet and scripts of the page, compiled in (export/asset.h). */
 #include "html/html.h"
 
 const struct asset html_style =
