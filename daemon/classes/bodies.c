@@ -166,7 +166,7 @@ static void point_to(struct callable *to)
 
 static void points(struct bodies *bodies, uint64_t vaddr)
 {
-	const struct outsider *end = bodies->outsiders + bodies->n_outsiders, *at;
+	const struct outsider *end, *at;
 	struct callable *to;
 
 	if (!is_target(bodies, vaddr))
@@ -176,6 +176,7 @@ static void points(struct bodies *bodies, uint64_t vaddr)
 		point_to(to);
 	if (!bodies->n_outsiders)
 		return;
+	end = bodies->outsiders + bodies->n_outsiders;
 	at = bsearch(&(struct outsider){.start = vaddr}, bodies->outsiders, bodies->n_outsiders, sizeof(*at), outsiders_by_start);
 	while (at && at > bodies->outsiders && at[-1].start == vaddr)
 		at--;
