@@ -70,7 +70,7 @@ enum broker_kind {
 	X(OTHER_NAMESPACE, "this client is in another PID namespace (a container) than the daemon: the same PID is another process there", \
 	  "ask from where the daemon runs, with the PID that `ps` shows there") \
 	X(NO_PROC, "the /proc that is mounted here is of another PID namespace", "mount -t proc proc /proc (unshare --mount-proc)") \
-	X(CLIENT_ENDED, "the process that connected has ended, and nobody can tell any more what it might see", \
+	X(CLIENT_ENDED, "the process that connected has ended, so what it may see can no longer be determined", \
 	  "ask from the process that connects, while it lives") \
 	X(PTRACE_SCOPE, "kernel.yama.ptrace_scope keeps you from looking into this process", \
 	  "run it with sudo, or start the program with `cprofd record` (enough where the scope is 1); an administrator may allow it: " \
@@ -81,7 +81,7 @@ enum broker_kind {
 	X(NOT_NAMED, "root's client did not name this process when it connected", \
 	  "the socket's own address has to name it, see \"Root\" in docs/protocol.md") \
 	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
-	X(NO_ANSWER, "this process does not let itself be opened: it waits inside the kernel, for an exec or a file system that does not answer", \
+	X(NO_ANSWER, "this process cannot be opened: it waits inside the kernel, for an exec or a file system that does not answer", \
 	  "try it again later") \
 	X(INTERNAL, "something failed inside cprofd", "run with -vv")
 #define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,

@@ -78,7 +78,7 @@ static void check_python(struct check_list *list, pid_t pid, const struct proces
 		check_binary(list, &process);
 		sscanf(version, "%d.%d", &major, &minor);
 		check__add(list, "its layout", CHECK_OK, "%s",
-			   minor >= 13 ? "as it tells of itself (_Py_DebugOffsets), the rest from "
+			   minor >= 13 ? "from the process (_Py_DebugOffsets), the rest from "
 					 "the tables"
 				       : "from the tables, which were made from CPython's headers");
 	}

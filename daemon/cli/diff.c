@@ -109,7 +109,7 @@ static int finish(struct diff *diff, const struct cli_options *options, struct o
 	if (err == -EDOM) {
 		say__failure("--per=share compares shares of the time",
 			     "the two sides do not compile the same (or nothing at all), so "
-			     "nothing can be told per compile");
+			     "times per compile cannot be compared");
 		return CLI_COULD_NOT;
 	}
 	if (!err && options->output && write_picture(diff, output))
@@ -153,7 +153,7 @@ int diff__run(const struct cli_options *options)
 		return CLI_USAGE;
 	}
 	if (options->output && !picture_of(options->output)) {
-		say__failure("endings are .html, .svg and .speedscope.json", "%s: its ending tells of no picture of a difference", options->output);
+		say__failure("endings are .html, .svg and .speedscope.json", "%s: no picture of a difference has this ending", options->output);
 		return CLI_USAGE;
 	}
 	if (!options->no_limits)

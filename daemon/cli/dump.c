@@ -77,7 +77,7 @@ static void print_thread(const json_t *thread)
 	putchar('\n');
 	json_array_foreach(frames, i, frame) print_frame(frame);
 	if (!strcmp(word(thread, "seen"), "moving"))
-		puts("    (it never held still, and its timer did not tick: no stack)");
+		puts("    (it never paused, and its timer did not tick: no stack)");
 	else if (!json_array_size(frames))
 		puts(json_is_true(json_object_get(thread, "python")) ? "    (no Python frame)" : "    (not a Python thread)");
 }

@@ -62,23 +62,24 @@ static void refuse(const struct option_row *row, const char *value, const char *
 		say("--%s: %s", row->name, sentence);
 }
 
-/* "; of attach, record it is one": the commands that have this option, when this command has not. */
+/* "; attach, record have it": the commands that have this option, when this command has not. */
 static void others_with(const char *name, size_t len, int letter, char *ret, size_t size)
 {
 	const struct command *command;
 	const struct option_row *row;
 	size_t at = 0;
+	unsigned n = 0;
 
 	*ret = '\0';
 	for (command = commands; command->name && at < size; command++)
 		for (row = option_rows; row->name; row++) {
 			if (!(row->commands & command->bit) || (letter ? row->letter != letter : (strlen(row->name) != len || memcmp(row->name, name, len))))
 				continue;
-			at += (size_t)snprintf(ret + at, size - at, "%s%s", at ? ", " : "; of ", command->name);
+			at += (size_t)snprintf(ret + at, size - at, "%s%s", n++ ? ", " : "; ", command->name);
 			break;
 		}
 	if (at && at < size)
-		snprintf(ret + at, size - at, "%s", " it is one");
+		snprintf(ret + at, size - at, "%s", n > 1 ? " have it" : " has it");
 }
 
 /* Explains an option that getopt refused. `code` is optopt: 0 for an unknown long option, the letter for an unknown

@@ -250,7 +250,7 @@ static void print_end(const struct recorder *recorder)
 
 	if (live->cut)
 		say("the recording ends early: %s", recorder->give_up == 0
-							    ? "it was not waited for its end"
+							    ? "cprofd did not wait for its end"
 							    : "the engine went away");
 	else if (!strcmp(live->reason, "failed"))
 		say("%s", live->detail);

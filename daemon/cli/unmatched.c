@@ -111,7 +111,7 @@ static bool print_use(const struct unmatched *unmatched, uint32_t number)
 	if (use.missed >= ENOUGH)
 		say__failure(rule->kind == RULE_UNIT ? "variables that it `has`, callers that it is `from`? A rule above it of the same function?"
 						     : "a compile around it? Variables that it `has`, callers that it is `from`?",
-			     "%s:%" PRIu32 ": its function was on the stack of %" PRIu32 " samples, but no %s was told", source, rule->line,
+			     "%s:%" PRIu32 ": its function was on the stack of %" PRIu32 " samples, but no %s was found", source, rule->line,
 			     use.missed, kinds[rule->kind]);
 	else if (use.nameless >= ENOUGH && !use.named)
 		say__failure("a variable of that name in this function? an attribute, and not a property?",
@@ -175,6 +175,6 @@ void unmatched__print(const struct unmatched *unmatched)
 			print_rules(unmatched, i);
 		else if (is_strange(unmatched, i))
 			say__failure("a version that they do not know? `--rules FILE` takes others: docs/rules.md",
-				     "%s was at work (%s), but its rules told no compile", compiler->name, last_of(compiler->loaded.patterns[0]));
+				     "%s was at work (%s), but its rules found no compile", compiler->name, last_of(compiler->loaded.patterns[0]));
 	}
 }

@@ -308,7 +308,7 @@ static void put_sight(const struct diff *diff, FILE *out)
 
 	if (see(diff, &sight) || !sight.n)
 		return;
-	fprintf(out, "\nOf these recordings, a change is told from chance where it is larger than %.2g %s (half of the rows that\n"
+	fprintf(out, "\nOf these recordings, a change can be distinguished from chance if it is larger than %.2g %s (half of the rows that\n"
 		     "weigh something), and than %.2g %s in all of them, the widest: %s %s.\n",
 		shown(diff, sight.middle), unit, shown(diff, sight.worst), unit, report_names[sight.key.by], sight.key.name);
 	fputs("More recordings a side, or longer ones, see smaller changes. What a program does once (it starts, it imports) or\n"
@@ -342,10 +342,10 @@ static void put_rest_note(const struct diff *diff, bool known, FILE *out)
 {
 	if (known)
 		fputs("`to rest` is a row's time after to that before, beside all else: a machine that was slower for both has no part in it.\n"
-		      "Where a row changes that is much of the time, it is the rest of the others that changes: they are told the other way.\n",
+		      "If a row that is much of the time changes, `to rest` of all others changes the other way.\n",
 		      out);
 	else if (diff->per == DIFF_COMPILE)
-		fprintf(out, "With %d recordings a side or more, rows are told against the rest, too: without the machine's own speed.\n",
+		fprintf(out, "With %d recordings a side or more, rows are also compared with the rest: without the machine's own speed.\n",
 			ESTIMATE_BESIDE_MIN);
 }
 

@@ -151,7 +151,7 @@ struct column {
 #define EXCLUSIVE(hint) {"exclusive", hint, SHARE, put_exclusive}
 #define INCLUSIVE {"inclusive", "and all that was in it", SHARE, put_inclusive}
 #define ELAPSED {"elapsed", "inclusive, by the clock: with waiting", NUMBER, put_elapsed}
-#define CALLS {"times", "how many there were, that samples met", NUMBER, put_calls}
+#define CALLS {"times", "how many were sampled", NUMBER, put_calls}
 
 static const struct column tree_columns[] = {
 	{"line that caused compiles; compiles, phases and passes in each other", "", WORDS, NULL}, INCLUSIVE,

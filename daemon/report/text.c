@@ -374,7 +374,7 @@ static void put_legend(const struct report *report, FILE *out)
 			    report->tables[by].n_ranks;
 	fprintf(out,
 		"\nSeconds of %s, from samples. Exclusive: in the row's own code; inclusive: also in what it called, "
-		"however\noften it is in the stack. How often something was called is not sampled, and not told.\n",
+		"however\noften it is in the stack. Samples cannot show how often something was called.\n",
 		clock);
 	if (compiles)
 		fprintf(out, "Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "

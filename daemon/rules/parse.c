@@ -279,7 +279,7 @@ static int word_from(struct parser *parser) { return read_words(parser, &parser-
 static int word_once(struct parser *parser)
 {
 	if (parser->rule->kind != RULE_PHASE)
-		return line__fail(&parser->line, "only a phase may be said to be there once");
+		return line__fail(&parser->line, "only a phase can be declared unique");
 	if (parser->line.at != parser->line.end)
 		return line__fail(&parser->line, "here the line should end");
 	parser->rule->once = true;
@@ -379,7 +379,7 @@ static int parse_line(struct parser *parser)
 		}
 		if (words[i].where == COMPILER && parser->rule) {
 			line->at = start;
-			return line__fail(line, "this is said of the compiler, before its first rule");
+			return line__fail(line, "this belongs to the compiler, before its first rule");
 		}
 		if (words[i].where == RULE && !parser->rule) {
 			line->at = start;

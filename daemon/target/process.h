@@ -49,7 +49,7 @@ void target_process__free(struct target_process *process);
 	X(NO_SYMBOL, "its Python lacks a symbol that is needed") \
 	X(NO_VERSION, "it looks like a Python, but its version could not be read") \
 	X(UNSUPPORTED, "this version of Python is not supported (%s are)") \
-	X(LAYOUT, "the layout of this Python could not be told") \
+	X(LAYOUT, "the structure layout of this Python could not be determined") \
 	X(STARTING, "its Python has not started yet, or its version could not be read") \
 	X(MUTE, "its memory does not answer: a file system keeps a page of it back") \
 	X(NO_MEMORY, "there is no memory left to look into it")

@@ -33,7 +33,7 @@
 	X(CHILD_MISSED,    SAMPLE, "child_missed",     "a child process ended before it was identified") \
 	X(CLIENT_GAP,      SAMPLE, "client_gap",       "the client read too slowly: events were dropped for it") \
 	X(DISK_FULL,       SAMPLE, "disk_full",        "the recording could not be written further") \
-	X(THREAD_ENDED,    SAMPLE, "thread_ended",     "a thread was sampled long after its end: its time was told already") \
+	X(THREAD_ENDED,    SAMPLE, "thread_ended",     "a thread was sampled long after its end: its time was reported already") \
 	X(NATIVE_MAPPING,  FRAMES, "native_mapping",   "a return address lies in no code that is known") \
 	X(NATIVE_PENDING,  FRAMES, "native_pending",   "the unwind table of a library was still being built") \
 	X(NATIVE_NO_RULE,  FRAMES, "native_no_rule",   "native code without call frame information") \
@@ -49,7 +49,7 @@
 	X(KERNEL_HIDDEN,   DETAIL, "kernel_hidden",    "the kernel hides where its functions lie (kernel.kptr_restrict)") \
 	X(WAIT_SLOTS,      SAMPLE, "wait_slots",       "more threads than are followed while they wait") \
 	X(WAIT_STACK,      FRAMES, "wait_stack",       "where a thread waited was not seen") \
-	X(NOT_AUTHORISED,  SAMPLE, "not_authorised",   "the process was one that its user may not look into") \
+	X(NOT_AUTHORISED,  SAMPLE, "not_authorised",   "the process was one that its user may not read") \
 	X(TARGET_MUTE,     DETAIL, "target_mute",      "memory of the target, or a file that it maps, could not be read in time")
 /* clang-format on */
 

@@ -59,8 +59,8 @@ def test_unknown_options():
     fails(2, "--gil takes no value", run=cprofd("attach", "1", "--gil=1"))
     fails(2, "--output needs FILE", run=cprofd("attach", "1", "-o"))
     fails(2, "--rate needs HZ", run=cprofd("attach", "1", "--rate"))
-    fails(2, "report has no option -i; of attach, record, convert it is one", run=cprofd("report", "a", "-i"))
-    fails(2, "dump has no option --lines; of attach, record, convert, report, top it is one", run=cprofd("dump", "1", "--lines"))
+    fails(2, "report has no option -i; attach, record, convert have it", run=cprofd("report", "a", "-i"))
+    fails(2, "dump has no option --lines; attach, record, convert, report, top have it", run=cprofd("dump", "1", "--lines"))
 
 
 def test_help_is_of_its_command():
