@@ -151,7 +151,8 @@ class Unwritten(Mute):
 
 class Daemon:
     def __init__(self, folder, log=subprocess.DEVNULL, env=None):
-        self.program = shutil.copy(CPROFD, folder)
+        self.program = os.path.join(folder, "cprofd")
+        os.replace(shutil.copy(CPROFD, self.program + ".new"), self.program)  # a process of an earlier daemon may still run it
         self.socket = os.path.join(folder, "socket")
         self.process = subprocess.Popen([self.program, "serve", "--socket", self.socket], stderr=log, env=env)
         until(lambda: os.path.exists(self.socket))
