@@ -21,6 +21,7 @@ static __always_inline int py_seen(__u64 key)
 
 #include "cprofd/pywalk.h"
 #include "cprofd/dump.h"
+#include "authorised.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct task_struct___dump {
@@ -68,21 +69,19 @@ struct {
 	__type(value, struct py_walk);
 } walks SEC(".maps"); /* one for each CPU: the broker sets the number */
 
-/* The image that the client was authorised for. It is the first one that the iterator sees, in a pass by the broker,
- * which then verifies that the process still runs what it opened. After an exec of the target nothing more is
- * reported. */
+/* What the client was authorised for: the image and the rights that the iterator saw first, in a pass by the broker,
+ * which then verifies that the process still runs what it opened, and authorises the client again. After an exec of the
+ * target nothing more is reported, and nothing while its rights are others: while it is not dumpable, say. The broker
+ * sets `state`: for a client that may read every process the image alone counts. `start` 0: nothing is pinned yet. */
 const volatile __u32 target = 0;
-struct {
-	__u64 process_start;
-	__u32 exec;
-	__u32 set;
-} pinned;
+struct target pinned;
 
 static __always_inline int is_pinned(struct task_struct *task)
 {
 	struct task_struct *leader = task->group_leader;
 
-	return pinned.set && pinned.process_start == leader->start_boottime && pinned.exec == task->self_exec_id;
+	return pinned.start && pinned.start == leader->start_boottime && pinned.exec == task->self_exec_id &&
+	       authorised_as(task, &pinned) == AUTHORISED_YES;
 }
 
 static __always_inline void fill_thread(struct dump_thread *to, struct task_struct *task)
@@ -151,11 +150,8 @@ int each_thread(struct bpf_iter__task *ctx)
 
 	if (!task || task_tgid(task) != target)
 		return 0;
-	if (!pinned.set) {
-		pinned.process_start = task->group_leader->start_boottime;
-		pinned.exec = task->self_exec_id;
-		pinned.set = 1;
-	}
+	if (!pinned.start)
+		authorised_note(&pinned, task);
 	if (!is_pinned(task) || ((struct task_struct___dump *)task)->exit_state || !task->mm)
 		return 0;
 	fill_thread(&before, task);

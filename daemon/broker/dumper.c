@@ -59,7 +59,7 @@ static int attach_iterator(struct dumper *dumper, int pidfd)
 	return dumper->link ? 0 : -errno;
 }
 
-int dumper__load(pid_t pid, int pidfd, bool verbose, struct dumper **ret, enum broker_error *ret_error)
+int dumper__load(pid_t pid, int pidfd, bool all, bool verbose, struct dumper **ret, enum broker_error *ret_error)
 {
 	struct dumper *dumper = calloc(1, sizeof(*dumper));
 	int cpus = load__cpus(), err;
@@ -79,6 +79,7 @@ int dumper__load(pid_t pid, int pidfd, bool verbose, struct dumper **ret, enum b
 	if (!err) {
 		dumper->skel->rodata->target = (uint32_t)pid;
 		dumper->skel->rodata->nested = nested;
+		dumper->skel->bss->pinned.state = all ? TARGET_ANY : TARGET_CHECKED;
 		err = dump_bpf__load(dumper->skel);
 	}
 	if (!err && nested)
@@ -123,15 +124,19 @@ struct dumper *dumper__free(struct dumper *dumper)
 int dumper__pin(struct dumper *dumper)
 {
 	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(dumper->link));
+	const volatile struct target *pinned = (const volatile void *)&dumper->skel->bss->pinned;
 	char row[256]; /* discarded */
 
 	if (fd < 0)
 		return fd;
 	/* No thread is wanted yet, so the iterator touches no memory of the target, and this read cannot be made to
 	 * block. */
-	while (read(fd, row, sizeof(row)) > 0 && !dumper->skel->bss->pinned.set)
+	while (read(fd, row, sizeof(row)) > 0 && !pinned->start)
 		;
-	return dumper->skel->bss->pinned.set ? 0 : -ESRCH;
+	if (!pinned->start)
+		return -ESRCH;
+	/* A process that is dumpable now and then was not when it was pinned. */
+	return pinned->state == TARGET_ANY || pinned->dumpable == 1 ? 0 : -EACCES;
 }
 
 void dumper__fds(const struct dumper *dumper, int ret[BROKER_MAP_FDS])

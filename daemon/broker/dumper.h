@@ -13,12 +13,14 @@
 uint64_t dumper__bytes(void);
 
 struct dumper;
-/* `pidfd`: of the process `pid`; the iterator visits its threads. *ret_error says what is missing. */
-int dumper__load(pid_t pid, int pidfd, bool verbose, struct dumper **ret, enum broker_error *ret_error);
+/* `pidfd`: of the process `pid`; the iterator visits its threads. `all`: the client may read every process. *ret_error
+ * says what is missing. */
+int dumper__load(pid_t pid, int pidfd, bool all, bool verbose, struct dumper **ret, enum broker_error *ret_error);
 struct dumper *dumper__free(struct dumper *dumper); /* NULL */
 
 /* From now on only threads of the image that the process runs now are dumped: call it before process__unchanged().
- * -ESRCH: no thread was found. */
+ * Unless the client may read every process, nothing is dumped while the process has other rights than now. -ESRCH: no
+ * thread was found. -EACCES: it is not dumpable now. */
 int dumper__pin(struct dumper *dumper);
 
 /* The maps and the iterator, in the order of BROKER_ATTACHED; owned by the dumper. */

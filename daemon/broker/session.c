@@ -201,11 +201,16 @@ static struct sampler *take_sampler(const struct broker_message *request, const 
 }
 
 /* Loads the programs of a dump. From here on it is pinned to the image that the process runs now. */
-static int load_dump(struct session *session, const struct process_fds *fds, bool verbose, enum broker_error *ret_error)
+static int load_dump(struct session *session, const struct identity *client, const struct process_fds *fds, bool verbose,
+		     enum broker_error *ret_error)
 {
-	int err = dumper__load(session->target, fds->pidfd, verbose, &session->dumper, ret_error);
+	const bool all = identity__may_all(client);
+	int err = dumper__load(session->target, fds->pidfd, all, verbose, &session->dumper, ret_error);
 
-	return err ? err : dumper__pin(session->dumper);
+	err = err ? err : dumper__pin(session->dumper);
+	if (err == -EACCES)
+		*ret_error = BROKER_ERROR_NOT_YOURS;
+	return err;
 }
 
 static void give_maps(const struct session *session, int ret[BROKER_MAP_FDS])
@@ -392,7 +397,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	denied = authorise__finish(&helper, &fds, &stat);
 	/* Only after the helper has answered: loading a sampler blocks all clients. */
 	if (!denied && request->flags & BROKER_DUMP)
-		err = load_dump(session, &fds, verbose, &error);
+		err = load_dump(session, client, &fds, verbose, &error);
 	else if (!denied)
 		session->sampler = take_sampler(request, client, spare, verbose, &error, &err);
 	if (!denied && !err && !error) /* with a sampler, the kernel's state can be noted */

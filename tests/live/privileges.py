@@ -529,6 +529,29 @@ def test_started_by_another_client():
 
 # --- the client ---
 
+# Its own user may look into it for 20 ms, and then not for 20 ms, in turn.
+FLICKERS = BUSY + """
+import ctypes
+prctl = ctypes.CDLL(None).prctl
+def secret(seconds):
+    busy(seconds)
+while True:
+    prctl(4, 0) # PR_SET_DUMPABLE
+    secret(0.02)
+    prctl(4, 1)
+    busy(0.02)
+"""
+
+
+def test_dump_of_one_that_hides_at_times():
+    """Nothing is dumped of what runs while the process is not dumpable, whenever the client was authorised."""
+    with folder() as place, daemon(os.path.join(place, "socket")), target(FLICKERS, uid=NOBODY) as process:
+        runs = [cprofd("dump", process.pid, "--socket", os.path.join(place, "socket"), prefix=as_nobody()) for _ in range(12)]
+        expect(all(run.returncode == 0 or run.err for run in runs), "dumped or refused", [run.err for run in runs])
+        told = [run.out for run in runs if re.search(r"^ +secret \(", run.out, re.M)]  # its command line has the word, too
+        expect(not told, "nothing of what it hides", told[:1])
+
+
 def test_client_under_sudo():
     user = somebody()
     with folder(user.pw_uid) as work, target() as process:

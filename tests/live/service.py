@@ -30,9 +30,10 @@ os.environ["LISTEN_PID"] = os.environ["WATCHDOG_PID"] = str(os.getpid())
 os.execv(sys.argv[1], [sys.argv[1], "serve"])
 """
 PARENT = """
-import os, signal
+import ctypes, os, signal
 for i in range(3):
     if not os.fork():
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         signal.pause()
 print("up", flush=True)
 while True:

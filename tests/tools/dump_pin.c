@@ -38,7 +38,7 @@ int main(void)
 		_exit(1);
 	}
 	usleep(50000);
-	err = dumper__load(pid, (int)syscall(SYS_pidfd_open, pid, 0), false, &dumper, &error);
+	err = dumper__load(pid, (int)syscall(SYS_pidfd_open, pid, 0), true, false, &dumper, &error);
 	if (!err)
 		err = dumper__pin(dumper);
 	if (!err) {
