@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A new thread blocks all signals: they are the main thread's. */
+/* A new thread blocks all signals: they are the main thread's. Time that is set back makes no thread wait longer. */
 #include "base/thread.h"
 
 #include <signal.h>
+#include <time.h>
 
 static int start(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *), void *context)
 {
@@ -33,4 +34,14 @@ int thread__start_detached(void *(*fn)(void *context), void *context)
 	err = start(&thread, &attr, fn, context);
 	pthread_attr_destroy(&attr);
 	return err;
+}
+
+void thread__init_condition(pthread_cond_t *ret)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(ret, &attr);
+	pthread_condattr_destroy(&attr);
 }

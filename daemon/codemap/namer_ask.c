@@ -2,13 +2,13 @@
 /* The loop's side of the namer: questions, and what is kept of answers. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/blocking.h"
+#include "base/thread.h"
 #include "codemap/namer_internal.h"
 
 /* --- life --- */
@@ -35,17 +35,13 @@ static bool downloads_on(void)
 int namer__new(int folder, struct namer **ret)
 {
 	struct namer *namer = calloc(1, sizeof(*namer));
-	pthread_condattr_t monotonic;
 	int err;
 
 	if (!namer)
 		return -ENOMEM;
 	pthread_mutex_init(&namer->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&namer->wake, &monotonic);
-	pthread_cond_init(&namer->answered, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	thread__init_condition(&namer->wake);
+	thread__init_condition(&namer->answered);
 	namer->answer = -ENOENT;
 	namer->folder = folder;
 	namer->downloads_on = downloads_on(); /* before there is another thread */
@@ -90,13 +86,10 @@ static void forget_rows(struct namer *namer)
 {
 	free(namer->rows);
 	free(namer->by_vaddr.slots);
-	free(namer->texts);
-	free(namer->by_text.slots);
-	arena__free(&namer->strings);
+	texts__free(&namer->texts);
 	namer->rows = NULL;
-	namer->texts = NULL;
-	namer->by_vaddr = namer->by_text = (struct slots){};
-	namer->n_rows = namer->rows_capacity = namer->n_texts = namer->texts_capacity = 0;
+	namer->by_vaddr = (struct slots){};
+	namer->n_rows = namer->rows_capacity = 0;
 }
 
 /* Its thread may be held by a file. */
@@ -300,7 +293,7 @@ static int add_row(struct namer *namer, const struct names *names, uint64_t vadd
 	uint64_t hash;
 	int err;
 
-	if (namer->n_rows >= NAMER_LINES_KEPT || namer->strings.bytes >= NAMER_TEXT_MAX)
+	if (namer->n_rows >= NAMER_LINES_KEPT || namer->texts.strings.bytes >= NAMER_TEXT_MAX)
 		forget_rows(namer);
 	err = array__reserve((void **)&namer->rows, sizeof(row), namer->n_rows, &namer->rows_capacity);
 	if (!err)
@@ -370,38 +363,6 @@ int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint
 	return -EAGAIN;
 }
 
-static bool hash_text(const void *holder, uint32_t text, uint64_t *ret)
-{
-	const struct namer *namer = holder;
-	const char *at = namer->texts[text];
-
-	*ret = hash__bytes(&namer->seed, at, strlen(at));
-	return true;
-}
-
-/* One copy of each file's name. */
-static const char *keep(struct namer *namer, const char *text)
-{
-	size_t len = strlen(text);
-	uint64_t hash = hash__bytes(&namer->seed, text, len);
-	uint32_t at, row;
-	char *copy;
-
-	for (at = slots__first(&namer->by_text, hash); slots__row(&namer->by_text, at, &row);
-	     at = slots__next(&namer->by_text, at))
-		if (slots__may(&namer->by_text, at, hash) && !strcmp(namer->texts[row], text))
-			return namer->texts[row];
-	if (array__reserve((void **)&namer->texts, sizeof(*namer->texts), namer->n_texts, &namer->texts_capacity) ||
-	    slots__reserve(&namer->by_text, namer->n_texts, hash_text, namer))
-		return NULL;
-	copy = arena__take(&namer->strings, len + 1);
-	if (!copy)
-		return NULL;
-	namer->texts[namer->n_texts] = memcpy(copy, text, len + 1);
-	slots__enter(&namer->by_text, hash, namer->n_texts++);
-	return copy;
-}
-
 static void take_line(struct namer *namer, const struct names *names, const struct line_job *job)
 {
 	struct line_row *row = find_row(namer, names, job->vaddr);
@@ -411,7 +372,7 @@ static void take_line(struct namer *namer, const struct names *names, const stru
 	row->error = job->error == -EAGAIN ? -EIO : job->error;
 	row->line = job->line;
 	row->column = job->column;
-	row->file = job->error ? NULL : keep(namer, job->file);
+	row->file = job->error ? NULL : texts__keep(&namer->texts, job->file);
 	if (!row->error && !row->file)
 		row->error = -ENOMEM;
 }

@@ -7,9 +7,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "base/arena.h"
 #include "base/hash.h"
 #include "base/slots.h"
+#include "base/texts.h"
 #include "broker/broker.h"
 #include "classes/callables.h"
 #include "codemap/namer.h"
@@ -109,10 +109,7 @@ struct namer {
 	struct line_row *rows;
 	uint32_t n_rows, rows_capacity;
 	struct slots by_vaddr;
-	const char **texts;
-	uint32_t n_texts, texts_capacity;
-	struct slots by_text;
-	struct arena strings;
+	struct texts texts; /* names of their files */
 };
 
 /* namer.c. In whose hands `callables` are. */

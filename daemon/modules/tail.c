@@ -83,17 +83,13 @@ static void *work(void *arg)
 int tail__new(struct tail **ret)
 {
 	struct tail *tail = calloc(1, sizeof(*tail));
-	pthread_condattr_t attr;
 	int err;
 
 	if (!tail)
 		return -ENOMEM;
 	pthread_mutex_init(&tail->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&tail->asked, NULL);
-	pthread_cond_init(&tail->answered, &attr);
-	pthread_condattr_destroy(&attr);
+	thread__init_condition(&tail->answered);
 	err = thread__start_detached(work, tail);
 	if (err) {
 		destroy(tail);

@@ -10,6 +10,7 @@
 #ifndef CPROFD_PROFILE_INTERNAL_H
 #define CPROFD_PROFILE_INTERNAL_H
 
+#include "base/texts.h"
 #include "classes/callables.h"
 #include "codemap/cache.h"
 #include "profile/profile.h"
@@ -93,10 +94,7 @@ struct sites {
 	struct site *rows;
 	uint32_t n, capacity;
 	struct slots by_place;
-	const char **names;            /* each once */
-	uint32_t n_names, names_capacity;
-	struct slots by_name;
-	struct arena strings;
+	struct texts texts;            /* their names */
 	const struct callables *builtins; /* of an interpreter that was met; lives as long as the look-up */
 };
 

@@ -66,38 +66,6 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame)
 
 /* --- what the instructions say --- */
 
-static bool hash_name(const void *holder, uint32_t row, uint64_t *ret)
-{
-	const struct profile *profile = holder;
-	const char *name = profile->sites.names[row];
-
-	*ret = hash__bytes(&profile->tables.seed, name, strlen(name));
-	return true;
-}
-
-static const char *keep(struct profile *profile, const char *name)
-{
-	struct sites *sites = &profile->sites;
-	size_t size = strlen(name) + 1;
-	uint64_t hash = hash__bytes(&profile->tables.seed, name, size - 1);
-	uint32_t at, row;
-	char *copy;
-
-	for (at = slots__first(&sites->by_name, hash); slots__row(&sites->by_name, at, &row);
-	     at = slots__next(&sites->by_name, at))
-		if (slots__may(&sites->by_name, at, hash) && !strcmp(sites->names[row], name))
-			return sites->names[row];
-	if (array__reserve((void **)&sites->names, sizeof(*sites->names), sites->n_names, &sites->names_capacity) ||
-	    slots__reserve(&sites->by_name, sites->n_names, hash_name, profile))
-		return NULL;
-	copy = arena__take(&sites->strings, size);
-	if (!copy)
-		return NULL;
-	sites->names[sites->n_names] = memcpy(copy, name, size);
-	slots__enter(&sites->by_name, hash, sites->n_names++);
-	return copy;
-}
-
 static void take(struct profile *profile, struct site *site, const struct call_site *told)
 {
 	site->kind = told->kind;
@@ -110,7 +78,7 @@ static void take(struct profile *profile, struct site *site, const struct call_s
 	site->callee = told->callee;
 	site->function = told->function;
 	for (site->n = 0; site->n < told->n; site->n++)
-		if (!(site->names[site->n] = keep(profile, told->names[site->n])))
+		if (!(site->names[site->n] = texts__keep(&profile->sites.texts, told->names[site->n])))
 			break;
 	if (site->own > site->n)
 		site->own = 0;
@@ -155,22 +123,19 @@ const char *sites__ufunc(struct profile *profile, const struct record_header *he
 	if (site->objects & (site->objects - 1) || call_sites->ufunc(call_sites, header, owner, site->names[site->own - 1], name, sizeof(name)))
 		return NULL;
 	snprintf(text, sizeof(text), "<ufunc '%s'>", name);
-	site->object = keep(profile, text);
+	site->object = texts__keep(&profile->sites.texts, text);
 	return site->object;
 }
 
 size_t sites__bytes(const struct sites *sites)
 {
-	return sites->capacity * sizeof(*sites->rows) + (sites->by_place.capacity + sites->by_name.capacity) * sizeof(uint32_t) +
-	       sites->names_capacity * sizeof(*sites->names) + sites->strings.bytes;
+	return sites->capacity * sizeof(*sites->rows) + sites->by_place.capacity * sizeof(uint32_t) + texts__bytes(&sites->texts);
 }
 
 void sites__forget(struct sites *sites)
 {
 	free(sites->rows);
 	free(sites->by_place.slots);
-	free(sites->names);
-	free(sites->by_name.slots);
-	arena__free(&sites->strings);
+	texts__free(&sites->texts);
 	*sites = (struct sites){.builtins = sites->builtins};
 }

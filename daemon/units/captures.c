@@ -124,7 +124,7 @@ static void keep_own(struct units *units, const struct rule *rule, const char *n
 	for (i = 0; i < 2; i++)
 		for (j = 0; j < all[i]->n; j++)
 			if (all[i]->sources[j].kind != SOURCE_TEXT && !source__text(&all[i]->sources[j], name, text, sizeof(text)))
-				ret->own[i * RULES_CHOICES_MAX + j] = texts__keep(&units->texts, text, strlen(text));
+				ret->own[i * RULES_CHOICES_MAX + j] = units__text(units, text, strlen(text));
 }
 
 static bool hash_rule_code(const void *holder, uint32_t i, uint64_t *ret)

@@ -10,25 +10,16 @@
 #ifndef CPROFD_UNITS_INTERNAL_H
 #define CPROFD_UNITS_INTERNAL_H
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/slots.h"
+#include "base/texts.h"
 #include "attribution/attribution.h"
 #include "units/units.h"
 #include "python/values.h"
 
-/* Interned strings: each text is stored once and named by its id; id 0 is "". */
-struct texts {
-	struct hash_seed seed;
-	struct arena arena;
-	const char **texts;
-	uint32_t n, capacity;
-	struct slots slots;
-};
-/* The id of a text; 0 when there is no room. */
-uint32_t texts__keep(struct texts *texts, const char *text, size_t len);
-const char *texts__get(const struct texts *texts, uint32_t id);
+/* The id of a text (base/texts.h); 0: it is empty, or there is no room. */
+uint32_t units__text(struct units *units, const char *text, size_t len);
 
 /* The name, signature and so on that were read from the locals of one frame. */
 struct value {

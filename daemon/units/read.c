@@ -138,13 +138,13 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 		memcpy(name, out->data, out->len);
 		name[out->len] = '\0';
 		compiler__polish(compiler, name);
-		ret->name = texts__keep(&units->texts, name, strlen(name));
+		ret->name = units__text(units, name, strlen(name));
 	} else if (ret->named) {
-		ret->name = texts__keep(&units->texts, out->data, out->len);
+		ret->name = units__text(units, out->data, out->len);
 	}
 	if (read_choice(units, &values, object, &rule->signature, rule_code->words + RULES_CHOICES_MAX, rule_code->own + RULES_CHOICES_MAX, frame, out,
 			&ret->asked))
-		ret->signature = texts__keep(&units->texts, out->data, out->len);
+		ret->signature = units__text(units, out->data, out->len);
 	else if (rule->signature.n && rule->kind == RULE_UNIT)
 		ret->named = false;
 	for (i = 0; i < rule->defined.n; i++) {
@@ -154,7 +154,7 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 		buf__clear(out);
 		if (word < FRAME_VALUES_WORDS &&
 		    !values__defined(&values, frame->words[word], &rule->defined.sources[i], out, &ret->line)) {
-			ret->file = texts__keep(&units->texts, out->data, out->len);
+			ret->file = units__text(units, out->data, out->len);
 			break;
 		}
 	}

@@ -11,46 +11,11 @@
 
 /* --- texts --- */
 
-static bool hash_text(const void *holder, uint32_t i, uint64_t *ret)
+uint32_t units__text(struct units *units, const char *text, size_t len)
 {
-	const struct texts *texts = holder;
-
-	*ret = hash__bytes(&texts->seed, texts->texts[i], strlen(texts->texts[i]));
-	return true;
-}
-
-uint32_t texts__keep(struct texts *texts, const char *text, size_t len)
-{
-	uint64_t hash;
-	uint32_t at, row;
-	char *copy;
-
 	if (memchr(text, '\0', len)) /* the text comes from the target and may hold NUL bytes: cut there */
 		len = strlen(text);
-	if (!len)
-		return 0;
-	hash = hash__bytes(&texts->seed, text, len);
-	for (at = slots__first(&texts->slots, hash); slots__row(&texts->slots, at, &row);
-	     at = slots__next(&texts->slots, at))
-		if (!strncmp(texts->texts[row], text, len) && !texts->texts[row][len])
-			return row + 1;
-	if (texts->arena.bytes + len > UNITS_TEXT_MAX ||
-	    array__reserve((void **)&texts->texts, sizeof(*texts->texts), texts->n, &texts->capacity) ||
-	    slots__reserve(&texts->slots, texts->n, hash_text, texts))
-		return 0;
-	copy = arena__take(&texts->arena, len + 1);
-	if (!copy)
-		return 0;
-	memcpy(copy, text, len);
-	copy[len] = '\0';
-	texts->texts[texts->n] = copy;
-	slots__enter(&texts->slots, hash, texts->n);
-	return ++texts->n;
-}
-
-const char *texts__get(const struct texts *texts, uint32_t id)
-{
-	return id ? texts->texts[id - 1] : "";
+	return len ? texts__id(&units->texts, text, len) : 0;
 }
 
 /* --- tables --- */
@@ -82,10 +47,10 @@ static int add_function(struct units *units, const struct function_row *row)
 					      (rules__values(&rule->name) && rule__text(&first, row->name, text, sizeof(text))));
 		if (!rule__text(&rule->name, row->name, text, sizeof(text))) {
 			compiler__polish(rules__compiler(units->rules, rule->compiler), text);
-			info.text = texts__keep(&units->texts, text, strlen(text));
+			info.text = units__text(units, text, strlen(text));
 		}
 		if ((!info.valued || !rules__values(&rule->signature)) && !rule__text(&rule->signature, row->name, text, sizeof(text)))
-			info.signature = texts__keep(&units->texts, text, strlen(text));
+			info.signature = units__text(units, text, strlen(text));
 	}
 	for (i = 0; i < units->n_from; i++) {
 		if (info.python && rule__is_caller(rules__get(units->rules, units->from[i]), row->name))
@@ -392,9 +357,8 @@ int units__new(const struct rules *rules, struct event_sink *next, struct units 
 	for (i = 0; i < rules__count(rules) && units->n_from < sizeof(units->from) / sizeof(units->from[0]); i++)
 		if (rules__get(rules, i)->callers.n)
 			units->from[units->n_from++] = i;
+	units->texts.most = UNITS_TEXT_MAX;
 	err = hash_seed__draw(&units->seed);
-	if (!err)
-		err = hash_seed__draw(&units->texts.seed);
 	if (err) {
 		free(units);
 		return err;
@@ -409,9 +373,7 @@ struct units *units__free(struct units *units)
 		return NULL;
 	forget(units);
 	read__free(units);
-	free(units->texts.texts);
-	free(units->texts.slots.slots);
-	arena__free(&units->texts.arena);
+	texts__free(&units->texts);
 	free(units->rule_codes);
 	free(units->by_key.slots);
 	free(units->function_rules);
