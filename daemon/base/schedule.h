@@ -28,8 +28,7 @@
 
 /* --- a session's end waits --- */
 
-/* ... for lines of the last frames: until they were asked for once, and at most. */
-#define SCHEDULE_LINES_ASKED_NS (PROFILE_BATCH_NS + SCHEDULE_DRAIN_NS)
+/* ... for lines of the last frames, at most. */
 #define SCHEDULE_LINES_LAST_NS (500 * MS)
 /* ... for the names of modules, of a recording that is over before they were read. */
 #define SCHEDULE_SYMBOLS_LAST_NS (10000 * MS)

@@ -18,7 +18,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "broker/namespace.h"
 #include "broker/owner.h"
 

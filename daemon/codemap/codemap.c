@@ -10,7 +10,7 @@
 
 struct code_generations codemap__generations(struct codemap *self, const struct record_task *task, uint64_t time)
 {
-	struct modules_process *process = modules__of_task(self->modules, task, time);
+	struct modules_process *process = task ? modules__of_task(self->modules, task, time) : NULL;
 
 	return (struct code_generations){
 		.all = (self->modules ? modules__changes(self->modules, process, time) : 0) +

@@ -13,6 +13,7 @@
 #ifndef CPROFD_CODEMAP_H
 #define CPROFD_CODEMAP_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -85,6 +86,15 @@ int codemap__line(struct codemap *codemap, uint64_t module, uint64_t vaddr, cons
 /* Is the eval loop of the interpreter that this process ran at `time` known, so that the absence
  * of a role means something? 1, 0; -EAGAIN: it is being looked for. */
 int codemap__eval_known(struct codemap *codemap, const struct record_task *task, uint64_t time);
+/* Python frames find their place among native ones by where the eval loop lies: has the sample both, and is that not
+ * known yet? It is so for some 50 ms after the first sample of an interpreter. */
+static inline bool codemap__awaits_eval(struct codemap *codemap, const struct sample *sample)
+{
+	const struct record_header *header = &sample->record->header;
+
+	return sample->native && sample->python && sample->python->n &&
+	       codemap__eval_known(codemap, &header->task, header->time) == -EAGAIN;
+}
 /* The task's memory as it is now: all of `size`, or -EFAULT. `time`: of the image that is meant. */
 int codemap__read(struct codemap *codemap, const struct record_task *task, uint64_t time, uint64_t address, void *dst,
 		  size_t size);
@@ -102,7 +112,7 @@ int codemap__walk(struct codemap *codemap, const struct sample *sample, bool las
 
 /* Numbers that differ whenever an answer of codemap__find() could, of those that are `stable` and of all: what is
  * mapped, JIT code included, as far as it is known of that time. Answers are kept until their number changes (cache.h).
- */
+ * `task` NULL: those about the kernel. */
 struct code_generations {
 	uint64_t all, stable;
 };

@@ -8,6 +8,13 @@
 
 #include "codemap/internal.h"
 
+/* Numbers of modules that are no files. */
+#define MODULE_JIT (1ull << 61) /* + the object's number */
+#define MODULE_TRAMPOLINES (MODULE_JIT + UINT32_MAX)
+#define FUNCTION_NAMELESS (1ull << 63)
+#define FUNCTION_SERIAL 48 /* bits of an address below it */
+#define ADDRESS_KERNEL (1ull << 63)
+
 /* --- files --- */
 
 static const char *base_name(const char *path)
@@ -294,7 +301,7 @@ static int search(struct codemap *self, const struct record_task *task, uint64_t
 
 	if (address & ADDRESS_KERNEL)
 		return find_kernel(self, address, ret);
-	process = self->modules ? modules__of_task(self->modules, task, time) : NULL;
+	process = modules__of_task(self->modules, task, time);
 	if (!process)
 		return -ENOENT;
 	err = modules__find(self->modules, process, address, time, &found);

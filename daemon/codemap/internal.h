@@ -16,13 +16,6 @@
 #include "codemap/known_names.h"
 #include "codemap/namer.h"
 
-/* Numbers of modules that are no files. */
-#define MODULE_JIT (1ull << 61) /* + the object's number */
-#define MODULE_TRAMPOLINES (MODULE_JIT + UINT32_MAX)
-#define FUNCTION_NAMELESS (1ull << 63)
-#define FUNCTION_SERIAL 48 /* bits of an address below it */
-#define ADDRESS_KERNEL (1ull << 63)
-
 /* A file, or the vDSO. */
 struct module_names {
 	struct names *names; /* NULL: not asked for, or not open yet */

@@ -21,7 +21,7 @@
 struct known_name {
 	uint64_t start;
 	uint32_t module;
-	enum frame_role role; /* by its symbol, if the module is an interpreter's, or switches stacks */
+	enum frame_role role; /* by its symbol, whatever the module */
 	const char *name;
 };
 

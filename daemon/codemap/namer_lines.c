@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines, in the namer's thread: module by module. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -139,7 +139,7 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 {
 	_cleanup_free_ struct weaving *weaving = malloc(sizeof(*weaving));
 	const struct dump_native *natives = result->natives;
-	const struct record_task task = {.tgid = result->thread.tgid, .tid = result->thread.tid};
+	const struct record_task task = dump_task(result);
 	bool whole = !natives->loss && result->native > 1;
 	uint32_t n = result->native > 1 || !natives->n ? natives->n : 1, i;
 	struct weave_result woven;

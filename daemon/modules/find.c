@@ -24,11 +24,16 @@ struct modules_process *modules__process(struct modules *modules, int32_t pid, u
 	return best;
 }
 
+bool modules_process__is_later(const struct modules_process *process, uint64_t time)
+{
+	return process->opened > time;
+}
+
 struct modules_process *modules__of_task(struct modules *modules, const struct record_task *task, uint64_t time)
 {
 	struct modules_process *process = modules ? modules__process(modules, (int32_t)task->tgid, time) : NULL;
 
-	if (!modules || (process && process->opened <= time) || !modules->host->inherited)
+	if (!modules || (process && !modules_process__is_later(process, time)) || !modules->host->inherited)
 		return process;
 	return modules->host->inherited(modules->host, task, time, process);
 }
@@ -40,11 +45,6 @@ struct modules_process *modules__numbered(const struct modules *modules, uint64_
 	while (process && process->id != id)
 		process = process->next;
 	return process;
-}
-
-bool modules_process__is_later(const struct modules_process *process, uint64_t time)
-{
-	return process->opened > time;
 }
 
 /* --- which mapping? --- */

@@ -95,7 +95,7 @@ struct sites {
 	uint32_t n, capacity;
 	struct slots by_place;
 	struct texts texts;            /* their names */
-	const struct callables *builtins; /* of an interpreter that was met; lives as long as the look-up */
+	const struct callables *builtins; /* of an interpreter that was met; lives as long as the code map */
 };
 
 /* A return address: does the call before it name what it calls? */

@@ -23,7 +23,7 @@ static int find(struct profile *profile, const struct record_header *header, uin
 		location = kernel;
 		location.role = err == -EACCES ? HIDDEN : 0;
 	}
-	location.stable = true;
+	location.stable = !location.pending;
 	err = tables__native(&profile->tables, &location, &frame);
 	if (!err)
 		*ret = code_cache__keep(&profile->stack->cache, 0, now, address, &location, frame);
@@ -49,7 +49,7 @@ int kernel__put(struct profile *profile, const struct sample *sample, bool *ret_
 		*ret_whole = false;
 	}
 	/* No process: the kernel is the same for all. */
-	now = code_cache__now(&stack->cache, &stack->kernel, codemap, &header->task, header->time, 0);
+	now = code_cache__now(&stack->cache, &stack->kernel, codemap, NULL, header->time, 0);
 	for (i = 0; i < part->n; i++) {
 		/* A return address may be the first byte of what follows its function. */
 		uint64_t address = part->pc[i] - (i > 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions and frames of native code: what a look-up said of an address, kept as rows. */
+/* Functions and frames of native code: what the code map said of an address, kept as rows. */
 #include <errno.h>
 #include <string.h>
 

@@ -52,12 +52,6 @@ static struct stop *find(struct stops *stops, const struct stop *wanted)
 	return least;
 }
 
-static uint64_t identity(const struct record_task *task)
-{
-	return (task->process_start * 0x9e3779b97f4a7c15ull) ^ task->tgid ^
-	       (uint64_t)task->exec << 32;
-}
-
 /* What lies where it ended. */
 static struct stop look_up(struct codemap *codemap, const struct record_header *header, uint64_t pc,
 			   uint16_t loss)
@@ -66,7 +60,7 @@ static struct stop look_up(struct codemap *codemap, const struct record_header *
 	struct code_location place = {.module_name = "", .name = ""};
 	struct stop stop = {.loss = loss, .offset = address};
 
-	if (!codemap || codemap__find(codemap, &header->task, address, header->time, &place))
+	if (codemap__find(codemap, &header->task, address, header->time, &place))
 		return stop;
 	stop.module = place.module + 1;
 	/* An address in code of a JIT says nothing to anybody later: the function stands for it. */
@@ -81,7 +75,6 @@ void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generat
 		  const struct part_native_frames *native, bool whole, uint16_t loss)
 {
 	uint64_t pc = native->n ? native->pc[native->n - 1] : NATIVE_EXACT;
-	uint64_t process = identity(&header->task);
 	struct stop_memo *memo;
 	struct stop wanted, *stop;
 
@@ -93,14 +86,13 @@ void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generat
 		stops->whole++;
 		return;
 	}
-	memo = &stops->memo[((pc ^ process) * 0x9e3779b97f4a7c15ull >> 40) % STOPS_MEMO];
+	memo = &stops->memo[((pc ^ generation) * 0x9e3779b97f4a7c15ull >> 40) % STOPS_MEMO];
 	stop = &stops->items[memo->stop];
 	if (!memo->serial || memo->serial != stop->serial || memo->pc != pc ||
-	    memo->process != process || memo->generation != generation || memo->loss != loss) {
+	    memo->generation != generation || memo->loss != loss) {
 		wanted = look_up(codemap, header, pc, loss);
 		stop = find(stops, &wanted);
 		*memo = (struct stop_memo){.pc = pc,
-					   .process = process,
 					   .generation = generation,
 					   .serial = stop->serial,
 					   .stop = (uint32_t)(stop - stops->items),
@@ -114,7 +106,7 @@ static void name(struct stop *stop, struct codemap *codemap)
 	struct code_location place = {.module_name = "", .name = ""};
 	int err;
 
-	if (!stop->pending || !codemap)
+	if (!stop->pending)
 		return;
 	err = codemap__name(codemap, stop->module - 1, stop->offset, &place);
 	stop->pending = err == -EAGAIN;

@@ -19,7 +19,7 @@
 #define STOPS_MEMO 64u
 
 struct stop {
-	uint64_t module, offset; /* module: place.module + 1; 0: nothing is known to be there */
+	uint64_t module, offset; /* module: code_location.module + 1; 0: nothing is known to be there */
 	uint64_t count;          /* 0: free */
 	uint64_t serial;         /* of its entry into the table */
 	uint16_t loss;
@@ -29,7 +29,7 @@ struct stop {
 
 /* What a pc was found to be; its place may have left the table since. */
 struct stop_memo {
-	uint64_t pc, process;
+	uint64_t pc;
 	uint64_t serial;         /* 0: free */
 	uint32_t generation, stop;
 	uint16_t loss;
@@ -43,10 +43,10 @@ struct stops {
 };
 
 /* A native stack goes out: whole, or cut at its last pc by `loss`. One of which no more than the leaf was
- * asked for is not counted. `codemap` may be NULL. `generation`: code_now.all of its process. */
+ * asked for is not counted. `generation`: code_now.all of its process, which no other process has. */
 void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generation, const struct record_header *header,
 		  const struct part_native_frames *native, bool whole, uint16_t loss);
-/* Fills rows (borrowed strings) with the places met most, and the event's sums. `codemap` may be NULL. */
+/* Fills rows (borrowed strings) with the places met most, and the event's sums. `codemap` is NULL where nothing was counted. */
 void stops__emit(struct stops *stops, struct codemap *codemap, struct ledger_stop rows[STOPS_LISTED],
 		 struct event_ledger *ret);
 

@@ -33,8 +33,8 @@ enum function_state {
 };
 
 struct function {
-	uint64_t key;     /* capture key; 0 once it finds nothing any more. CODE: place.function */
-	uint64_t module;  /* CODE: place.module + 1; else 0 */
+	uint64_t key;     /* capture key; 0 once it finds nothing any more. CODE: code_location.function */
+	uint64_t module;  /* CODE: code_location.module + 1; else 0 */
 	uint32_t code;    /* NAMED: serial. WAITING: sample frames that want it */
 	uint32_t since;   /* tick of its first sight */
 	uint16_t note;    /* enum note */

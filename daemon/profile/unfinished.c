@@ -9,17 +9,6 @@
 #include "collect/collect.h"
 #include "profile/internal.h"
 
-/* Python frames find their place among native ones when the eval loop is known, some 50 ms after the first of
- * an interpreter is met. */
-static bool awaits_eval(const struct profile *profile, const struct sample *sample)
-{
-	const struct part_py_frames *python = sample->python;
-	struct codemap *codemap = profile->options.codemap;
-
-	return python && python->n && sample->native && codemap &&
-	       codemap__eval_known(codemap, &sample->record->header.task, sample->record->header.time) == -EAGAIN;
-}
-
 static int without_gil(struct profile *profile, struct item *item)
 {
 	uint32_t frame;
@@ -45,7 +34,7 @@ static int read_now(struct profile *profile, const struct sample *sample, bool l
 		return without_gil(profile, item);
 	err = again ? codemap__walk(profile->options.codemap, sample, last, walked) : -ENOENT;
 
-	if (!last && (err == -EAGAIN || (walks && awaits_eval(profile, sample))))
+	if (!last && (err == -EAGAIN || (walks && codemap__awaits_eval(profile->options.codemap, sample))))
 		return -EAGAIN;
 	if (err)
 		walked = (void *)native;

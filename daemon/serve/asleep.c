@@ -140,16 +140,6 @@ static void taking__end(struct taking *self)
 	free(self->walked);
 }
 
-/* Python frames find their place among native ones by where the eval loop lies: somebody has to ask, or it is never looked for in a
- * process where nothing runs. */
-static bool awaits_eval(const struct session *session, const struct sample *sample)
-{
-	const struct record_header *header = &sample->record->header;
-	struct codemap *codemap = session->modules ? session->codemap : NULL;
-
-	return codemap && sample->python && sample->python->n && codemap__eval_known(codemap, &header->task, header->time) == -EAGAIN;
-}
-
 /* Frames in place of the copy, which lies behind `native`. -EAGAIN: tables are still being built. */
 static int walk(struct session *session, struct taking *taking, size_t native, const struct part_wait *wait, struct buf *out)
 {
@@ -159,7 +149,8 @@ static int walk(struct session *session, struct taking *taking, size_t native, c
 
 	record__parse((const void *)out->data, &sample);
 	err = sample.stack && codemap__walks(session->codemap) ? codemap__walk(session->codemap, &sample, false, walked) : -ENOENT;
-	if (err || awaits_eval(session, &sample))
+	/* Somebody has to ask for the eval loop, or it is never looked for in a process where nothing runs. */
+	if (err || codemap__awaits_eval(session->codemap, &sample))
 		return !err || err == -EAGAIN ? -EAGAIN : 0;
 	walked->part.kind = PART_NATIVE_FRAMES;
 	walked->part.size = (uint32_t)(sizeof(*walked) + walked->n * 8u);

@@ -111,6 +111,9 @@ enum tracee_state {
 	TRACEE_KNOWN,
 };
 
+/* Of forks, up to a process that has mappings of its own, or memory that is open. */
+#define GENERATIONS 8u
+
 struct tracee {
 	struct watch watch;             /* pidfd; fd < 0: none yet */
 	struct session *session;
@@ -306,7 +309,7 @@ struct session {
 	struct codemap *codemap;        /* what its profile asks; NULL: neither native nor kernel stacks */
 	struct watch codemap_watch;     /* of its questions for files */
 	uint32_t codemap_token;         /* ... of the one that the broker was asked */
-	struct call_sites call_sites;   /* likewise */
+	struct call_sites call_sites;   /* what its profile asks of bytecode */
 	struct watch native_watch;      /* modules have something to do */
 	uint32_t file_token, pool_token, map_token; /* of what modules asked for */
 	struct dumping *dump;           /* NULL: none */

@@ -67,8 +67,6 @@ static int set_process(struct modules_host *host, const struct native_key *key,
 		       : processes__drop(session->processes, session->ring, key);
 }
 
-#define GENERATIONS 8u /* of forks, up to a process that has its own mappings */
-
 /* A forked child that has mapped nothing of its own has what its parent had at the fork; also if it ended, or executed
  * another program, before its samples are handed on. */
 static struct modules_process *inherited(struct modules_host *host, const struct record_task *task, uint64_t time,

@@ -24,6 +24,8 @@
 #include "serve/engine.h"
 
 /* Records are handed on many at a time: the first of them finds nothing in the cache, as the target has used it meanwhile. */
+/* After this, the lines of a session's last frames were asked for once. */
+#define LINES_ASKED_NS (PROFILE_BATCH_NS + SCHEDULE_DRAIN_NS)
 #define HOLD_BYTES_PER_MS 800u /* of latency: 999 Hz of whole stacks */
 
 struct session *session__find(struct engine *engine, uint32_t id)
@@ -248,7 +250,7 @@ static void linger(struct engine *engine, struct session *session, uint64_t now)
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
 	if (session->error || since >= (symbols ? SCHEDULE_SYMBOLS_LAST_NS : SCHEDULE_LINES_LAST_NS) ||
-	    (since >= SCHEDULE_LINES_ASKED_NS && !symbols && !codemap__waits(session->codemap)))
+	    (since >= LINES_ASKED_NS && !symbols && !codemap__waits(session->codemap)))
 		finish(engine, session);
 }
 

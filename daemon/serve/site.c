@@ -2,15 +2,12 @@
 /* The bytecode around a Python frame's position, from the target's memory. A code object never changes but for what its
  * instructions were specialised into; that it is the one that was captured is proven by its key, after what was read. */
 #include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "python/code.h"
 #include "serve/engine.h"
 #include "target/process.h"
 
 #define NO_MODULES 1u /* of a tracee: they were not found */
-#define GENERATIONS 8u /* of forks, up to a process whose memory is open */
 
 static struct session *of(struct call_sites *call_sites)
 {

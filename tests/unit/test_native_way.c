@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Native frames through the whole pipeline: records -> collect -> weave -> name -> profile -> events -> a recording
- * -> exporters, with a synthetic symbolizer. Expectations are written by hand. */
+ * -> exporters, with a synthetic code map. Expectations are written by hand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
