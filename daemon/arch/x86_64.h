@@ -44,13 +44,13 @@
 
 #define MACHINE_CALL_BYTES 5u      /* of a call that names its target */
 #define MACHINE_TRANSFER_BYTES 6u  /* of the longest one */
-#define MACHINE_INSTRUCTION_MAX 15u
 #define MACHINE_START_BYTES 12u
 #define MACHINE_STORES 48u         /* bytes behind `lea`: compilers put other stores between the two */
 #define MACHINE_STORES_BYTES (7u + MACHINE_STORES)
 #define MACHINE_SIGRETURN_BYTES 9u /* of glibc's and musl's; a thread is seen at its first byte, at the call, or behind it */
 #define MACHINE_SIGRETURN_STEPS {0, 7, 9}
 #define MACHINE_SYSCALL_BYTES 7u   /* mov $number, %eax; syscall */
+#define MACHINE_SYSCALL_LAST 2u    /* ... of these, the second */
 
 /* What a distance of 32 bits leads to, counted from the next instruction. */
 static inline uint64_t machine__far(const uint8_t *distance, uint64_t next)

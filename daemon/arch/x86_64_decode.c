@@ -318,6 +318,8 @@ void code_decoder__run(const struct code_decoder *decoder, const uint8_t *bytes,
 				.to = CODE_NONE,
 				.from = CODE_NONE,
 				.store = CODE_NONE};
+	if (len > ZYDIS_MAX_INSTRUCTION_LENGTH)
+		len = ZYDIS_MAX_INSTRUCTION_LENGTH;
 	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder->zydis, bytes, len, &in.head, in.operands)))
 		return;
 	ret->kind = CODE_OTHER;

@@ -174,13 +174,14 @@ static void points(struct bodies *bodies, uint64_t vaddr)
 	to = row_at(bodies, vaddr);
 	if (is_open(to) && to->start == vaddr)
 		point_to(to);
-	if (!bodies->n_outsiders)
+	at = bodies->n_outsiders ? bsearch(&(struct outsider){.start = vaddr}, bodies->outsiders, bodies->n_outsiders, sizeof(*at), outsiders_by_start)
+				 : NULL;
+	if (!at)
 		return;
 	end = bodies->outsiders + bodies->n_outsiders;
-	at = bsearch(&(struct outsider){.start = vaddr}, bodies->outsiders, bodies->n_outsiders, sizeof(*at), outsiders_by_start);
-	while (at && at > bodies->outsiders && at[-1].start == vaddr)
+	while (at > bodies->outsiders && at[-1].start == vaddr)
 		at--;
-	for (; at && at < end && at->start == vaddr; at++)
+	for (; at < end && at->start == vaddr; at++)
 		point_to(at->to);
 }
 

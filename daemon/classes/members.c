@@ -73,10 +73,9 @@ static bool is_flags(uint64_t flags)
 	return flags < 0x400 && flags & 0x8f;
 }
 
-static bool is_method(const struct data *data, uint64_t at)
+static bool read_method(const struct data *data, uint64_t at, uint64_t *ret_function, char ret_name[NAME_MAX_BYTES])
 {
 	const uint8_t *bytes = data__at(data, at, METHOD_BYTES);
-	char text[NAME_MAX_BYTES];
 	struct {
 		uint64_t name, function, flags, doc;
 	} method;
@@ -84,24 +83,30 @@ static bool is_method(const struct data *data, uint64_t at)
 	if (!bytes)
 		return false;
 	memcpy(&method, bytes, sizeof(method));
+	*ret_function = method.function;
 	return is_flags(method.flags) && (!method.function || data__is_code(data, method.function)) &&
 	       (!method.doc || data__is_constant(data, method.doc) || data__is_variable(data, method.doc)) &&
-	       read_name(data, method.name, false, text);
+	       read_name(data, method.name, false, ret_name);
+}
+
+static bool is_method(const struct data *data, uint64_t at)
+{
+	char name[NAME_MAX_BYTES];
+	uint64_t function;
+
+	return read_method(data, at, &function, name);
 }
 
 static int add_methods(struct search *search, uint64_t at, const char *owner)
 {
-	uint64_t name, function;
-	char text[NAME_MAX_BYTES];
+	char name[NAME_MAX_BYTES];
+	uint64_t function;
 	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < METHODS_A_TABLE && is_method(search->data, at); i++, at += METHOD_BYTES) {
-		data__word(search->data, at, &name);
-		data__word(search->data, at + 8, &function);
-		if (function && read_name(search->data, name, false, text))
-			err = search__add(search, function, owner, text, CALLABLE_METHOD);
-	}
+	for (i = 0; !err && i < METHODS_A_TABLE && read_method(search->data, at, &function, name); i++, at += METHOD_BYTES)
+		if (function)
+			err = search__add(search, function, owner, name, CALLABLE_METHOD);
 	return err;
 }
 

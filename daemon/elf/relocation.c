@@ -7,7 +7,6 @@
 
 #include "arch/arch.h"
 
-
 struct elf_relocation elf_relocation__of(uint16_t machine, uint64_t info)
 {
 	switch (machine == ELF_MACHINE ? ELF64_R_TYPE(info) : 0) {

@@ -237,7 +237,8 @@ uint16_t classify__kernel(struct profile *profile, const struct sample *sample,
 		return KERNEL_FAULT;
 	pc = native->pc[0] & ~NATIVE_EXACT;
 	if (codemap__read(codemap, &sample->record->header.task, sample->record->header.time, pc - sizeof(before), before, sizeof(before)) &&
-	    codemap__read(codemap, &sample->record->header.task, sample->record->header.time, pc - 2, before + 5, 2))
+	    codemap__read(codemap, &sample->record->header.task, sample->record->header.time, pc - MACHINE_SYSCALL_LAST,
+			  before + sizeof(before) - MACHINE_SYSCALL_LAST, MACHINE_SYSCALL_LAST))
 		return KERNEL_FAULT;
 	number = machine__syscall(before);
 	if (number == MACHINE_NO_SYSCALL)

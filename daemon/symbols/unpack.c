@@ -84,12 +84,13 @@ static void forget_run(struct unpack *unpack)
 {
 	struct run *run = unpack->run;
 
-	if (run && run->kept)
+	if (!run)
+		return;
+	if (run->kept)
 		__atomic_sub_fetch(&kept_bytes, unpack->size, __ATOMIC_RELAXED);
-	else if (run)
+	else
 		inflateEnd(&run->z);
-	if (run)
-		ZSTD_freeCCtx(run->packer);
+	ZSTD_freeCCtx(run->packer);
 	free(run);
 	unpack->run = NULL;
 }

@@ -101,10 +101,9 @@ static int put_gap(struct writing *w, uint32_t *at)
 	int err = 0;
 
 	while (!err && *at < f->size && !(w->flow->marks[*at] & FLOW_COVERED)) {
-		uint32_t left = f->size - *at, i;
+		uint32_t i;
 
-		code_decoder__run(w->flow->decoder, f->bytes + *at, left > 15 ? 15 : left, *at,
-				  &op);
+		code_decoder__run(w->flow->decoder, f->bytes + *at, f->size - *at, *at, &op);
 		if (!emitted && op.kind != CODE_NOTHING && op.kind != CODE_STOP) {
 			err = put(w, *at, NULL, UNWIND_UNSUPPORTED_CODE_REACHED);
 			emitted = true;

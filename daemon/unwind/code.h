@@ -2,7 +2,7 @@
 /* Unwinding machine code that has no call frame information: an abstract interpretation follows what its instructions
  * do to the stack pointer and to callee-saved registers.
  *
- *   bytes --code_decode()--> operations --code__run()--> a state before each instruction -> rows
+ *   bytes --code_decoder__run()--> operations --code__run()--> a state before each instruction -> rows
  *
  * A function begins with its return address on top of the stack, so that the CFA is the stack pointer +
  * MACHINE_ENTRY_CFA there. From there on each register and each word of the stack that was written is one of: CFA + constant;

@@ -16,7 +16,6 @@ const struct code_op *flow__op(const struct flow *flow, uint32_t at)
 static int decode(struct flow *flow, uint32_t at)
 {
 	const struct code_function *f = flow->function;
-	uint32_t left = f->size - at;
 	int err;
 
 	if (flow->op_at[at])
@@ -25,8 +24,7 @@ static int decode(struct flow *flow, uint32_t at)
 			     &flow->ops_capacity);
 	if (err)
 		return err;
-	code_decoder__run(flow->decoder, f->bytes + at, left > 15 ? 15 : left, at,
-			  &flow->ops[flow->n_ops]);
+	code_decoder__run(flow->decoder, f->bytes + at, f->size - at, at, &flow->ops[flow->n_ops]);
 	flow->op_at[at] = ++flow->n_ops;
 	return 0;
 }

@@ -18,9 +18,7 @@
 static void decode(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t at,
 		   struct code_op *ret)
 {
-	uint32_t left = code->size - at;
-
-	code_decoder__run(decoder, code->bytes + at, left > MACHINE_INSTRUCTION_MAX ? MACHINE_INSTRUCTION_MAX : left, at, ret);
+	code_decoder__run(decoder, code->bytes + at, code->size - at, at, ret);
 }
 
 /* Instructions that do nothing, traps and zeros. */
@@ -103,7 +101,7 @@ static int try_row(struct code_rows *rows, uint64_t pc, const struct code_state 
 	decode(trial->decoder, &trial->code, (uint32_t)pc, &op);
 	if (!state || (op.kind != CODE_RETURN && op.kind != CODE_AWAY))
 		return 0;
-	if (state->regs[UNWIND_SP].what == CODE_IS_FRAME && state->regs[UNWIND_SP].at == -8)
+	if (state->regs[UNWIND_SP].what == CODE_IS_FRAME && state->regs[UNWIND_SP].at == -MACHINE_ENTRY_CFA)
 		trial->good++;
 	else
 		trial->bad++;

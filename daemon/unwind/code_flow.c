@@ -253,7 +253,7 @@ static bool is_signed_off(const struct flow *flow, const struct flow_block *bloc
 	const struct code_value *sp = &out->regs[UNWIND_SP];
 
 	return flow__op(flow, block->last)->kind == CODE_RETURN && sp->what == CODE_IS_FRAME &&
-	       sp->at == -8;
+	       sp->at == -MACHINE_ENTRY_CFA;
 }
 
 bool flow__blame(struct flow *flow)

@@ -42,7 +42,7 @@ void code_state__entry(struct code_state *ret)
 	memset(ret, 0, sizeof(*ret));
 	for (i = 0; i < CODE_REGISTERS; i++)
 		ret->regs[i] = (struct code_value){.what = CODE_IS_ENTRY, .reg = (uint8_t)i};
-	ret->regs[UNWIND_SP] = (struct code_value){.what = CODE_IS_FRAME, .at = -8};
+	ret->regs[UNWIND_SP] = (struct code_value){.what = CODE_IS_FRAME, .at = -MACHINE_ENTRY_CFA};
 }
 
 bool code_state__is_fresh(const struct code_state *state)
@@ -50,7 +50,7 @@ bool code_state__is_fresh(const struct code_state *state)
 	unsigned i;
 
 	if (state->signal || state->first ||
-	    !same(state->regs[UNWIND_SP], (struct code_value){.what = CODE_IS_FRAME, .at = -8}))
+	    !same(state->regs[UNWIND_SP], (struct code_value){.what = CODE_IS_FRAME, .at = -MACHINE_ENTRY_CFA}))
 		return false;
 	for (i = 0; i < CODE_REGISTERS; i++)
 		if (UNWIND_KEPT >> i & 1 && !holds(state->regs[i], (uint8_t)i))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unwinding on x86-64: the registers, and the encoding of rules. Included by unwind.h only; another machine gets a
+/* Unwinding on x86-64: the registers, and the encoding of rules. Included by arch.h only; another machine gets a
  * file of its own with the same names.
  *
  * A rule is a word that says how to find a frame's caller:

@@ -95,8 +95,8 @@ HOST_INLINE int py_code_lives(struct py_walk *walk, const struct image *image)
 	return refcnt != 0 && refcnt >> 32 == 0;
 }
 
-/* Does a file hold the code whose file name is the string at `filename`? Then what it points to is
- * shared with a module that keeps it. Frozen modules are as good as files. */
+/* Does a file hold the code whose file name is the string at `filename`? Then it lives as long as its module, most
+ * often. Frozen modules are as good as files. */
 HOST_INLINE int py_from_file(struct py_walk *walk, const struct py_layout *l, __u64 filename)
 {
 	__u64 *start = walk->words; /* kernels give 512 bytes of stack */
@@ -111,7 +111,7 @@ HOST_INLINE int py_from_file(struct py_walk *walk, const struct py_layout *l, __
 #define PY_STATIC_REFCNT 999999000u
 
 /* Proves the key of the code object at `code` anew; 0 when it is none (loss says why). `old`: the key that
- * it had, if a file held it. walk->code_of_file: see py_from_file. */
+ * it had, or 0. walk->code_of_file: see py_from_file. */
 HOST_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, __u64 code, __u64 old)
 {
 	const struct py_layout *l;
@@ -223,7 +223,7 @@ HOST_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __
 			return old;
 		}
 	}
-	key = py_code_prove(walk, image, code, slot->word & PY_EACH_SIGHT ? 0 : old);
+	key = py_code_prove(walk, image, code, old);
 	if (!key)
 		return 0;
 	word |= py_proof(key == old ? slot->word : 0, walk->now >> PY_UNTIL_SHIFT); /* read again: kernels give 512 bytes of stack */
