@@ -80,7 +80,7 @@ static __always_inline int is_pinned(struct task_struct *task)
 {
 	struct task_struct *leader = task->group_leader;
 
-	return pinned.start && pinned.start == leader->start_boottime && pinned.exec == task->self_exec_id &&
+	return pinned.start == leader->start_boottime && pinned.exec == task->self_exec_id &&
 	       authorised_as(task, &pinned) == AUTHORISED_YES;
 }
 

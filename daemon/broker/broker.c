@@ -313,11 +313,11 @@ int broker__run(const struct broker_options *options)
 	err = privileges__keep_broker();
 	if (err)
 		return 1;
-	if (options->listen_fd >= 0)
-		notify__begin();
-	if (options->listen_fd >= 0)
-		closer__begin();
 	perf__raise_fd_limit();
+	if (options->listen_fd >= 0) {
+		notify__begin();
+		closer__begin();
+	}
 	policy__set(options->allow);
 	quota__set(options->limits);
 	broker.reserve = open_reserve();

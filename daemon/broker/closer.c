@@ -85,7 +85,8 @@ static void *close_waiting(void *context)
 	return NULL;
 }
 
-static void add(int fd, uid_t payer)
+/* False: there was no room for it. */
+static bool add(int fd, uid_t payer)
 {
 	bool kept, more;
 
@@ -97,14 +98,16 @@ static void add(int fd, uid_t payer)
 	n_threads += more;
 	pthread_mutex_unlock(&lock);
 	if (!more || !thread__start_detached(close_waiting, NULL))
-		return;
+		return kept;
 	/* No thread could be started: the descriptor is closed together with a later one. */
 	pthread_mutex_lock(&lock);
 	n_threads--;
 	pthread_mutex_unlock(&lock);
+	return true;
 }
 
-/* Until the broker is gone, or wants another one. A connection comes first, and then that the broker has closed its own. */
+/* Until the broker is gone, or wants another one, or there is no memory: its end closes what is left. A connection comes first, and then
+ * that the broker has closed its own. */
 static void serve(int socket)
 {
 	struct broker_message message;
@@ -115,7 +118,8 @@ static void serve(int socket)
 		if (n) {
 			held = fds[0];
 		} else if (held >= 0) {
-			add(held, message.uid);
+			if (!add(held, message.uid))
+				return;
 			held = -1;
 		}
 	}
@@ -134,6 +138,7 @@ static void enter(int socket)
 /* --- in the broker --- */
 
 static int channel = -1;
+static bool wanted; /* closer__begin() was called */
 
 /* Not a child of the broker's, which waits for nobody: whoever adopts it reaps it. */
 static bool start(int socket)
@@ -158,6 +163,7 @@ int closer__begin(void)
 	int pair[2];
 	bool started;
 
+	wanted = true;
 	/* What the one before has, it closes. */
 	if (channel >= 0)
 		close(channel);
@@ -185,8 +191,8 @@ static bool hand_over(int fd)
 void closer__close(int fd, uid_t payer)
 {
 	const struct broker_message closed = {.uid = payer};
-	/* It ended, or is behind with its work. */
-	const bool handed = hand_over(fd) || (channel >= 0 && !closer__begin() && hand_over(fd));
+	/* It ended, is behind with its work, or could not be started. */
+	const bool handed = hand_over(fd) || (wanted && !closer__begin() && hand_over(fd));
 
 	close(fd);
 	if (handed && broker__send(channel, &closed, NULL, 0))

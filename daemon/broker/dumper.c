@@ -124,7 +124,7 @@ struct dumper *dumper__free(struct dumper *dumper)
 int dumper__pin(struct dumper *dumper)
 {
 	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(dumper->link));
-	const volatile struct target *pinned = (const volatile void *)&dumper->skel->bss->pinned;
+	const volatile struct target *pinned = &dumper->skel->bss->pinned;
 	char row[256]; /* discarded */
 
 	if (fd < 0)

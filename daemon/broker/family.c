@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "broker/helper.h"
 #include "broker/process.h"
 
@@ -68,8 +69,7 @@ pid_t family__nearest(uid_t payer, pid_t pid, const pid_t *ancestors, size_t n)
 
 	if (helper__begin(&helper, payer, tell_nearest, &question, NULL, 0))
 		return 0;
-	if (take(&helper, &found))
-		found = 0;
+	take(&helper, &found);
 	helper__end(&helper);
 	return found;
 }
@@ -85,7 +85,7 @@ int family__descendants(uid_t payer, pid_t pid, pid_t **ret, size_t *ret_n)
 	err = helper__begin(&helper, payer, tell_descendants, &question, NULL, 0);
 	if (err)
 		return err;
-	helper.until += (SCAN_MS - HELPER_MS) * 1000000ull;
+	helper.until = clock__now() + SCAN_MS * 1000000ull;
 	while (!(err = take(&helper, &next)) && next) {
 		err = array__reserve((void **)&pids, sizeof(*pids), n, &capacity);
 		if (err)

@@ -39,6 +39,11 @@ struct purpose {
 	uint64_t start_ticks;          /* of it, for a perf map */
 };
 
+static bool is_of_perf_map(const struct purpose *purpose)
+{
+	return purpose->pid && !purpose->client;
+}
+
 static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve)
 {
 	struct open_how how = {.flags = flags | O_PATH | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
@@ -182,7 +187,7 @@ static bool serve_one(struct opener *opener, int socket, const struct broker_mes
 		return false;
 	if (channel >= 0)
 		give_up(opener);
-	return channel < 0 || !opener->own.pid; /* there is only one perf map */
+	return channel < 0 || !is_of_perf_map(opener->purpose); /* there is only one */
 }
 
 static int become_who(struct opener *opener)
@@ -229,7 +234,8 @@ static int take_answer(struct helper *opener, unsigned ms, bool *ret_answered, u
 	if (err)
 		return err == -EPIPE ? -EIO : err;
 	*ret_answered = true;
-	*ret_number = message.number;
+	if (ret_number)
+		*ret_number = message.number;
 	return -message.error_errno;
 }
 
@@ -263,17 +269,15 @@ int file__open_mapped(struct openers *openers, uid_t payer, pid_t pid, uint64_t 
 {
 	const struct broker_message message = {.kind = BROKER_OPEN_FILE, .pid = pid, .start = start, .end = end};
 	struct purpose purpose = {};
-	uint32_t none;
 
 	*ret = &openers->mapped;
-	return ask(*ret, payer, &purpose, &message, &none);
+	return ask(*ret, payer, &purpose, &message, NULL);
 }
 
 int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const struct identity *client, const char *path, struct helper **ret)
 {
 	struct broker_message message = {.kind = BROKER_OPEN_DEBUG};
 	struct purpose purpose = {.pid = pid, .client = client};
-	uint32_t none;
 
 	if (openers->root != pid || openers->root_started != started)
 		helper__end(&openers->debug);
@@ -281,7 +285,7 @@ int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const
 	openers->root_started = started;
 	snprintf(message.debug_path, sizeof(message.debug_path), "%s", path);
 	*ret = &openers->debug;
-	return ask(*ret, client->payer, &purpose, &message, &none);
+	return ask(*ret, client->payer, &purpose, &message, NULL);
 }
 
 int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, uint64_t start_ticks, struct helper **ret, uint32_t *ret_own)
@@ -297,11 +301,10 @@ int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, uint64_
 int file__hand_over(struct helper *opener, int channel, const struct broker_message *message)
 {
 	bool answered = false;
-	uint32_t none;
 	int err = opener->pid ? broker__send(opener->socket, message, &channel, 1) : -EPIPE;
 
 	if (!err)
-		err = take_answer(opener, SENT_MS, &answered, &none);
+		err = take_answer(opener, SENT_MS, &answered, NULL);
 	if (!answered)
 		helper__end(opener);
 	return err;

@@ -12,12 +12,12 @@
 
 #include "broker/family.h"
 
-struct known_process {
+struct known_item {
 	pid_t pid;
 	int pidfd;
 };
 
-static bool lives(const struct known_process *process)
+static bool lives(const struct known_item *process)
 {
 	struct pollfd ended = {.fd = process->pidfd, .events = POLLIN};
 
@@ -41,7 +41,7 @@ static bool has(const struct known *known, pid_t pid)
 
 int known__add(struct known *known, pid_t pid)
 {
-	struct known_process added = {.pid = pid}, *items;
+	struct known_item added = {.pid = pid}, *items;
 
 	for (size_t i = known->n; i-- > 0;)
 		if (!lives(&known->items[i]))
@@ -63,22 +63,28 @@ int known__add(struct known *known, pid_t pid)
 	return 0;
 }
 
+/* Is one of these above it? It lives still, so it was the one of its pid all the time. */
+static bool is_below(const struct known *known, uid_t payer, pid_t pid, const pid_t *of, size_t n)
+{
+	const pid_t found = family__nearest(payer, pid, of, n);
+
+	return found && has(known, found);
+}
+
 bool known__holds(const struct known *known, uid_t payer, pid_t pid)
 {
-	pid_t pids[KNOWN_MAX], found;
+	pid_t pids[KNOWN_MAX];
 
-	if (!known->n || has(known, pid))
-		return known->n;
+	if (has(known, pid))
+		return true;
 	for (size_t i = 0; i < known->n; i++)
 		pids[i] = known->items[i].pid;
-	found = family__nearest(payer, pid, pids, known->n);
-	/* It lives still, so it was the one of this pid all the time. */
-	return found && has(known, found);
+	return known->n && is_below(known, payer, pid, pids, known->n);
 }
 
 bool known__is_above(const struct known *known, uid_t payer, pid_t one, pid_t pid)
 {
-	return has(known, one) && family__nearest(payer, pid, &one, 1) == one && has(known, one);
+	return has(known, one) && is_below(known, payer, pid, &one, 1);
 }
 
 void known__free(struct known *known)

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 struct known {
-	struct known_process *items;
+	struct known_item *items;
 	size_t n;
 };
 #define KNOWN_MAX 64u

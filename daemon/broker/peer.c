@@ -47,25 +47,26 @@ static bool has_ended(int pidfd)
 	return poll(&ended, 1, 0) != 0;
 }
 
-struct rights {
-	uid_t uid; /* effective */
-	unsigned long long effective;
-};
-
-/* Not from its status: who reads that holds its memory (process.h). The folder is always the effective uid's (task_dump_owner, fs/proc/base.c). */
-static bool read_rights(pid_t pid, struct rights *ret)
+/* The folder in /proc is always the effective uid's (task_dump_owner, fs/proc/base.c). */
+static bool has_uid(pid_t pid, uid_t uid)
 {
-	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, pid};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
 	struct stat folder;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	if (stat(path, &folder) || syscall(SYS_capget, &header, data))
-		return false;
-	ret->uid = folder.st_uid;
-	ret->effective = (unsigned long long)data[1].effective << 32 | data[0].effective;
-	return true;
+	return !stat(path, &folder) && folder.st_uid == uid;
+}
+
+/* The effective ones, if it has this effective uid, before and after they are read: it may run exec. Not from its status: who reads that
+ * holds its memory (process.h). */
+static uint64_t capabilities_of(pid_t pid, uid_t uid)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, pid};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+
+	if (!has_uid(pid, uid) || syscall(SYS_capget, &header, data) || !has_uid(pid, uid))
+		return 0;
+	return (uint64_t)data[1].effective << 32 | data[0].effective;
 }
 
 static bool shares_user_namespace(pid_t pid)
@@ -121,7 +122,6 @@ int peer__name(int fd, const pid_t *pids, unsigned n)
 
 int peer__of_socket(int fd, struct peer *ret)
 {
-	struct rights rights;
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 	int err;
@@ -133,11 +133,9 @@ int peer__of_socket(int fd, struct peer *ret)
 	err = open_pidfd(fd, cred.pid, &ret->pidfd);
 	if (err && err != -ESRCH)
 		return err;
-	if (!err && cred.pid > 0 && read_rights(cred.pid, &rights)) {
-		/* A process that changed its uid since it connected keeps the uid, but gets no capabilities. */
-		if (rights.uid == cred.uid && shares_user_namespace(cred.pid))
-			ret->capabilities = rights.effective;
-	}
+	/* A process that changed its uid since it connected keeps the uid, but gets no capabilities. */
+	if (!err && cred.pid > 0 && shares_user_namespace(cred.pid))
+		ret->capabilities = capabilities_of(cred.pid, cred.uid);
 	ret->payer = owner__of(err ? 0 : cred.pid, cred.uid);
 	if (!namespace__has_proc())
 		ret->unnamed = BROKER_ERROR_NO_PROC;

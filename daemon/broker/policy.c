@@ -46,25 +46,13 @@ enum broker_error policy__of_client(const struct identity *client, bool dump)
 	return policy__perf_paranoid() >= POLICY_NO_PERF ? BROKER_ERROR_PERF_PARANOID : BROKER_ERROR_OK;
 }
 
-static bool passes_scope(const struct identity *client, int scope)
-{
-	return scope <= SCOPE_CLASSIC || allowed == BROKER_ALLOW_OWN || client->capabilities & 1ull << CAP_SYS_PTRACE;
-}
-
-bool policy__asks_who_started(const struct identity *client)
-{
-	int scope = policy__ptrace_scope();
-
-	return scope == SCOPE_RESTRICTED && !passes_scope(client, scope);
-}
-
 enum ptrace_rule policy__of_process(const struct identity *client, bool started)
 {
 	int scope = policy__ptrace_scope();
 
 	if (scope >= SCOPE_NOBODY)
 		return PTRACE_RULE_NEVER;
-	if (passes_scope(client, scope))
+	if (scope <= SCOPE_CLASSIC || allowed == BROKER_ALLOW_OWN || client->capabilities & 1ull << CAP_SYS_PTRACE)
 		return PTRACE_RULE_READ;
 	if (scope >= SCOPE_ADMIN)
 		return PTRACE_RULE_NEVER;

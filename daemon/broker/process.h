@@ -56,7 +56,7 @@ pid_t process__nearest(pid_t pid, const pid_t *ancestors, size_t n);
 /* All its living descendants (ret: malloc'd). */
 int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n);
 
-/* The threads of a process (ret: malloc'd). The only one of these that the broker itself may call: */
+/* The threads of a process (ret: malloc'd). */
 int process__threads(pid_t pid, pid_t **ret, size_t *ret_n);
 
 /* The file of a mapping, read-only. -EINVAL: not a regular file. */

@@ -204,13 +204,9 @@ static struct sampler *take_sampler(const struct broker_message *request, const 
 static int load_dump(struct session *session, const struct identity *client, const struct process_fds *fds, bool verbose,
 		     enum broker_error *ret_error)
 {
-	const bool all = identity__may_all(client);
-	int err = dumper__load(session->target, fds->pidfd, all, verbose, &session->dumper, ret_error);
+	int err = dumper__load(session->target, fds->pidfd, identity__may_all(client), verbose, &session->dumper, ret_error);
 
-	err = err ? err : dumper__pin(session->dumper);
-	if (err == -EACCES)
-		*ret_error = BROKER_ERROR_NOT_YOURS;
-	return err;
+	return err ? err : dumper__pin(session->dumper);
 }
 
 static void give_maps(const struct session *session, int ret[BROKER_MAP_FDS])
@@ -388,9 +384,11 @@ struct session *session__attach(const struct broker_message *request, const stru
 	err = charge(session, payer, request);
 	if (err)
 		goto fail;
-	session->started = policy__asks_who_started(client) &&
-			   known__is_above(clients, client->payer, (pid_t)request->number, request->pid);
-	rule = policy__of_process(client, session->started);
+	rule = policy__of_process(client, false);
+	if (rule == PTRACE_RULE_ATTACH) { /* only then it matters who started it */
+		session->started = known__is_above(clients, client->payer, (pid_t)request->number, request->pid);
+		rule = policy__of_process(client, session->started);
+	}
 	err = authorise__begin(client, request->pid, rule, &helper);
 	if (err)
 		goto fail;
