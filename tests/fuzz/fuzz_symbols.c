@@ -16,7 +16,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct elf_image image;
 	uint64_t vaddr, from, to, other_from, other_to;
 	uint32_t crc;
-	size_t at;
 
 	if (!elf_image__open(&bytes, ELF_ALL, &image)) {
 		elf_image__debuglink(&image, link, &crc);
@@ -24,8 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (symbol_file__open_memory(data, size, &file))
 		return 0;
-	for (at = 0; at < 65536; at += 97) {
-		vaddr = at;
+	for (vaddr = 0; vaddr < 65536; vaddr += 97) {
 		if (!symbol_file__find(file, vaddr, &symbol) &&
 		    (symbol.start > vaddr || symbol.offset != vaddr - symbol.start))
 			abort();

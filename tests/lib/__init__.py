@@ -5,4 +5,4 @@ import os
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 LIVE = os.path.join(ROOT, "tests", "live")
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
+CPROFD = os.path.abspath(os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd")))

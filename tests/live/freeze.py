@@ -7,7 +7,6 @@
 Users' targets have their arguments on a page of a FUSE mount that does not answer, or a library on one that never lets it be closed; another one's engine is stopped
 while it has to be told of many children; clients send sockets that linger. Meanwhile somebody else attaches, and the daemon ends when it is told to."""
 import argparse
-import contextlib
 import ctypes
 import os
 import re
@@ -333,24 +332,18 @@ def connect(daemon, uid, groups):
     return client
 
 
-def ends_with(client, end):
-    """Was all of it read, up to where the daemon closed it?"""
-    client.settimeout(10)
-    text = b""
-    with contextlib.suppress(TimeoutError):
-        while more := client.recv(1 << 16):
-            text += more
-        return text.endswith(end)
-    return False
-
-
 def read_all(client):
+    """What came, and whether the daemon has closed it."""
     text = b""
     client.settimeout(10)
-    with contextlib.suppress(ConnectionResetError, TimeoutError): # it did not read what came
+    try:
         while more := client.recv(1 << 16):
             text += more
-    return text
+    except ConnectionResetError: # it did not read what came
+        pass
+    except TimeoutError:
+        return text, False
+    return text, True
 
 
 def log_in(daemon):
@@ -378,7 +371,7 @@ def lingering(daemon, other, usual, _):
     logins = log_in(daemon)
     refused = refuse(daemon, [sender.detach() for sender, _ in sockets])
     os.kill(daemon.process.pid, signal.SIGCONT)
-    said = [read_all(client) for client in refused]
+    said = [read_all(client)[0] for client in refused]
     check(all(b"answer" in words for words in said), "lingering sockets: who is refused is told", *said)
     others(daemon, other, usual, "lingering sockets")
     ends(daemon, "lingering sockets")
@@ -403,7 +396,8 @@ def unwritten(daemon, other, usual, folder):
         others(daemon, other, usual, "unwritten files")
         held.append(connect(daemon, OTHER, []))
         held[-1].shutdown(socket.SHUT_WR)
-        check(ends_with(held[-1], b"\n"), "unwritten files: another user's connection is closed")
+        text, closed = read_all(held[-1])
+        check(closed and text.endswith(b"\n"), "unwritten files: another user's connection is closed")
         ends(daemon, "unwritten files")
     finally:
         mute.close()

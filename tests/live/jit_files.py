@@ -20,7 +20,7 @@ import tempfile
 import time
 
 from lib.result import check, counts, finish, skip
-from lib.wait import few, mount_namespaces, spread, until
+from lib.wait import few, mount_namespaces, spread, until, used
 from native_life import CPROFD, HERE, PYTHON, ROOT, read
 
 NOBODY = 65534
@@ -368,12 +368,6 @@ def engine_memory(seconds, pid):
     return most / 1024
 
 
-def cpu_of(pid):
-    """Seconds of CPU that it has used."""
-    fields = open("/proc/%d/stat" % pid).read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def hostile_file(work, name, setup, each, least, most, again=True):
     process = subprocess.Popen([PYTHON, "-c", HOSTILE.replace("{setup}", setup).replace("{each}", each)], stdout=subprocess.PIPE, text=True)
     path = "/tmp/perf-%d.map" % process.pid
@@ -385,9 +379,9 @@ def hostile_file(work, name, setup, each, least, most, again=True):
         begin = time.monotonic()
         cprofd = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", seconds, "-r", "499", "-f", "events", "-o", out],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        used = cpu_of(process.pid)
+        begun = used(process.pid)
         memory = engine_memory(int(seconds), cprofd.pid)
-        used = cpu_of(process.pid) - used
+        cpu = (used(process.pid) - begun) / os.sysconf("SC_CLK_TCK")
         error = cprofd.communicate(timeout=60)[1]
         took = time.monotonic() - begin
     finally:
@@ -407,7 +401,7 @@ def hostile_file(work, name, setup, each, least, most, again=True):
     names = [any(w.startswith("mine") for w in stack) for stack in stacks]
     # Where it is to be read: as soon as it is, on a busy machine later.
     n, mine = len(names) - (names.index(True) if least and True in names else 0), sum(names)
-    check(len(names) > min(10, used * 499 / 2 - 2), "hostile: %s: %d samples of %.2f s" % (name, len(names), used))
+    check(len(names) > min(10, cpu * 499 / 2 - 2), "hostile: %s: %d samples of %.2f s" % (name, len(names), cpu))
     check((mine > 5 and mine >= (least - spread(least, n)) * n if least else True) and mine <= most * n, "hostile: %s: %d of %d are named by it" % (name, mine, n))
     check(memory < 160, "hostile: %s: %d MB at most" % (name, memory))
 

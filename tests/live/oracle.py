@@ -7,6 +7,7 @@
 2. `cprofd dump` against gdb's backtraces, pc by pc, of a program that is held in places whose way there is known.
 
     oracle.py [SAMPLES [STATES]]     default 1000 and 16; of each target SAMPLES samples. Needs root and gdb."""
+import copy
 import json
 import os
 import random
@@ -171,14 +172,14 @@ def states(count):
                 target.stdin.write(path + "\n")
                 target.stdin.flush()
                 assert target.stdout.readline() == path + "\n"
-                wrong = len(held.wrong)
+                nonlocal held
                 for pause in (0.05, 1):  # on a busy machine it may be on its way there still: then it is met again
                     time.sleep(pause)
-                    del held.wrong[wrong:]
-                    ours = by_dump(target.pid)
-                    held.compare(path, target.pid, ours, by_gdb(target.pid, script))
-                    if len(held.wrong) == wrong:
+                    met = copy.deepcopy(held)
+                    met.compare(path, target.pid, by_dump(target.pid), by_gdb(target.pid, script))
+                    if len(met.wrong) == len(held.wrong):
                         break
+                held = met
             for path in paths(count):
                 look(path)
             # On a busy machine a thread that runs may have waited for its CPU at each of them.

@@ -22,12 +22,11 @@ import tempfile
 import time
 
 import freeze
-import lib
+from lib import CPROFD
 from lib.client import Client, Refused
 from lib.result import check, finish, skip
 from lib.wait import until
 
-CPROFD = os.path.abspath(lib.CPROFD)
 USER, OTHER, NAME = 65534, 65533, "nobody"
 SUBUIDS = 200000
 SUBUID = "/etc/subuid"

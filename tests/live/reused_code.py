@@ -35,8 +35,9 @@ def judge(python, seconds):
         found = list(chain(sample.frames))
         n += len(found) > 1
         parts = [part for _, part in found]
-        cut += len(parts) > 0 and parts != PARTS[:len(parts)] and parts == PARTS[-len(parts):]  # frames are missing, none is false
-        if len({module for module, _ in found}) > 1 or parts not in (PARTS[:len(parts)], PARTS[-len(parts):], PARTS[1:2]):
+        real = any(parts == PARTS[i:i + len(parts)] for i in range(len(PARTS)))
+        cut += real and parts != PARTS[:len(parts)]  # frames are missing, none is false
+        if len({module for module, _ in found}) > 1 or not real:
             false[" > ".join("%s of %s" % (part, module) for module, part in found)] += 1
     check(n >= FEW, "%s: stacks of modules" % python, n)
     check(sum(false.values()) <= max(1, n / 1000), "%s: each stack is of one module" % python, sum(false.values()), n, false.most_common(5))

@@ -8,11 +8,10 @@ import sys
 import tempfile
 import time
 
-import lib
+from lib import CPROFD
 from lib.wait import until
 from lib.result import check, finish
 
-CPROFD = os.path.abspath(lib.CPROFD)
 NOBODY = 65534
 # By its own CPU clock: three quarters of its time in spin(), the rest in list.sort.
 TARGET = """

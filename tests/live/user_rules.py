@@ -10,11 +10,10 @@ import subprocess
 import sys
 import tempfile
 
-import lib
+from lib import CPROFD
 from lib.wait import recorded, spread
 from lib.result import check, finish
 
-CPROFD = os.path.abspath(lib.CPROFD)
 # Three kernels in turn, 30 ms each, of which 20 in optimise(): by its own CPU clock, in which it goes on for so many seconds.
 TARGET = """
 import sys, time
