@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The numbers of kernel.perf_event_paranoid and yama.ptrace_scope, and what they mean for a client of this daemon.
- * A file that cannot be read counts as the kernel's default. */
+ * A file that is hidden (ProcSubset=pid, a container's mask) counts as one that allows users nothing: what the
+ * administrator wrote there is not known. */
 #include "broker/policy.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
@@ -27,12 +29,16 @@ void policy__set(enum broker_allow allow)
 
 int policy__ptrace_scope(void)
 {
-	return number_in("/proc/sys/kernel/yama/ptrace_scope", SCOPE_CLASSIC);
+	/* A kernel without Yama has no such directory, but others beside it. */
+	bool hidden = access("/proc/sys/kernel/osrelease", F_OK) || !access("/proc/sys/kernel/yama", F_OK);
+
+	return number_in("/proc/sys/kernel/yama/ptrace_scope", hidden ? SCOPE_ADMIN : SCOPE_CLASSIC);
 }
 
 int policy__perf_paranoid(void)
 {
-	return number_in("/proc/sys/kernel/perf_event_paranoid", 2);
+	/* Each kernel with perf events has it. */
+	return number_in("/proc/sys/kernel/perf_event_paranoid", POLICY_NO_PERF);
 }
 
 enum broker_error policy__of_client(const struct identity *client, bool dump)

@@ -18,9 +18,9 @@ enum broker_error policy__of_client(const struct identity *client, bool dump);
 /* What must be checked for a process. `started`: the client started it; only PTRACE_RULE_ATTACH is another rule then. */
 enum ptrace_rule policy__of_process(const struct identity *client, bool started);
 
-/* 0 to 3; 0 if the kernel has no Yama. */
+/* 0 to 3; 0 if the kernel has no Yama, 2 (CAP_SYS_PTRACE is needed) if the setting is hidden. */
 int policy__ptrace_scope(void);
-/* 2 if it cannot be read. */
+/* POLICY_NO_PERF if it is hidden. */
 int policy__perf_paranoid(void);
 /* From this value on, the kernel lets no user open perf events (Debian, Ubuntu; other kernels treat it like 2, but
  * this is what was meant). */

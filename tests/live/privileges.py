@@ -400,15 +400,23 @@ def test_root_names_its_targets():
 
 # As the first arguments of `sh -c`: settings of the machine that this daemon alone sees.
 SETTINGS = """
-mount -t tmpfs tmpfs /proc/sys/kernel && mkdir /proc/sys/kernel/yama &&
+mount -t tmpfs tmpfs /proc/sys/kernel && mkdir /proc/sys/kernel/yama && touch /proc/sys/kernel/osrelease &&
     echo 0 > /proc/sys/kernel/yama/ptrace_scope && echo 2 > /proc/sys/kernel/perf_event_paranoid && exec "$@"
 """
+HIDDEN, NO_YAMA = "hidden", "no Yama"
 
 
 def settings(broker, scope, paranoid):
     for name, value in (("yama/ptrace_scope", scope), ("perf_event_paranoid", paranoid)):
-        with open(f"/proc/{broker.pid}/root/proc/sys/kernel/{name}", "w") as file:
-            file.write("%d\n" % value)
+        path = f"/proc/{broker.pid}/root/proc/sys/kernel/{name}"
+        if value == NO_YAMA:
+            shutil.rmtree(os.path.dirname(path))
+            continue
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write("%s\n" % value)
+        if value == HIDDEN:
+            os.unlink(path)
 
 
 # --allow, ptrace_scope, perf_event_paranoid; then what a user's attach, dump and record say, and what root's attach says.
@@ -418,7 +426,10 @@ POLICIES = [
     ("ptrace", 1, 2, SCOPE, SCOPE, None, None),
     ("ptrace", 2, 2, SCOPE, SCOPE, SCOPE, None),
     ("ptrace", 3, 2, SCOPE, SCOPE, SCOPE, SCOPE),
+    ("ptrace", HIDDEN, 2, SCOPE, SCOPE, SCOPE, None),
+    ("ptrace", NO_YAMA, 2, None, None, None, None),
     ("ptrace", 0, 3, PERF, None, PERF, None),
+    ("ptrace", 0, HIDDEN, PERF, None, PERF, None),
     ("own", 2, 4, None, None, None, None),
     ("root", 0, 0, ROOT_ALONE, ROOT_ALONE, ROOT_ALONE, None),
 ]
@@ -500,7 +511,7 @@ def test_policy():
                      (("attach", process.pid, "-d", "0.2", "-o", os.path.join(place, "r.json"), *of), ())]
             for (command, by), words in zip(tried, wanted):
                 run = cprofd(*command, cwd=work, prefix=by)
-                what = "--allow=%s ptrace_scope %d perf_event_paranoid %d: %s" % (allow, scope, paranoid, command[0])
+                what = "--allow=%s ptrace_scope %s perf_event_paranoid %s: %s" % (allow, scope, paranoid, command[0])
                 expect(run.returncode == (1 if words else 0) and (words or "") in run.err, what, run.returncode, run.err)
 
 
