@@ -135,8 +135,8 @@ int dumper__pin(struct dumper *dumper)
 		;
 	if (!pinned->start)
 		return -ESRCH;
-	/* A process that is dumpable now and then was not when it was pinned. */
-	return pinned->state == TARGET_ANY || pinned->dumpable == 1 ? 0 : -EACCES;
+	/* It may be dumpable now and then, so asking whether the client may read it is not enough. */
+	return pinned->state != TARGET_ANY && pinned->hides ? -EACCES : 0;
 }
 
 void dumper__fds(const struct dumper *dumper, int ret[BROKER_MAP_FDS])

@@ -20,7 +20,7 @@ struct dumper *dumper__free(struct dumper *dumper); /* NULL */
 
 /* From now on only threads of the image that the process runs now are dumped: call it before process__unchanged().
  * Unless the client may read every process, nothing is dumped while the process has other rights than now. -ESRCH: no
- * thread was found. -EACCES: it is not dumpable now. */
+ * thread was found. -EACCES: it is not dumpable now (struct target, `hides`). */
 int dumper__pin(struct dumper *dumper);
 
 /* The maps and the iterator, in the order of BROKER_ATTACHED; owned by the dumper. */

@@ -63,8 +63,14 @@ static void fill_process(struct reply *reply, pid_t pid, const struct process_st
 
 static int note(struct sampler *sampler, const struct identity *client, pid_t pid, struct target *ret)
 {
+	int err;
+
 	*ret = (struct target){.state = TARGET_ANY};
-	return identity__may_all(client) ? 0 : sampler__note(sampler, pid, ret);
+	if (identity__may_all(client))
+		return 0;
+	err = sampler__note(sampler, pid, ret);
+	/* It may be dumpable just while the client is asked about, and hide before and after, the same both times. */
+	return !err && ret->hides ? -EACCES : err;
 }
 
 /* May the client read the process that is open? *ret is what was authorised: the same before and after the check, so

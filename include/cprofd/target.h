@@ -27,6 +27,9 @@ struct target {
 	__u64 user_ns, capabilities;
 	__u64 ids[4];       /* uid, gid, suid, sgid, euid, egid, fsuid, fsgid */
 	__u64 dumpable;
+	/* 1: no client without CAP_SYS_PTRACE may read it as it is: it is not dumpable, and in the user namespace of the
+	 * broker. (In one of their own, users have all capabilities.) Follows from the above, so it is not compared. */
+	__u64 hides;
 };
 
 #endif

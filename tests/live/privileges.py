@@ -540,7 +540,7 @@ def test_started_by_another_client():
 
 # --- the client ---
 
-# Its own user may look into it for 20 ms, and then not for 20 ms, in turn.
+# Its own user may look into it for so long, and then not for so long, in turn.
 FLICKERS = BUSY + """
 import ctypes
 prctl = ctypes.CDLL(None).prctl
@@ -548,19 +548,28 @@ def secret(seconds):
     busy(seconds)
 while True:
     prctl(4, 0) # PR_SET_DUMPABLE
-    secret(0.02)
+    secret(%s)
     prctl(4, 1)
-    busy(0.02)
+    busy(%s)
 """
 
 
 def test_dump_of_one_that_hides_at_times():
     """Nothing is dumped of what runs while the process is not dumpable, whenever the client was authorised."""
-    with folder() as place, daemon(os.path.join(place, "socket")), target(FLICKERS, uid=NOBODY) as process:
+    with folder() as place, daemon(os.path.join(place, "socket")), target(FLICKERS % (0.02, 0.02), uid=NOBODY) as process:
         runs = [cprofd("dump", process.pid, "--socket", os.path.join(place, "socket"), prefix=as_nobody()) for _ in range(12)]
         expect(all(run.returncode == 0 or run.err for run in runs), "dumped or refused", [run.err for run in runs])
         told = [run.out for run in runs if re.search(r"^ +secret \(", run.out, re.M)]  # its command line has the word, too
         expect(not told, "nothing of what it hides", told[:1])
+
+
+def test_attach_to_one_that_hides_at_times():
+    """So fast that it hides before and after the client is authorised, and not just then."""
+    with folder(NOBODY) as work, folder() as place, daemon(os.path.join(place, "socket")), target(FLICKERS % (0.0002, 0.0002), uid=NOBODY) as process:
+        for _ in range(24):
+            run = cprofd("attach", process.pid, "-q", "-d", "0.2", "-o", "a.json", "--socket", os.path.join(place, "socket"), cwd=work, prefix=as_nobody())
+            expect(run.returncode in (0, 1), "attached or refused", run.err)
+            expect(run.returncode or "secret" not in names(os.path.join(work, "a.json")), "a frame of what it hides")
 
 
 def test_client_under_sudo():
