@@ -5,11 +5,13 @@
 
 #include <errno.h>
 
+/* jansson's callback: it only knows 0 and -1. */
 static int append(const char *data, size_t len, void *out)
 {
 	return buf__append(out, data, len) ? -1 : 0;
 }
 
+/* Takes `line`. Half a line would be joined with the next one, so on an error all of it is taken back. */
 static int put(struct buf *out, json_t *line)
 {
 	size_t before = out->len;
@@ -23,6 +25,8 @@ static int put(struct buf *out, json_t *line)
 	return err;
 }
 
+/* The keys that each answer begins with. jansson returns NULL without memory and accepts NULL, so one check at the end,
+ * in put(), is enough. */
 static json_t *begin(bool has_id, uint64_t id, bool ok)
 {
 	json_t *line = json_object();

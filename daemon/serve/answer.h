@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers: what the engine says to one client that is not an event of a
- * session. Each appends one line to `out`; -ENOMEM. */
+/* Answers: lines that the engine sends to one client and that are no events of a session:
+ *
+ *    {"ev":"answer","id":7,"ok":true,"session":1}
+ *    {"ev":"answer","id":8,"ok":false,"error":"no such process","hint":"check the PID ...","code":"NO_PROCESS"}
+ *
+ * Each function appends one line to `out`. 0, or -ENOMEM with `out` as it was. */
 #ifndef CPROFD_SERVE_ANSWER_H
 #define CPROFD_SERVE_ANSWER_H
 

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that sleep when a session in wall mode begins: nobody saw them leave their CPU. The sampler tells with which registers they
- * went into the kernel; what is in their memory stays there while they sleep, and is read here: Python's frames, and a copy of the stack from
- * which the native walk is done as for any other sample. If the thread got a CPU meanwhile, nothing of it is taken. */
+/* Threads that sleep when a session in wall mode begins. Nobody saw them leave their CPU, so there is no stack of them;
+ * some sleep for the whole session.
+ *
+ * The sampler goes over all tasks once, and sends the registers with which each sleeping thread entered the kernel (a
+ * sample with SAMPLE_ASLEEP). The memory of such a thread does not change while it sleeps, so the rest is read here:
+ * Python frames by the walker, and a copy of the stack, from which the native walk is done as for any other sample. The
+ * number of its timeslices, read before and after, proves that it did not run meanwhile; if it did, nothing of it is
+ * used.
+ *
+ *    asleep__sample()  keeps the record (there may be thousands at once)
+ *    asleep__step()    in slices: make() builds the whole sample, profile__sample() takes it */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +26,11 @@
 #include "target/process.h"
 
 #define STACK_PAGE 4096u
-#define KEPT_BYTES (4u << 20)   /* of one process: some 10,000 threads */
+/* Bytes of kept records of one process: some 10,000 threads. */
+#define KEPT_BYTES (4u << 20)
 
-/* Did it not run since? */
+/* Has it not run since the record was made? schedstat's third number counts its timeslices: it grows when the thread
+ * gets a CPU. */
 static bool sleeps(int schedstat, const struct record_sample *sample)
 {
 	unsigned long long cpu, delay, count;
@@ -55,6 +65,8 @@ static int list_tstates(struct tracee *tracee, struct host_reader *memory, uint6
 	return python_tstates__read(memory, &tracee->image, &tracee->tstates);
 }
 
+/* The part PART_PY_FRAMES. Code objects that the profile does not know yet are read on the way, as the sampler captures
+ * them only for threads that run. *ret_none: the thread has no thread state. */
 static int put_python(struct session *session, struct tracee *tracee, struct python_walker *python, struct host_reader *memory,
 		      const struct record_sample *sample, const struct part_wait *wait, struct buf *out, bool *ret_none)
 {
@@ -83,8 +95,9 @@ static int put_python(struct session *session, struct tracee *tracee, struct pyt
 	return err;
 }
 
-/* Its innermost frame, and a copy of the stack for the others. The stack of a thread, but for the first one's, lies below what its register
- * points at (glibc, musl: struct pthread); beyond it is another thread's. */
+/* The parts for native frames: the innermost frame, and a copy of the stack for the others. `own` is pthread_self():
+ * except for the first thread, it lies above the thread's stack in the same mapping (glibc, musl: struct pthread), so
+ * the copy ends there. What lies beyond it is another thread's. */
 static int put_native(const struct session *session, const struct memory_reader *memory, const struct part_stack *from, uint64_t own,
 		      struct buf *out, uint16_t *parts)
 {
@@ -105,6 +118,8 @@ static int put_native(const struct session *session, const struct memory_reader 
 	err = buf__append(out, &native, sizeof(native)) ?: buf__append(out, &pc, sizeof(pc));
 	if (err || session->request.native != REQUEST_NATIVE_FULL)
 		return err;
+	/* The red zone below the stack pointer belongs to a leaf function (psABI 3.2.2). Not if it lies in another
+	 * page, which may be a guard page. */
 	if (sp % STACK_PAGE >= UNWIND_RED_ZONE)
 		sp -= UNWIND_RED_ZONE;
 	if (own > sp && own - sp < most)
@@ -120,7 +135,7 @@ static int put_native(const struct session *session, const struct memory_reader 
 	return buf__append(out, &stack, sizeof(stack)) ?: buf__append(out, bytes, stack.size);
 }
 
-/* What a slice works with. */
+/* What a slice needs for all its threads of one process. */
 struct taking {
 	struct memory_reader memory;
 	struct python_walker *python;
@@ -140,7 +155,8 @@ static void taking__end(struct taking *self)
 	free(self->walked);
 }
 
-/* Frames in place of the copy, which lies behind `native`. -EAGAIN: tables are still being built. */
+/* Walks the copy of the stack, and puts the frames in its place. `native`: offset of the native parts in the record.
+ * -EAGAIN: unwind tables are still being built; the record stays as it is, with the copy. */
 static int walk(struct session *session, struct taking *taking, size_t native, const struct part_wait *wait, struct buf *out)
 {
 	struct part_native_frames *walked = taking->walked;
@@ -163,7 +179,8 @@ static int walk(struct session *session, struct taking *taking, size_t native, c
 	return 0;
 }
 
-/* The record, from `sample`; *ret_empty: it is of no use any more. -EAGAIN as walk(). */
+/* Builds the whole record from `sample`. *ret_empty: it is of no use (the thread ran, or is gone). -EAGAIN as walk().
+ * The number of parts and the size are only known at the end, so the head is written twice. */
 static int make(struct session *session, struct tracee *tracee, struct taking *taking, const struct record_sample *sample, struct buf *out,
 		bool *ret_empty)
 {
@@ -197,7 +214,8 @@ static int make(struct session *session, struct tracee *tracee, struct taking *t
 	return *ret_empty ? 0 : walk(session, taking, native, from.wait, out);
 }
 
-/* *ret_again: it was handed on with a copy of the stack, and can be done better when tables are there. */
+/* Builds one thread's sample and hands it on. *ret_again: its stack is only a copy so far; it is worth doing once more
+ * when the tables are there. In that second turn it is not handed on before. */
 static int take(struct session *session, struct tracee *tracee, struct taking *taking, const struct record_sample *sample, bool *ret_again)
 {
 	_cleanup_(buf__free) struct buf out = {};
@@ -214,9 +232,9 @@ static int take(struct session *session, struct tracee *tracee, struct taking *t
 	return profile__sample(session->profile, &made);
 }
 
-/* All of them come at once as sampling begins, of thousands of threads perhaps, and of children that ran already before their image is
- * known. So they are kept, and taken in turns: others of this engine wait for no more than a slice. A thread that runs meanwhile loses its
- * record, as it would have later. */
+/* All of them come at once when sampling begins, maybe from thousands of threads, and from children whose image is not
+ * identified yet. So they are kept and processed in slices: other sessions of this engine wait for one slice at most. A
+ * thread that runs meanwhile loses its record. */
 int asleep__sample(struct session *session, const struct record_sample *sample)
 {
 	struct tracee *tracee = tracee__find(session, (int32_t)sample->header.task.tgid);
@@ -226,8 +244,9 @@ int asleep__sample(struct session *session, const struct record_sample *sample)
 	return buf__append(&tracee->asleep, sample, sample->header.size);
 }
 
-/* The first time all are handed on, with copies of stacks at first, since a thread may run at any time; what is asleep still when
- * tables of unwinding are there is done again, and takes a tenth of the room. */
+/* Two turns over the records. In the first, all are handed on, with a copy of the stack where unwind tables are
+ * missing, as a thread may wake up at any time. In the second, those that still sleep are done again with the tables:
+ * frames take a tenth of the room of a copy. A record that is finished has `parts` 0. */
 static int take_until(struct tracee *tracee, uint64_t until)
 {
 	uint64_t now = engine__now();
@@ -258,6 +277,7 @@ static int take_until(struct tracee *tracee, uint64_t until)
 	return err;
 }
 
+/* Not while the process is being identified: its layout is needed. */
 static bool has_some(const struct tracee *tracee)
 {
 	return tracee->asleep.len && tracee->mem >= 0 && tracee->state != TRACEE_ASKED && tracee->state != TRACEE_TRYING;
@@ -277,7 +297,7 @@ int asleep__step(struct session *session, uint64_t *ret_next)
 	return err;
 }
 
-/* Whoever was not met so far, at least. */
+/* At the end of the session: those that had no turn at all get one. All records are dropped afterwards. */
 int asleep__last(struct session *session)
 {
 	uint64_t until = engine__now() + SCHEDULE_ASLEEP_LAST_NS;

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* While a target makes threads or processes, clocks of CPUs tick beside its own (broker/clocks.h): asked for at the first birth,
- * and given back when there was none for a second. */
+/* Timers of CPUs, beside those of threads, while the target makes threads or processes.
+ *
+ * A thread that lives for less than a period may never be met by a timer of its own: the timer has to be set up for it
+ * first. The timers of CPUs (broker/clocks.h) tick whoever runs, so such threads are sampled by them. They cost a tick
+ * on every CPU, so they run only while there are births: from the first clone or fork until there was none for
+ * SCHEDULE_BIRTHS_LAST_NS.
+ *
+ *    RECORD_CLONE, RECORD_FORK -> session.born -> births__poll() -> BROKER_SET_CLOCKS -> BROKER_CLOCKS */
 #include "serve/engine.h"
 
 void births__record(struct session *session, const struct record_header *header)
@@ -28,6 +34,8 @@ void births__poll(struct session *session, uint64_t now)
 		set_clocks(session, born);
 }
 
+/* Refused once is refused for the session: it will not be asked for at each birth. Such threads are counted as not
+ * sampled then. */
 void births__answered(struct session *session, const struct broker_message *message)
 {
 	if (message->error != BROKER_ERROR_OK)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Where unwind tables are kept from session to session: what the broker made for this engine; of a
- * broker that is not root, whose engine runs as the same user, $XDG_CACHE_HOME or ~/.cache (XDG
- * Base Directory Specification). It has to be a folder that this user alone may write to. */
+/* Where unwind tables are kept from session to session. The broker makes a directory for each engine and passes it as
+ * descriptor BROKER_CACHE_FD. A broker that is not root makes none: its engine runs as the same user, and uses
+ * $XDG_CACHE_HOME/cprofd or ~/.cache/cprofd (XDG Base Directory Specification).
+ *
+ * A table from there is used without being built again, so nobody else may be able to put one there: the directory has
+ * to belong to this user and be writable by this user alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -16,6 +19,7 @@
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
+/* Of an open descriptor, not of a path: what was checked is what is used. */
 static bool is_own(int fd)
 {
 	struct stat stat;
@@ -35,6 +39,7 @@ static int enter(int directory, const char *name)
 	return is_own(fd) ? take_fd(&fd) : -1;
 }
 
+/* A home directory of another user is not used: under sudo, XDG_CACHE_HOME can be the caller's. */
 static int open_home(void)
 {
 	const char *given = getenv("XDG_CACHE_HOME");
@@ -55,6 +60,8 @@ static int open_cache(void)
 
 	if (is_own(BROKER_CACHE_FD))
 		return fcntl(BROKER_CACHE_FD, F_DUPFD_CLOEXEC, 3);
+	/* Root's engine runs as one of these users. Other programs may run as nobody, so a directory in its home would
+	 * prove nothing. */
 	if (geteuid() == PRIVILEGES_NOBODY || geteuid() == privileges__engine_of_root())
 		return -1;
 	home = open_home();

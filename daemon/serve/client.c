@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A client: its lines in, its outbox out. */
+/* A client: one connection on the socket. Its lines go to command__line(), what the engine writes to it goes through
+ * its outbox. All in the main thread; no call waits.
+ *
+ *    socket -> receive() -> client.in -> take_lines() -> command__line()
+ *    client__say(), client__stream() -> outbox -> client__flush() -> socket
+ *
+ * Back-pressure has three steps, so that no client can make the engine grow or slow down another one:
+ *
+ *    answers > ANSWERS_MAX     its requests are not read any more (it asks, and does not read)
+ *    events > SERVE_QUEUE_MAX  events are counted instead of queued; once its queue is empty it gets `gap`, the tables
+ *                              as they are by then, and events again
+ *    no memory                 the connection ends: a client notices that, but not a line that is missing */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,12 +25,15 @@
 /* A client that asks without reading the answers is not read from. */
 #define ANSWERS_MAX (256u << 10)
 
+/* Descriptors that nobody asked for. Without this a client could fill the engine's table of descriptors. */
 static void close_fds(struct client *client)
 {
 	while (client->n_fds)
 		close(client->fds[--client->n_fds]);
 }
 
+/* The order matters: client.session is NULL before session__abandoned() counts subscribers, and `dead` is set before
+ * anything can call this again. */
 void client__die(struct engine *engine, struct client *client)
 {
 	struct session *session = client->session;
@@ -52,6 +66,7 @@ void client__free(struct client *client)
 
 /* --- out --- */
 
+/* Queues a chunk. The outbox takes a reference of its own; NULL (no memory before) adds nothing. */
 static void add(struct engine *engine, struct client *client, struct chunk *chunk)
 {
 	if (chunk && outbox__add(&client->outbox, chunk))
@@ -86,6 +101,7 @@ void client__stream(struct engine *engine, struct client *client, struct chunk *
 	add(engine, client, chunk);
 }
 
+/* An event sink that encodes into a buffer: the tables are replayed to one client, not to the session's stream. */
 struct encoder {
 	struct event_sink sink;
 	struct buf out;
@@ -96,6 +112,8 @@ static int encode(struct event_sink *self, const struct event *event)
 	return event__encode(event, &((struct encoder *)self)->out);
 }
 
+/* Tables first, then units, as a unit may name rows of the tables; both as one chunk, so that no live event can come
+ * between. */
 void client__replay(struct engine *engine, struct client *client)
 {
 	struct encoder encoder = {.sink.event = encode};
@@ -113,7 +131,9 @@ void client__replay(struct engine *engine, struct client *client)
 	buf__free(&encoder.out);
 }
 
-/* It read all that was queued: what it missed is told, then it is led on. */
+/* It has read all that was queued: emits `gap` with what it missed, then the tables as they are at this time. They are
+ * whole again, since ids of rows that were in the gap may be used by later events. If the session ended meanwhile, its
+ * `end` (farewell) is all that is left to send. */
 static void end_gap(struct engine *engine, struct client *client)
 {
 	struct event gap = {.kind = EVENT_GAP,
@@ -136,12 +156,15 @@ static void end_gap(struct engine *engine, struct client *client)
 	}
 }
 
+/* Are requests read from this client? Not while its answers pile up; a client that streams a session has room for live
+ * events on top of that. */
 static bool reads(const struct client *client)
 {
 	return !client->eof && (client->lagging || client->outbox.bytes < SERVE_QUEUE_MAX + ANSWERS_MAX) &&
 	       (client->session || client->outbox.bytes < ANSWERS_MAX);
 }
 
+/* Loops, as the end of a gap queues more. Afterwards the loop waits for EPOLLOUT only if the socket was full. */
 void client__flush(struct engine *engine, struct client *client)
 {
 	int err = 0;
@@ -164,6 +187,8 @@ void client__flush(struct engine *engine, struct client *client)
 	if (client->eof && !wait && !client->session && client->snapshot.into < 0 && !client->n_fds) {
 		bool owns = false;
 
+		/* A client that sent its requests and closed its half (`echo ... | nc`) is served to the end: it goes
+		 * when it owns no session and streams none. */
 		for (struct session *s = engine->sessions; s; s = s->next)
 			owns |= s->owner == client;
 		if (!owns) { /* said all, told all */
@@ -176,6 +201,7 @@ void client__flush(struct engine *engine, struct client *client)
 
 /* --- in --- */
 
+/* A line that has no request to answer: the answer is without an id. */
 static void refuse_line(struct engine *engine, struct client *client, const char *code, const char *error,
 			const char *hint)
 {
@@ -191,6 +217,9 @@ static void too_long(struct engine *engine, struct client *client)
 	refuse_line(engine, client, "TOO_LONG", "a request has at most 65536 bytes: this line is skipped", "");
 }
 
+/* Splits client.in at newlines. A line above SERVE_REQUEST_MAX is refused once, and skipped up to its newline; the
+ * buffer never holds more than that plus one read. A command may end the client: `dead` is checked before each line,
+ * and `in` is not touched afterwards. */
 static void take_lines(struct engine *engine, struct client *client)
 {
 	size_t done = 0;
@@ -224,6 +253,8 @@ static void take_lines(struct engine *engine, struct client *client)
 		buf__consume(&client->in, done);
 }
 
+/* Descriptors are not tied to a line: they are queued, and `snapshot` takes the oldest. What is too many is closed at
+ * once. recvmsg() has installed them all by then, wanted or not. */
 static void take_fds(struct client *client, struct msghdr *message)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
@@ -246,6 +277,7 @@ static void take_fds(struct client *client, struct msghdr *message)
 
 static ssize_t receive(struct client *client)
 {
+	/* Room for 16 descriptors of one message. The kernel closes further ones itself (MSG_CTRUNC). */
 	char control[CMSG_SPACE(sizeof(int) * 16)] __attribute__((aligned(8)));
 	struct iovec iov = {.iov_len = READ_BYTES};
 	struct msghdr message = {.msg_iov = &iov,
@@ -267,6 +299,7 @@ static ssize_t receive(struct client *client)
 	return n;
 }
 
+/* EPOLLIN comes first and the hang-up second: a client may send a request and exit at once. */
 static void ready(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct client *client = (struct client *)watch;

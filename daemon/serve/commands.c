@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a client asks for. */
+/* Requests of clients: one line in, one answer out (docs/protocol.md). request.c turns the line into a checked struct;
+ * here it is carried out, or passed on:
+ *
+ *    attach, dump                  session__new(); the answer comes when the broker and the target allow it, or do not
+ *    stop, subscribe, unsubscribe  at once
+ *    snapshot                      snapshot.c; into a file it takes some turns of the loop
+ *    sessions, status              numbers of this engine, that is, of one user
+ *
+ * Every session here is of the user who asks, as an engine serves one client identity only. So nothing is authorised
+ * here. */
 #include <errno.h>
 #include <string.h>
 
@@ -31,6 +40,7 @@ static void answer(struct engine *engine, struct client *client, const struct re
 
 /* --- numbers of the engine --- */
 
+/* Rows of `native_stops` for each session, in `status`. */
 #define STOPS_SHOWN 4u
 
 static json_t *describe(const struct engine *engine, const struct session *session)
@@ -56,6 +66,7 @@ static json_t *list_sessions(const struct engine *engine)
 	return json_pack("{s:o}", "sessions", sessions);
 }
 
+/* Sums of all running sessions, by name; those that are 0 are left out. */
 static json_t *list_losses(const struct engine *engine)
 {
 #define NAME(id, kind, name, sentence) [LOSS_##id] = name,
@@ -103,6 +114,8 @@ static json_t *list_stops(const struct engine *engine)
 	return stops;
 }
 
+/* samples_per_second is each session's mean since its begin, added up: what the engine has to do, not what it does at
+ * this moment. */
 static json_t *make_status(const struct engine *engine)
 {
 	uint64_t samples = 0, rate = 0, tables = 0;
@@ -130,6 +143,7 @@ static json_t *make_status(const struct engine *engine)
 
 /* --- commands that name a session --- */
 
+/* The answer goes out before the tables, so that a client knows what the rows belong to. */
 static void subscribe(struct engine *engine, struct client *client, const struct request *request,
 		      struct session *session)
 {
@@ -145,6 +159,8 @@ static void subscribe(struct engine *engine, struct client *client, const struct
 	session__subscribe(engine, session, client);
 }
 
+/* session 0, or none: whatever this connection streams. A gap that was not reported yet belongs to the stream, and ends
+ * with it. */
 static void unsubscribe(struct engine *engine, struct client *client, const struct request *request)
 {
 	struct session *session = client->session;
@@ -162,6 +178,7 @@ static void unsubscribe(struct engine *engine, struct client *client, const stru
 	session__abandoned(engine, session);
 }
 
+/* STOP, SUBSCRIBE and SNAPSHOT, which name a session. */
 static void on_session(struct engine *engine, struct client *client, const struct request *request)
 {
 	struct session *session = session__find(engine, request->session);
@@ -181,6 +198,8 @@ static void on_session(struct engine *engine, struct client *client, const struc
 	}
 }
 
+/* The owner would be subscribed when the session begins. If it streams another session by now, its requests are refused
+ * before anything is asked of the broker. */
 static void attach(struct engine *engine, struct client *client, const struct request *request)
 {
 	struct refusal refusal = {};

@@ -14,13 +14,14 @@
 #include "serve/engine.h"
 #include "target/process.h"
 
+/* The sinks are members of the session: no context pointer is needed. */
 static struct session *of(struct collect_sink *sink)
 {
 	return (struct session *)((char *)sink - offsetof(struct session, collect_sink));
 }
 
-/* Does the record lack what a capture sends when it could read all? Further
- * pieces of a line table come alone. */
+/* Does the record have all that a capture sends when each page could be read? Further pieces of a long line table come
+ * as records of their own, with an offset. */
 static bool is_whole(const struct record_code *code)
 {
 	const struct record_part *lines = record__part(code, PART_LINES), *variables = record__part(code, PART_VARIABLES);
@@ -31,7 +32,8 @@ static bool is_whole(const struct record_code *code)
 	return lines && record__part(code, PART_NAME) && record__part(code, PART_FILE) && variables && !variables->loss;
 }
 
-/* The next capture of it can read all then. */
+/* The sampler cannot take page faults: what was not resident is missing in its record. A read from here faults the page
+ * in, and the sampler, which tries again at a later tick, then finds it. */
 static void prefault(struct engine *engine, struct tracee *tracee, const struct record_code *code)
 {
 	struct memory_reader memory = memory_reader__of(tracee->mem);
@@ -59,7 +61,9 @@ static int on_code(struct collect_sink *self, const struct record_code *code)
 
 #define NATIVE_BEGUN (UINT32_MAX - 1)
 
-/* A thread's first instruction is where its stack ends. */
+/* Did the tick interrupt a thread at its very first instruction, behind the system call in clone()? Its stack is empty,
+ * and the call frame information there is its parent's: the walk fails, maybe after one more frame, which is wrong. In
+ * truth the first frame is the whole stack. */
 static bool is_begun(const struct modules_process *process, const struct sample *sample,
 		     const struct part_native_frames *part)
 {
@@ -71,6 +75,7 @@ static bool is_begun(const struct modules_process *process, const struct sample 
 /* How many frames of its native stack can be believed: UINT32_MAX all, NATIVE_BEGUN: the first one is the whole
  * stack. Code that was mapped away or replaced since the sample makes what is further out doubtful, as an address
  * is of another function by now. Learns from walks that ended early. */
+/* Without a process of its own it may be a forked child that no sample met before: native__meet() sets it up. */
 static uint32_t trusted(struct session *session, const struct sample *sample)
 {
 	int32_t pid = (int32_t)sample->record->header.task.tgid;
@@ -110,8 +115,8 @@ static bool near_jit(struct session *session, const struct sample *sample)
 	return process && modules_process__near_jit(process, part->pc, part->n, sample->record->header.time);
 }
 
-/* Takes off what cannot be believed. A loss that the sampler counted for the frames which are taken off is taken
- * back, or it would be told twice. */
+/* Removes frames that cannot be believed: all from number n outwards. If the sampler counted a loss for the removed
+ * frames, that is taken back, or it would be counted twice. */
 static void cut(struct session *session, const struct sample *sample, uint32_t n)
 {
 	struct part_native_frames *part = (struct part_native_frames *)sample->native;
@@ -136,6 +141,7 @@ static void cut(struct session *session, const struct sample *sample, uint32_t n
 }
 
 /* The sample as what is known by now has it. `n`: native frames that are true. */
+/* A sample is borrowed and const, so a copy is changed; few samples need it. */
 static int correct(struct session *session, const struct sample *sample, bool no_python, uint32_t n)
 {
 	struct record_sample *record = malloc(sample->record->header.size);
@@ -165,6 +171,8 @@ static void excuse(struct session *session, const struct sample *sample)
 		profile__excuse(session->profile, sample->native->part.loss, 1);
 }
 
+/* A sample for good, in order of time. What is known of its process by now is more than the sampler knew at the
+ * tick. */
 static int on_sample(struct collect_sink *self, const struct sample *sample)
 {
 	struct session *session = of(self);
@@ -182,6 +190,8 @@ static int on_sample(struct collect_sink *self, const struct sample *sample)
 	return profile__sample(session->profile, sample);
 }
 
+/* A sample at the poll after its tick. Its values have to be read before the target changes them; and if it has a copy
+ * of its stack, or is near JIT code, what it needs may be gone soon: the session becomes urgent. */
 static int on_preview(struct collect_sink *self, const struct sample *sample)
 {
 	struct session *session = of(self);
@@ -227,6 +237,7 @@ static int on_lost(struct collect_sink *self, const struct record_event *lost)
 	return profile__lost(of(self)->profile, lost);
 }
 
+/* The last stage: an event of the profile or of units, encoded into session.pending. publish.c sends it. */
 static int on_event(struct event_sink *sink, const struct event *event)
 {
 	struct session *session = (struct session *)((char *)sink - offsetof(struct session, sink));
@@ -275,6 +286,8 @@ static int on_record(void *ctx, const void *data, size_t len)
 	return 0; /* the ring is emptied whatever becomes of the records */
 }
 
+/* The sampler wrote to the ring with a wake-up (bpf/: BPF_RB_FORCE_WAKEUP). Most records are written without one, and
+ * wait for the next poll. */
 static void ring_ready(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct session *session = (struct session *)((char *)watch - offsetof(struct session, ring_watch));
@@ -313,6 +326,8 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 						      .freed = on_freed,
 						      .lost = on_lost};
 	session->sink.event = on_event;
+	/* Order: units need the rules and the sink, the profile writes to the units, and the ring comes last, as
+	 * records may flow from then on. */
 	err = collector__new(&session->collect_sink, &session->collector);
 	if (!err)
 		err = session_units__open(session);
@@ -327,6 +342,8 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 	return engine__watch(session->engine, &session->ring_watch, EPOLLIN | EPOLLET);
 }
 
+/* Counters that are kept elsewhere (in the kernel, in the collector, in base/blocking.c) become lines of the ledger.
+ * The sampler's are totals, the others differences to the last time. */
 void drain__counts(struct session *session)
 {
 	struct collect_counts counts;
@@ -371,6 +388,7 @@ void drain__run(struct engine *engine, struct session *session, uint64_t up_to)
 		session->error = err;
 }
 
+/* From the source to the sink: nothing may write into what is freed. All of these accept NULL. */
 void drain__close(struct session *session)
 {
 	engine__unwatch(session->engine, &session->ring_watch);

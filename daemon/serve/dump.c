@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* A dump: a session that lives for one look at each thread (docs/dump.md). It goes on in small steps, so that others
- * of this engine wait for some ms at most. */
+/* A dump: a session that takes one stack of each thread and ends (docs/dump.md). It works in steps of some ms, started
+ * by a timer, so that other sessions of this engine go on meanwhile.
+ *
+ * Most threads sleep. For these the kernel's iterator (bpf/dump.bpf.c) copies registers and stack into one of 16 slots,
+ * and their Python frames are walked here, in memory that nobody changes while they sleep. A thread that runs fills its
+ * slot at its next tick, Python frames included. Either way the stack is of one instant:
+ *
+ *    assign()       tid -> free slot
+ *    look()         runs the iterator over all threads: those off-CPU fill their slots
+ *    walk_python()  walks Python frames, runs the iterator again: has each thread stayed where it was? Else once more
+ *    gather()       unwinds the native stack of each slot that is proven, and frees the slot
+ *    names_ready()  waits for files and symbols, at most SCHEDULE_DUMP_NAMES_NS
+ *    emit()         one line of JSON for each thread, then the answer */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +26,18 @@
 #include "serve/engine.h"
 #include "target/process.h"
 
+/* Attempts to meet a thread that wakes up while it is read; after that it is reported without a stack. */
 #define TRIES 5u
 #define THREADS_MAX 65536u
 
 struct thread {
 	struct dump_result told;
-	uint64_t until;         /* monotonic ns; 0: not asked for yet */
+	/* When it is given up (monotonic ns); 0: it has had no slot yet. */
+	uint64_t until;
 	unsigned tries;
-	bool proven;            /* registers, stack and Python frames are of one instant */
+	/* Registers, stack and Python frames are of one instant: it did not run while they were read. */
+	bool proven;
+	/* It ended before it had a slot filled. */
 	bool gone;
 };
 
@@ -34,8 +49,10 @@ struct dumping {
 	struct python_walker *python;
 	struct thread *threads;
 	uint32_t n, told;
-	uint32_t in[DUMP_SLOTS]; /* thread + 1 of each slot; 0: free */
-	uint64_t names_until;   /* 0: stacks are still gathered */
+	/* Who has slot i: index of the thread + 1; 0: the slot is free. */
+	uint32_t in[DUMP_SLOTS];
+	/* 0: stacks are still being gathered. Else names are waited for until then. */
+	uint64_t names_until;
 	struct dump_native natives; /* of the walk that goes on */
 };
 
@@ -46,6 +63,7 @@ static struct tracee *root_of(struct session *session)
 
 /* --- its way in and out --- */
 
+/* fds: those of ATTACHED for a dump: the iterator's link, images, the slots, and `wanted`. */
 int dump__open(struct session *session, const int *fds)
 {
 	session->dump = calloc(1, sizeof(*session->dump));
@@ -72,6 +90,7 @@ void dump__close(struct session *session)
 	session->dump = NULL;
 }
 
+/* The process ended during the dump: what was gathered is not emitted. */
 static void gone(struct engine *engine, struct session *session)
 {
 	struct refusal refusal;
@@ -90,6 +109,7 @@ static void failed(struct engine *engine, struct session *session, const char *w
 
 /* --- one thread --- */
 
+/* Linear, as rows come in the order of the kernel's list; at most 16 are searched for in each pass. */
 static const struct dump_thread *row_of(const struct dump_thread *rows, uint32_t n, uint32_t tid)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -98,7 +118,8 @@ static const struct dump_thread *row_of(const struct dump_thread *rows, uint32_t
 	return NULL;
 }
 
-/* Is the thread where it was when its slot was filled? */
+/* Has the thread not run since its slot was filled? It is on no CPU and was switched out as often as then. The start
+ * time tells it apart from a new thread with the same tid. */
 static bool is_still(const struct dump_slot *slot, const struct dump_thread *rows, uint32_t n)
 {
 	const struct dump_thread *row = row_of(rows, n, slot->thread.tid);
@@ -107,8 +128,9 @@ static bool is_still(const struct dump_slot *slot, const struct dump_thread *row
 	       row->thread_start == slot->thread.thread_start;
 }
 
-/* From the copy; only if that ends too early, with what lies beyond it now, if the thread is where it was even then
- * (a handler's own stack, a deep one). */
+/* Native frames, from the copy of the stack (DUMP_STACK_BYTES). If that is too short (a deep stack, or a signal
+ * handler's own stack), the walk is done again with the target's memory behind it. That holds only if the thread has
+ * not moved even then; if it has, the walk of the copy alone is used. */
 static int unwind(struct dumping *dump, struct thread *thread, const struct dump_slot *slot)
 {
 	struct dump_state state = {.regs = (const uint64_t *)slot->regs,
@@ -160,7 +182,7 @@ static int list_threads(struct session *session)
 	return 0;
 }
 
-/* Free slots to threads that were not asked for yet; true: there is something to wait for. */
+/* Gives free slots to threads that had none yet. True: some slot is in use, so there is something to wait for. */
 static bool assign(struct dumping *dump, uint64_t now)
 {
 	uint32_t next = 0, i;
@@ -190,7 +212,7 @@ static struct thread *thread_in(struct dumping *dump, uint32_t i)
 	return dump->in[i] ? &dump->threads[dump->in[i] - 1] : NULL;
 }
 
-/* Once more, or not at all. */
+/* It ran while it was read: its slot is filled once more, TRIES times at most. */
 static void again(struct dumping *dump, uint32_t i)
 {
 	struct thread *thread = thread_in(dump, i);
@@ -203,8 +225,8 @@ static void again(struct dumping *dump, uint32_t i)
 		release(dump, i);
 }
 
-/* The Python frames of threads whose slots were filled since: in the slot, or walked now, which holds if the thread is
- * where it was even then. */
+/* Python frames of threads whose slots were filled since the last call. A tick brought them along. For a thread that
+ * sleeps they are walked here: all such threads first, then one pass of the iterator proves all walks at once. */
 static int walk_python(struct dumping *dump)
 {
 	_cleanup_(python_tstates__free) struct python_tstates tstates = {};
@@ -227,6 +249,8 @@ static int walk_python(struct dumping *dump)
 			err = python_walker__take(dump->python, slot, &thread->told.python);
 			thread->proven = true;
 		} else {
+			/* The list of thread states is read once, after the first slot was filled: it holds for all
+			 * threads that were asleep by then. */
 			err = any ? 0 : python_walker__list(dump->python, &tstates);
 			err = err ?: python_walker__walk(dump->python, &slot->thread, &tstates, &thread->told.python);
 			any = walked[i] = true;
@@ -244,7 +268,8 @@ static int walk_python(struct dumping *dump)
 	return err;
 }
 
-/* Threads that are on no CPU fill their slots; who does not come is given up. */
+/* One pass of the iterator: threads that are on no CPU fill their slots. One that runs all the time and gets no tick in
+ * time is given up, and reported as running, without a stack. */
 static int look(struct dumping *dump, uint64_t now)
 {
 	const struct dump_thread *rows;
@@ -265,7 +290,7 @@ static int look(struct dumping *dump, uint64_t now)
 	return walk_python(dump);
 }
 
-/* Looks at the slots; false: all stacks are there. */
+/* One step of gathering, bounded by SCHEDULE_DUMP_STEP_NS. False: all stacks are there, or an error. */
 static bool gather(struct session *session, uint64_t now)
 {
 	struct dumping *dump = session->dump;
@@ -294,7 +319,8 @@ static bool gather(struct session *session, uint64_t now)
 	return !session->error;
 }
 
-/* Is every file open that a frame lies in, and its names read? What is not, is asked for first. */
+/* Are the symbols of all files read that a frame lies in? Asks for those that are not: nothing else would, since no
+ * sample comes in a dump. */
 static bool names_ready(struct session *session, uint64_t now)
 {
 	struct dumping *dump = session->dump;
@@ -327,6 +353,7 @@ static bool names_ready(struct session *session, uint64_t now)
 	return ready;
 }
 
+/* A line of the dump (`last` false), or its answer. Takes `json`. */
 static void say(struct engine *engine, struct session *session, json_t *json, bool last)
 {
 	struct buf line = {};
@@ -349,7 +376,7 @@ static void say(struct engine *engine, struct session *session, json_t *json, bo
 	buf__free(&line);
 }
 
-/* The next threads; false: that was all. */
+/* Emits the next threads, as many as fit into a step. False: that was all. */
 static bool emit(struct engine *engine, struct session *session, uint64_t now)
 {
 	struct dumping *dump = session->dump;
@@ -370,6 +397,7 @@ static bool emit(struct engine *engine, struct session *session, uint64_t now)
 	return dump->told < dump->n;
 }
 
+/* The answer, then the end of the session: a dump has no stream and no `end` event. */
 static void finish(struct engine *engine, struct session *session)
 {
 	char command[1024];
@@ -388,6 +416,7 @@ static void finish(struct engine *engine, struct session *session)
 	session__abandoned(engine, session);
 }
 
+/* One step. An error ends the dump with an answer that says so. */
 static void tick(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct session *session = (struct session *)watch; /* its first member */
@@ -413,7 +442,7 @@ static void tick(struct engine *engine, struct watch *watch, uint32_t events)
 		finish(engine, session);
 }
 
-/* The process is known: its ticks are asked for. */
+/* The process is identified: asks the broker for a fast timer on its threads, for those that run. */
 void dump__identified(struct engine *engine, struct session *session)
 {
 	struct broker_message resume = {.kind = BROKER_RESUME,

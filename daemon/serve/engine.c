@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine's loop. */
+/* The engine's loop, and its channel to the broker.
+ *
+ * A turn of the loop: events of descriptors (clients, the broker, rings, pidfds, worker threads), then work() that is
+ * due by time, then reap() of what ended. Everything in a turn takes some milliseconds at most, since all sessions of
+ * the user share this thread. Calls that may hang (reads of a target's memory, of files) go through base/blocking.h.
+ *
+ * Descriptors come only from the broker: the engine opens none but files in /proc, its cache and its spools, and the
+ * sandbox keeps it so. */
 #include "base/blocking.h"
 #include "base/clock.h"
 #include "serve/engine.h"
@@ -35,6 +42,7 @@ uint32_t engine__token(struct engine *engine)
 	return engine->last_token;
 }
 
+/* Once something is queued, all that follows is queued behind it: the broker relies on the order. */
 int engine__ask(struct engine *engine, const struct broker_message *message)
 {
 	struct broker_message *asks;
@@ -53,6 +61,7 @@ int engine__ask(struct engine *engine, const struct broker_message *message)
 	return 0;
 }
 
+/* A message that cannot be sent because the broker is gone is dropped; the loop ends after this turn. */
 static void ask_again(struct engine *engine)
 {
 	size_t done = 0;
@@ -95,6 +104,8 @@ void engine__unwatch(struct engine *engine, struct watch *watch)
 
 /* --- the broker --- */
 
+/* Gives an answer to its session: by the broker's number, or, before the session has one, by the token of its ATTACH.
+ * An answer that nobody waits for is dropped, and the caller closes its descriptors. */
 static void answered(struct engine *engine, const struct broker_message *message, int *fds, unsigned n)
 {
 	for (struct session *s = engine->sessions; s; s = s->next) {
@@ -108,6 +119,7 @@ static void answered(struct engine *engine, const struct broker_message *message
 	}
 }
 
+/* Takes *fd (and sets it to -1) unless there are too many connections. */
 static void accept_client(struct engine *engine, int *fd, pid_t pid, enum broker_error unnamed)
 {
 	static const char full[] = "{\"ev\":\"answer\",\"ok\":false,\"error\":\"too many connections of this user\","
@@ -122,6 +134,9 @@ static void accept_client(struct engine *engine, int *fd, pid_t pid, enum broker
 	client__new(engine, take_fd(fd), pid, unnamed);
 }
 
+/* At most 64 messages in a turn: an engine with many processes must not starve its clients. A handler duplicates what
+ * it keeps of the descriptors; the rest is closed by a thread that may wait, as a file system may not answer to
+ * close(). */
 static void channel_ready(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	for (int round = 0; round < 64 && !engine->broker_gone; round++) {
@@ -151,6 +166,7 @@ static void channel_ready(struct engine *engine, struct watch *watch, uint32_t e
 
 /* --- the loop --- */
 
+/* The only place where clients and sessions are freed, when no watch of this turn can refer to them any more. */
 static void reap(struct engine *engine)
 {
 	for (struct client **at = &engine->clients; *at;) {
@@ -177,7 +193,7 @@ static void reap(struct engine *engine)
 	}
 }
 
-/* Work that no descriptor tells of. *ret_wait: ms until there is more, -1: none. */
+/* Work that is due by time, not by a descriptor. *ret_wait: ms until there is more; -1: nothing is due. */
 static void work(struct engine *engine, int *ret_wait)
 {
 	uint64_t now = engine__now(), next = UINT64_MAX;
@@ -186,6 +202,8 @@ static void work(struct engine *engine, int *ret_wait)
 	if (engine->n_asks) {
 		ask_again(engine);
 		if (engine->n_asks)
+			/* The channel has no room: try again in 1 ms. Its EPOLLOUT is not waited for, as that is
+			 * rare. */
 			next = now + 1000000;
 	}
 	for (struct session *s = engine->sessions; s; s = s->next)
@@ -204,12 +222,14 @@ static void work(struct engine *engine, int *ret_wait)
 		*ret_wait = (int)((next - now) / 1000000 + 1);
 }
 
+/* An engine ends with its broker, or when its last client and session are gone: engines are cheap to start and hold
+ * memory. */
 static bool is_over(const struct engine *engine)
 {
 	return engine->broker_gone || (engine->served && !engine->clients && !engine->sessions);
 }
 
-/* Is there something of the broker's: perhaps a client? */
+/* Has the broker sent something that was not read yet? It may be a client, for whom the engine should go on. */
 static bool is_asked(const struct engine *engine)
 {
 	struct pollfd in = {.fd = engine->channel, .events = POLLIN};
@@ -217,8 +237,9 @@ static bool is_asked(const struct engine *engine)
 	return !engine->broker_gone && poll(&in, 1, 0) == 1;
 }
 
-/* Nothing is left to do, but the broker may be handing over a client at this moment: from here on
- * it cannot, and asks a new engine; one that is here already is told. */
+/* Nothing is left to do, but the broker may be handing over a client at this moment. Once reading is shut down, the
+ * broker's send fails and it starts a new engine. A client that came before that gets an answer that says to connect
+ * again. */
 static void leave(struct engine *engine)
 {
 	static const char bye[] = "{\"ev\":\"answer\",\"ok\":false,\"error\":\"the engine was just ending\","
@@ -248,6 +269,7 @@ static int loop(struct engine *engine)
 
 		if (n < 0 && errno != EINTR)
 			return 1;
+		/* A handler may have ended what a later event of this turn is about: its fd is -1 then. */
 		for (int i = 0; i < n; i++) {
 			struct watch *watch = events[i].data.ptr;
 
@@ -277,6 +299,7 @@ void serve__hello(char *ret, size_t size)
 }
 
 /* libdebuginfod needs the network and folders of its user: who set DEBUGINFOD_URLS has no sandbox. */
+/* The directories are opened before, as the sandbox allows files below them only. */
 static int limit(void)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
@@ -286,7 +309,8 @@ static int limit(void)
 	return urls && *urls ? 0 : sandbox__enter(directories, sizeof(directories) / sizeof(directories[0]));
 }
 
-/* All of it counts as memory of its user, whether it is touched or not. */
+/* Stacks of threads count towards the user's memory limit (RLIMIT_DATA) with their whole size, touched or not; glibc's
+ * default is 8 MB each. */
 static void keep_stacks_small(void)
 {
 	pthread_attr_t attr;
@@ -305,6 +329,8 @@ int engine__main(int channel)
 	keep_stacks_small();
 	memory__begin(&engine);
 	if (limit())
+		/* As a shell does for a program that could not be executed: without its sandbox an engine does not
+		 * run. */
 		return 126;
 	signal(SIGPIPE, SIG_IGN);
 	/* Or glibc raises it with each large block that is freed: sections of debug information would stay. Low, as arrays that

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside of the engine: who holds what. Private to daemon/serve/.
  *
- * engine 1-n clients, 1-n sessions; a session 1-n processes. A client streams at
- * most one session. All belong to the one thread of the loop; what dies during a
- * round of it is freed at the round's end, since events for it may still wait.
- */
+ * An engine has clients (connections) and sessions; a session has tracees (processes). A client streams at most one
+ * session, a session may stream to many clients:
+ *
+ *    engine -> clients  -> outbox (chunks of encoded events)
+ *           -> sessions -> tracees, ring, collector, profile, codemap, units
+ *
+ * All of it belongs to the main thread of the engine, so nothing here has a lock. A client or a session that ends
+ * during a turn of the loop is only flagged (client.dead, SESSION_DONE) and freed by reap() at the end of that turn:
+ * epoll may have returned further events for it already, and callers up the stack may still hold a pointer to it.
+ *
+ * Times are CLOCK_MONOTONIC ns where no other clock is named. */
 #ifndef CPROFD_SERVE_ENGINE_H
 #define CPROFD_SERVE_ENGINE_H
 
@@ -30,7 +37,8 @@
 
 struct engine;
 
-/* A descriptor in the loop. */
+/* A descriptor in the loop. It is embedded in what it belongs to, mostly as its first member; `ready` finds the outer
+ * struct from it. The loop's epoll data is the address of the watch, so it must not move while it is registered. */
 struct watch {
 	int fd;
 	uint32_t events;
@@ -43,9 +51,13 @@ struct watch {
 
 /* A snapshot on its way into a client's file. */
 struct snapshot {
-	int from, into;                 /* into < 0: none */
+	/* Both descriptors are the snapshot's own. `from`: the session's spool; `into`: the client's file, < 0: no
+	 * snapshot is being written. Bytes before `offset` are in the file; `len` bytes of the spool are copied, then
+	 * `tail`, an `end` event. `bytes`: all of it, for the answer. */
+	int from, into;
 	uint64_t offset, len, bytes;
 	struct chunk *tail;
+	/* The id of the request, which the answer repeats. */
 	bool has_id;
 	uint64_t id;
 };
@@ -53,26 +65,39 @@ struct snapshot {
 struct client {
 	struct watch watch;
 	struct client *next;
+	/* Freed at the end of this turn of the loop; its socket is closed already, and session is NULL. */
 	bool dead;
-	bool eof;                       /* it will send no more */
-	bool skipping;                  /* within a line that was too long */
+	/* The client closed its writing half: it sends no more requests, but may go on listening (`nc -U`). */
+	bool eof;
+	/* What comes up to the next newline is the rest of a line that was too long, and was refused. */
+	bool skipping;
 	struct buf in;
-	int fds[CLIENT_FDS_MAX];        /* came along requests, in order */
+	/* Descriptors that came with SCM_RIGHTS and that no request has used yet, oldest first. They belong to the
+	 * client. */
+	int fds[CLIENT_FDS_MAX];
 	unsigned n_fds;
 	struct outbox outbox;
 	struct session *session;        /* streams here; NULL: none */
 	/* A client that reads too slowly: nothing is queued until its outbox is empty. */
+	/* Its queue is bounded by SERVE_QUEUE_MAX: events beyond that are counted here instead of queued, and
+	 * `gap_events` and `gap_bytes` become one `gap` event when the queue is empty again. */
 	bool lagging;
 	uint64_t gap_events, gap_bytes;
 	struct chunk *farewell;         /* the session's last lines, which come after the gap */
 	struct snapshot snapshot;
 	struct user_rules *rules;       /* for what it attaches from now on; NULL: none */
-	enum broker_error unnamed;      /* why it can name no process; OK: it can */
-	pid_t pid;                      /* as the broker told it */
+	/* Why this connection may not name processes (BROKER_CLIENT's `error`); BROKER_ERROR_OK: it may. Other requests
+	 * are served all the same. */
+	enum broker_error unnamed;
+	/* As SO_PEERCRED of its socket has it; the broker reads that, since it authorises in this process's name. */
+	pid_t pid;
 };
 
-/* Takes `fd`. */
+/* A connection that the broker accepted. Takes `fd`, also on an error; queues the hello line. */
 int client__new(struct engine *engine, int fd, pid_t pid, enum broker_error unnamed);
+/* Closes the socket and ends what only this client wanted (session__abandoned()); the struct lives until the end of the
+ * turn. May be called more than once. Nearly every function that writes to a client may call it: look at `dead`
+ * afterwards. */
 void client__die(struct engine *engine, struct client *client);
 void client__free(struct client *client);
 /* A line to this client alone. */
@@ -111,20 +136,30 @@ enum tracee_state {
 	TRACEE_KNOWN,
 };
 
-/* Of forks, up to a process that has mappings of its own, or memory that is open. */
+/* How many forks are followed upwards, from a process to the ancestor that has mappings of its own or memory that is
+ * open. A bound against loops: the parents' pids come from records, and a pid can be used again. */
 #define GENERATIONS 8u
 
+/* One process of a session, for one or several program images: an exec keeps the tracee, and replaces what is known of
+ * the image. It lives until its end was reported to the profile, which may be later than its death (`dead`), as samples
+ * of before are still held. */
 struct tracee {
 	struct watch watch;             /* pidfd; fd < 0: none yet */
 	struct session *session;
 	struct tracee *next;
 	enum tracee_state state;
-	bool dead;                      /* ended */
-	bool pidfd_told;                /* dead, and its pidfd said so: the profile is told in order */
+	/* It ended. tracee__find() does not find it any more, so that its pid can be used again. */
+	bool dead;
+	/* Dead, and known by its pidfd: tracee__announce_ends() reports it to the profile, after the records of before.
+	 * Else its exit record did, in order. */
+	bool pidfd_told;
 	bool root;                      /* the one that was attached to */
 	bool forked;                    /* in this session */
-	bool list;                      /* ran before: its threads are listed once it is known */
-	uint64_t gil_due;               /* gil.c */
+	/* It ran before the session did, so no record announced its threads: /proc/PID/task is read once it is
+	 * identified. */
+	bool list;
+	/* gil.c: when the GIL is searched for again, how often it was, and whether its address is final. */
+	uint64_t gil_due;
 	uint32_t gil_looks;
 	bool gil_sure;                  /* there is no need to look again */
 	uint64_t ended;                 /* monotonic ns */
@@ -132,31 +167,50 @@ struct tracee {
 	uint64_t start;                 /* boottime ns */
 	uint32_t exec;
 	bool exec_known;
-	uint64_t exec_cpu;              /* CPU time of its thread when it called exec */
-	uint64_t none_until;            /* monotonic ns: it can have run no Python frame up to then */
+	/* CPU time (ns) that its thread had spent when it called exec. The CPU time since then says how far the new
+	 * program can have come: see SCHEDULE_SHOWS_NS. */
+	uint64_t exec_cpu;
+	/* No Python frame can have existed up to this time: the program was in exec or in its dynamic loader. */
+	uint64_t none_until;
 	struct image_key key;
+	/* /proc/PID/mem and /proc/PID/maps, opened by the broker; owned. They stay bound to the image that they were
+	 * opened for and read nothing after an exec. < 0: not there. */
 	int mem, maps;
 	uint64_t modules;               /* of ufuncs, by site.c; 0: not asked for yet */
-	uint32_t token;                 /* of the last question; FORKED, not 0: its memory was asked for */
-	uint64_t began, until, next_try; /* TRYING: monotonic ns */
+	/* Of the last question to the broker about it. An answer with another token belongs to an image that is gone.
+	 * In state FORKED: not 0 when its memory was asked for. */
+	uint32_t token;
+	/* State TRYING: when it began, when it is given up, and when the next try is due. */
+	uint64_t began, until, next_try;
 	uint64_t pause;
-	bool provisional;               /* TRYING: told as no Python, which may change */
+	/* State TRYING: the profile has it as no Python so far, so that its samples need not wait. That may change. */
+	bool provisional;
 	struct image image;
 	char python[32];
 	char unsupported[32];           /* the Python that it runs, which is not walked: "Python 2.7.18", "PyPy" */
-	struct modules_process *native; /* NULL: native stacks are not asked for, or it is forked and was not met */
-	struct buf asleep;              /* asleep.c: records that wait for their turn */
+	/* Its mappings. NULL: the session has no native stacks, or it was forked and no sample met it yet. Owned by
+	 * modules. */
+	struct modules_process *native;
+	/* asleep.c: records of threads that slept when the session began, kept until it is their turn. asleep_at:
+	 * offset of the next one. asleep_again: each was handed on once; what is still asleep is done again, with
+	 * unwind tables. asleep_due: when to go on. */
+	struct buf asleep;
 	size_t asleep_at;               /* the next */
 	bool asleep_again;              /* they were all met once */
 	uint64_t asleep_due;            /* monotonic ns: when they are gone on with */
-	struct python_tstates tstates;    /* asleep.c: as they were then */
+	/* Its thread states, read at tstates_at (0: never). */
+	struct python_tstates tstates;
 	uint64_t tstates_at;            /* monotonic ns; 0: never */
-	uint64_t native_from, native_since; /* as a fork: whose mappings it has (modules_process__id), of when */
+	/* Of a forked process: the modules_process__id() whose mappings it shares, as they were at native_since, while
+	 * its exec count is native_exec. */
+	uint64_t native_from, native_since;
 	uint32_t native_exec;               /* ... and up to which exec */
 	bool native_met;                    /* it had samples since then */
 };
 
+/* State ASKED, without descriptors. NULL: no memory, or the session has SERVE_PROCESSES_MAX of them. */
 struct tracee *tracee__new(struct session *session, int32_t pid);
+/* By pid, among the living. Linear: a session has few processes, and at most SERVE_PROCESSES_MAX. */
 struct tracee *tracee__find(struct session *session, int32_t pid);
 /* Of one that may have ended, or have executed another program, since it was forked. NULL: it was not forked in this
  * session. */
@@ -169,27 +223,30 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 void tracee__record(struct engine *engine, struct session *session, const struct record_header *header);
 /* A forked child runs its parent's image, but its pages are its own: asks for its fds, once. */
 void tracee__ask_memory(struct engine *engine, struct tracee *tracee);
+/* BROKER_PROCESS and BROKER_CHILD. The descriptors stay the caller's: what is kept is duplicated. */
 void tracee__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n);
-/* The sampler did not know the image of this sample's process: is it known by now that no Python frame
- * can have been there? */
+/* The sampler did not know the image of this sample's process, so the sample has no Python frames. Is it known by now
+ * that there can have been none? Then nothing was lost. */
 bool tracee__ran_no_python(const struct session *session, const struct record_header *header);
-/* Identifies what is due, frees what ended; at the end of a round. *ret_next: lowered to when there is
- * more to do (monotonic ns). */
+/* Identifies what is due, frees what ended; at the end of a turn of the loop. *ret_next is lowered to the time of the
+ * next work, if there is any. */
 void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next);
-/* Tells the profile who it is (profile__process). */
+/* Announces the process to the profile (profile__process), and its threads if they ran before. */
 int tracee__announce(struct tracee *tracee);
-/* It is identified: so are those that it forked before. */
+/* `parent` was identified: what it forked before runs the same image, and is known by that, too. */
 void tracee__announce_forked(struct tracee *parent);
-/* Tells the profile of those whose end lies before `up_to`, since all their records were handed on. */
+/* Reports to the profile the ends that lie before `up_to`: all records of these processes were handed on. */
 void tracee__announce_ends(struct session *session, uint64_t up_to);
+/* False: the session is over. Reads /proc for forked processes that have no pidfd. */
 bool tracee__any_alive(struct session *session);
 
 /* --- identify.c: which CPython a process runs, or none --- */
 
-/* Looks at its memory: it is KNOWN then (settled, refused), or next_try says when to look again. */
+/* Reads its memory once. Afterwards it is KNOWN (a Python, or none), or the session is refused, or next_try says when
+ * to try again. */
 void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now);
-/* The root, and the session waits for it. */
+/* It is the process that was attached to, and the session cannot begin before it is identified. */
 bool tracee__is_awaited(const struct tracee *tracee);
 
 /* --- site.c: what a Python frame is about to call --- */
@@ -206,13 +263,13 @@ void native__answered(struct session *session, const struct broker_message *mess
 void native__enter(struct tracee *tracee);
 void native__leave(struct tracee *tracee);
 void native__identified(struct tracee *tracee);
-/* Its loader is at work: what it maps is looked at now. */
+/* Its dynamic loader is at work: reads its mappings now rather than when the first sample needs them. */
 void native__poll(struct tracee *tracee);
 /* `parent` forked it at `time`. */
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time);
 /* The mappings of a process that has none of its own yet, and is sampled. NULL: it is no forked child, or they are not known. */
 struct modules_process *native__meet(struct session *session, int32_t pid);
-/* Something was mapped; if it came to the place of code, that is looked at. */
+/* A record says that executable memory was mapped. If it overlaps known code, the list of mappings is read again. */
 void native__mapped(struct session *session, const struct record_map *map);
 uint64_t native__refresh(struct session *session); /* monotonic ns: when there is more to do */
 
@@ -228,12 +285,13 @@ int session_units__sample(struct session *session, const struct sample *sample);
 void gil__poll(struct session *session, uint64_t now);
 /* --- asleep.c: threads that slept as the session began --- */
 int asleep__sample(struct session *session, const struct record_sample *sample);
-/* Takes some of those whose process is known; at the end of a round. *ret_next: lowered to when there is more to do (monotonic ns). */
+/* Reads some threads of processes that are identified, for at most SCHEDULE_ASLEEP_SLICE_NS; at the end of a turn of
+ * the loop. *ret_next is lowered to the time of the next work, if there is any. */
 int asleep__step(struct session *session, uint64_t *ret_next);
 int asleep__last(struct session *session); /* nothing is sampled any more */
 void asleep__forget(struct tracee *tracee);
 int session_units__replay(struct session *session, struct event_sink *sink);
-/* What the sampler is asked of frames of this code; false: nothing. */
+/* Which locals the sampler captures in frames of this code object (by its key); false: none. */
 bool session_units__locals_capture(const struct session *session, uint64_t key, struct locals_capture *ret);
 /* The memory of a process, in pages that were read after `time`. Valid until the next call of these two, or the next sample. */
 struct host_reader *session_units__pages(struct session *session, const struct tracee *tracee, uint64_t time);
@@ -241,21 +299,22 @@ struct host_reader *session_units__pages(struct session *session, const struct t
 struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee);
 
 /* --- asleep.c --- */
-/* Tells units and profile of a code object, read from `memory`; `of`: whose it is. */
+/* Reads a code object as the sampler would have, and passes it to units and profile. `of`: header of a record of its
+ * process; `key`: the key by which the frame names it; `code`: its address in the target. */
 int session__code(struct session *session, struct host_reader *memory, const struct py_layout *layout, const struct record_header *of,
 		  uint64_t key, uint64_t code);
 
 /* --- sleepers.c: threads that wait inside of a compile, in sessions of CPU time --- */
 struct sleepers;
-/* A tick. */
+/* A tick's sample, at the preview. */
 int sleepers__ticked(struct session *session, const struct sample *sample);
-/* After all ticks until `at` were previewed. */
+/* Checks the threads that had no tick lately, after all ticks until `at` were previewed. */
 int sleepers__poll(struct session *session, uint64_t at);
 /* Nothing is sampled after this time. */
 void sleepers__last(struct session *session, uint64_t time);
 /* A process was made: who made it may wait for it soon. */
 void sleepers__forked(struct session *session);
-/* After a look: ns until the next one that is wanted, besides those that come anyway; 0: none. */
+/* After a poll: ns until an extra one is wanted, besides the regular ones; 0: none. */
 uint64_t sleepers__pause(struct session *session);
 void sleepers__close(struct session *session);
 
@@ -281,83 +340,113 @@ enum session_state {
 	SESSION_DONE,
 };
 
+/* One recording of one target (with its children, if they were asked for), or one dump. Its life is described in
+ * session.c. A dump has no ring, collector, units or profile. */
 struct session {
 	struct watch timer, ring_watch; /* timer: of a dump */
-	uint64_t tick_due;              /* monotonic ns; 0: never */
-	bool rushes;                    /* beats come each RUSH_DRAIN_NS */
-	bool urgent;                    /* what is held is handed on at once */
-	uint64_t hand_on_due;           /* monotonic ns: else then */
-	uint64_t polled;                /* when the ring was looked at last, monotonic ns */
-	bool soon;                      /* the next beat comes sooner than its period */
+	/* When the next poll is due; 0: the session does not run yet, or is a dump. */
+	uint64_t tick_due;
+	/* Polls come every SCHEDULE_RUSH_DRAIN_NS: it just began, or samples wait for unwind tables. */
+	bool rushes;
+	/* Samples that are held are handed on at the next poll, whatever the latency says. */
+	bool urgent;
+	/* When held samples are handed on in any case. */
+	uint64_t hand_on_due;
+	/* When the rings were drained last. */
+	uint64_t polled;
+	/* The next poll was brought forward already. */
+	bool soon;
 	uint64_t born;                  /* births.c: when its target made a thread or a process last; 0: never */
 	enum { CLOCKS_OFF, CLOCKS_ON, CLOCKS_REFUSED } clocks; /* of CPUs */
-	bool woken;                     /* the ring's records, but for what was mapped, are to be looked at now */
+	/* A record asked for a poll now. Not set by RECORD_MAP alone, which is frequent and mostly needs none. */
+	bool woken;
+	/* Polls that were made in a rush: every SCHEDULE_RUSH_TICKS-th does the work that is not urgent. */
 	uint32_t beats;
 	uint64_t rush_until;            /* monotonic ns */
 	struct session *next;
 	struct engine *engine;
-	uint32_t id;                    /* what clients know it by */
+	/* Its number for clients. The broker has a number of its own, which it assigns with BROKER_ATTACHED (0: not
+	 * yet). */
+	uint32_t id;
 	uint32_t broker;                /* the broker's number; 0: none */
+	/* Of the last request about the session as a whole (ATTACH, RESUME, DETACH). */
 	uint32_t token;
 	enum session_state state;
 	struct request request;
-	struct client *owner;           /* who attached; NULL: gone */
-	int images;                     /* map fd */
+	/* Who attached; NULL: that client is gone, or has its final answer. */
+	struct client *owner;
+	/* File descriptors of two maps of the sampler: images (process -> CPython's layout) and processes (process ->
+	 * unwind tables; -1: no native stacks). The engine fills them; the broker made them. */
+	int images;
 	int processes;                  /* map fd; -1: no native stacks */
 	struct modules_host modules_host;
 	struct modules *modules;        /* NULL: no native stacks */
-	struct codemap *codemap;        /* what its profile asks; NULL: neither native nor kernel stacks */
+	/* Answers what is at an address; the profile asks it. NULL: neither native nor kernel stacks. */
+	struct codemap *codemap;
 	struct watch codemap_watch;     /* of its questions for files */
-	uint32_t codemap_token;         /* ... of the one that the broker was asked */
+	/* Of the file that codemap asked for and the broker was asked to open; one at a time. 0: none. */
+	uint32_t codemap_token;
 	struct call_sites call_sites;   /* what its profile asks of bytecode */
 	struct watch native_watch;      /* modules have something to do */
-	uint32_t file_token, pool_token, map_token; /* of what modules asked for */
+	/* The same for what modules asked for: a mapped file, a pool for unwind tables, a perf map. */
+	uint32_t file_token, pool_token, map_token;
 	struct dumping *dump;           /* NULL: none */
 	struct ring *ring;
 	struct collect_sink collect_sink;
 	struct collector *collector;
 	struct event_sink sink;
 	struct rules *rules;            /* of the program, and of who attached */
-	struct session_units *units;    /* between profile and sink */
+	/* Sits between the profile and `sink`: it sees the profile's events, and adds those of compile units. */
+	struct session_units *units;
 	struct sleepers *sleepers;      /* NULL: none */
 	struct profile *profile;
-	struct buf pending;             /* encoded, not published yet */
+	/* Encoded events that were not published yet; pending_events of them. */
+	struct buf pending;
 	unsigned pending_events;
 	struct spool *spool;
-	bool spool_failed;              /* the ledger has it */
+	/* The spool met an error (a full disk), and the ledger has it. */
+	bool spool_failed;
 	struct tracee *tracees;
 	unsigned n_tracees;
-	uint64_t begun, deadline;       /* monotonic ns; deadline 0: none */
+	/* begun: time of its `session` event. deadline: when `duration_ms` ends it; 0: never. */
+	uint64_t begun, deadline;
 	uint64_t counts_due, spool_due;
-	uint64_t detached;              /* when it was; names and lines that are being read may still come */
+	/* When sampling stopped; 0: it goes on. Afterwards only names and lines that are still being read are waited
+	 * for. */
+	uint64_t detached;
 	uint64_t ended;                 /* wall mode: what is later is in no record */
-	uint64_t handed_on;             /* all records of before that time went to the profile */
-	uint64_t bad_told;              /* collect's bad records told to the profile so far */
-	const char *reason;             /* of its end */
+	/* All records of before this time went to the profile. */
+	uint64_t handed_on;
+	/* Bad records that the profile has counted; the collector's counter only grows. */
+	uint64_t bad_told;
+	/* Reason and detail of its `end` event; NULL: it goes on, or was refused. */
+	const char *reason;
 	char detail[160];
-	int error;                      /* a stage failed */
+	/* The first error of a stage. The next poll ends the session with it. */
+	int error;
 };
 
 /* Asks the broker; the answer to `client` comes when it is attached. */
 int session__new(struct engine *engine, struct client *client, const struct request *request,
 		 struct refusal *ret_refusal);
+/* By the number that clients use. Only sessions that run, or are ending. */
 struct session *session__find(struct engine *engine, uint32_t id);
 /* An answer of the broker that names this session (by token or by number). */
 void session__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n);
 void session__subscribe(struct engine *engine, struct session *session, struct client *client);
 void session__stop(struct engine *engine, struct session *session, const char *reason, const char *detail);
-/* The attach did not come to be: tells the owner. */
+/* The session could not begin: answers the owner with the reason and ends it without any event. */
 void session__refuse(struct engine *engine, struct session *session, const struct refusal *refusal);
-/* Ends it when no one is left who wants it. */
+/* Ends it if nobody wants it any more: no owner, no subscriber, and `keep` was not asked for. */
 void session__abandoned(struct engine *engine, struct session *session);
 unsigned session__subscribers(const struct engine *engine, const struct session *session);
 void session__reap(struct engine *engine, struct session *session);
-/* The sampler woke: now, or when the last look is long enough ago. */
+/* The sampler woke the engine: polls now, or as soon as SCHEDULE_POLL_NS have passed since the last poll. */
 void session__poll_soon(struct engine *engine, struct session *session);
 /* Does what is due; *next falls to when there will be more. */
 void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);
-/* Goes on after its root was identified: tells of all that is known, and resumes. */
+/* Goes on after the root was identified: announces what is known, then asks the broker to start the timers. */
 void session__identified(struct engine *engine, struct session *session);
 
 /* --- publish.c: what a session says --- */
@@ -398,6 +487,7 @@ uint64_t proc__own_memory(void); /* PSS, bytes */
 
 /* --- engine.c --- */
 
+/* The process's one engine. Lives on the stack of engine__main(). */
 struct engine {
 	int channel, epoll;
 	struct watch channel_watch;
@@ -406,11 +496,15 @@ struct engine {
 	unsigned n_clients, n_sessions;
 	uint32_t last_session, last_token;
 	uint64_t started;
-	struct broker_message *asks;    /* wait until the channel takes them */
+	/* Messages that the channel had no room for, in order. */
+	struct broker_message *asks;
 	size_t n_asks;
-	bool served;                    /* there was a client once */
+	/* There was a client once. An engine that never had one waits for the first. */
+	bool served;
 	bool broker_gone;
-	uint64_t memory_most;           /* bytes that it may have; 0: no limit. The sandbox does not let it ask */
+	/* RLIMIT_DATA in bytes; 0: no limit. Read at the start, as the sandbox forbids getrlimit() later. */
+	uint64_t memory_most;
+	/* memory.c: a block that is freed when memory runs out, so that the last answers can be built. */
 	void *reserve;
 	char hello[SERVE_HELLO_MAX];
 };
@@ -429,9 +523,12 @@ void refusal__set_limit(struct refusal *refusal, const struct limit_met *met);
 /* -ENOMEM by the limit's name. */
 void refusal__set_internal(struct refusal *refusal, const struct engine *engine, const char *what, int err);
 
+/* A number for a question to the broker. Never 0, which means "none". */
 uint32_t engine__token(struct engine *engine);
+/* Sends a message to the broker, or queues it when the channel is full. -EPIPE: the broker is gone; -ENOMEM. */
 int engine__ask(struct engine *engine, const struct broker_message *message);
-/* Adds, changes (same fd, other events) or removes (events 0) a watch. */
+/* Registers a watch, or changes its events. With events 0 only hang-ups and errors are reported. EPOLLIN and others:
+ * epoll(7). */
 int engine__watch(struct engine *engine, struct watch *watch, uint32_t events);
 void engine__unwatch(struct engine *engine, struct watch *watch); /* and closes its fd */
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the GIL's state lies: an interpreter that begins has no thread yet by which it is found, or a thread and no GIL. */
+/* Finds where the GIL's state lies, for processes whose first search failed. The sampler compares the address that a
+ * thread waits at with it, to know a wait for the GIL; needed for wall mode, --idle and --gil only.
+ *
+ * The state is found by its form (python/gil.h), with the help of a thread that holds it. An interpreter that is just
+ * starting has no thread yet, or a thread and no GIL. So the search is repeated each SCHEDULE_GIL_NS,
+ * SCHEDULE_GIL_POLLS times at most; once found, the address goes into the sampler's map of images. */
 #include "serve/engine.h"
 #include "python/gil.h"
 #include "target/process.h"

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Who a process is: which CPython it runs, or none. A program that just began shows its
- * interpreter only when its loader has mapped it, and half an interpreter before that:
- * so it is looked at again, and what it is for now is told meanwhile. */
+/* Which CPython does a process run, or none? The answer (struct image: version, layout, address of _PyRuntime) goes
+ * into the sampler's map of images; until then its samples have no Python frames.
+ *
+ * A program that was started a moment ago has no interpreter mapped before its dynamic loader did that, and shows half
+ * of one before it is initialised. So tracee__try() is repeated, with growing pauses, until one of these holds:
+ *
+ *    a CPython that is supported      -> settled()
+ *    none within SCHEDULE_STARTING_NS -> settle_without(); for the process that was attached to, a refusal
+ *    none so far, but it has run      -> settle_for_now(): its samples count as no Python's, and the tries go on */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +21,8 @@ bool tracee__is_awaited(const struct tracee *tracee)
 	return tracee->root && tracee->session->state == SESSION_IDENTIFYING;
 }
 
+/* The state is final until the next exec. The sampler gets the image first, then the profile is informed; children that
+ * were forked while their parent was not known are settled with it. */
 static void settled(struct engine *engine, struct tracee *tracee)
 {
 	struct session *session = tracee->session;
@@ -39,7 +47,8 @@ static void settled(struct engine *engine, struct tracee *tracee)
 		tracee__announce_forked(tracee);
 }
 
-/* It shows no interpreter: said so, and looked at again, as it may load one. */
+/* It shows no interpreter although it has run for SCHEDULE_SHOWS_NS of CPU time: announced as no Python, so that its
+ * samples need not wait. It is tried again, as it may load one (a C program with an embedded Python). */
 static void settle_for_now(struct tracee *tracee)
 {
 	struct session *session = tracee->session;
@@ -73,6 +82,7 @@ static void name_unsupported(struct tracee *tracee, const struct target_problem 
 		snprintf(tracee->unsupported, sizeof(tracee->unsupported), "%s%.20s", version ? "Python " : "", detail);
 }
 
+/* What the user can do about it; valid until the next call. */
 static const char *hint_of(enum target_problem_kind kind)
 {
 	static const char *const hints[TARGET_PROBLEM_COUNT] = {
@@ -91,6 +101,7 @@ static const char *hint_of(enum target_problem_kind kind)
 }
 
 /* 0; -ENOENT: it shows none yet; -EAGAIN: one that is not ready yet, perhaps; others: no. */
+/* In a message the number of a version is shortened to 20 bytes: it is the target's text. */
 static int identify(struct engine *engine, struct tracee *tracee, struct refusal *refusal)
 {
 	static const char *const codes[] = {

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What memory an engine may have (RLIMIT_DATA, by the broker's limit `memory`), and how one that has no more says so. */
+/* Memory of an engine, and what happens when there is no more.
+ *
+ * The broker sets RLIMIT_DATA (its limit `memory`), so malloc() returns NULL at some point, in any function. That ends
+ * the session that needed it, with a sentence that names the limit, and other sessions go on. To build that sentence
+ * and the last events of a session takes memory, too: RESERVE_BYTES are kept back for it, spent when a session fails,
+ * and set aside again after the session was freed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +44,7 @@ bool memory__met(const struct engine *engine, struct limit_met *ret)
 	return true;
 }
 
+/* A new session is refused at three quarters: it would push those that run over the limit. */
 bool memory__is_short(const struct engine *engine, struct limit_met *ret)
 {
 	return memory__met(engine, ret) && ret->used > ret->most / 4 * 3;

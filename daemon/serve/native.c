@@ -20,6 +20,8 @@ static struct session *of(struct modules_host *host)
 
 /* --- what modules ask for --- */
 
+/* struct modules_host: the mapping start..end of pid, whose file the broker opens by /proc/PID/map_files. Answer:
+ * BROKER_FILE. */
 static int open_file(struct modules_host *host, int32_t pid, uint64_t start, uint64_t end)
 {
 	struct session *session = of(host);
@@ -34,6 +36,7 @@ static int open_file(struct modules_host *host, int32_t pid, uint64_t start, uin
 	return engine__ask(session->engine, &message);
 }
 
+/* A further BPF map for unwind tables, of this many bytes. Answer: BROKER_POOL. */
 static int add_pool(struct modules_host *host, uint64_t bytes)
 {
 	struct session *session = of(host);
@@ -46,6 +49,8 @@ static int add_pool(struct modules_host *host, uint64_t bytes)
 	return engine__ask(session->engine, &message);
 }
 
+/* /tmp/perf-PID.map. Answer: BROKER_PERF_MAP, also with the pid that the process has in its own namespace: its name has
+ * that. */
 static int open_perf_map(struct modules_host *host, int32_t pid)
 {
 	struct session *session = of(host);
@@ -58,6 +63,7 @@ static int open_perf_map(struct modules_host *host, int32_t pid)
 	return engine__ask(session->engine, &message);
 }
 
+/* NULL: the sampler forgets the process. */
 static int set_process(struct modules_host *host, const struct native_key *key,
 		       const struct unwind_process *process)
 {
@@ -67,8 +73,9 @@ static int set_process(struct modules_host *host, const struct native_key *key,
 		       : processes__drop(session->processes, session->ring, key);
 }
 
-/* A forked child that has mapped nothing of its own has what its parent had at the fork; also if it ended, or executed
- * another program, before its samples are handed on. */
+/* Whose mappings does a process have that has none of its own? A forked child that has mapped nothing has what its
+ * parent had at the fork. That holds for its samples even if it ended, or executed another program, before they are
+ * handed on. `later`: its process of today, which may be that of another image. */
 static struct modules_process *inherited(struct modules_host *host, const struct record_task *task, uint64_t time,
 					 struct modules_process *later)
 {
@@ -91,6 +98,8 @@ static struct modules_process *inherited(struct modules_host *host, const struct
 
 /* --- files that the code map asks for --- */
 
+/* The namer's thread wrote to its eventfd: it needs a file (debug information, or /proc/kallsyms) that only the broker
+ * can open. One question at a time; while the session ends, the answer is "no". */
 static void asked(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct session *session = (struct session *)((char *)watch - offsetof(struct session, codemap_watch));
@@ -125,6 +134,7 @@ static int open_codemap(struct session *session)
 void native__answered(struct session *session, const struct broker_message *message, const int *fds,
 		      unsigned n)
 {
+	/* One file was asked for, so one descriptor has to be there; a kind that carries none is for somebody else. */
 	bool good = message->error == BROKER_ERROR_OK && n == 1;
 	int fd = good ? fcntl(fds[0], F_DUPFD_CLOEXEC, 3) : -1;
 
@@ -153,6 +163,7 @@ void native__answered(struct session *session, const struct broker_message *mess
 }
 
 /* The worker has something. */
+/* A worker thread finished a table, or a tail read a file of a JIT compiler. */
 static void worked(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct session *session = (struct session *)((char *)watch - offsetof(struct session, native_watch));
@@ -163,6 +174,8 @@ static void worked(struct engine *engine, struct watch *watch, uint32_t events)
 
 /* --- the session's life --- */
 
+/* Without native stacks there may still be kernel stacks, which need a codemap alone. A dump needs modules, but no
+ * unwind tables in the sampler: it unwinds in user space. */
 int native__open(struct session *session, int processes_fd)
 {
 	int cache = cache_dir__fd(), err;
@@ -186,6 +199,7 @@ int native__open(struct session *session, int processes_fd)
 	return engine__watch(session->engine, &session->native_watch, EPOLLIN);
 }
 
+/* The codemap first: it asks modules. */
 void native__close(struct session *session)
 {
 	engine__unwatch(session->engine, &session->native_watch);
@@ -208,6 +222,7 @@ uint32_t native__flags(const struct request *request)
 
 /* --- its processes --- */
 
+/* A forked child that was sampled has mappings by inheritance already; it gets its own /proc files only. */
 void native__enter(struct tracee *tracee)
 {
 	struct session *session = tracee->session;

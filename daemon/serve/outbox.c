@@ -12,18 +12,22 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* Chunks in one writev(). */
 #define IOV 32
 /* Bytes written to one client before the others have their turn. */
 #define TURN (4u << 20)
 
 struct chunk {
 	unsigned refs, events;
-	int fd;              /* -1: data[] */
+	/* -1: the bytes are in data. Else `len` bytes of this file (owned) from `from`. */
+	int fd;
 	uint64_t from, len;
-	size_t size; /* of data[] */
+	/* Of the block `data`, which may be larger than len when it was used before (spare). */
+	size_t size;
 	char *data;
 };
 
+/* Sum over all chunks of the process, for SERVE_MEMORY_MAX. Engines have one loop, so no lock. */
 static uint64_t memory;
 
 /* Memory of the chunk that went out last, for the next one: fresh memory costs a fault a page. */
@@ -144,6 +148,7 @@ uint64_t chunk__memory(void)
 	return memory;
 }
 
+/* The i-th that waits; the ring begins at `first`. */
 static struct outbox_item *item(struct outbox *outbox, size_t i)
 {
 	return &outbox->items[(outbox->first + i) % outbox->capacity];
@@ -202,6 +207,7 @@ static void advance(struct outbox *outbox, size_t n)
 }
 
 /* Not sendmsg(): the sandbox refuses it, as descriptors can be sent with it. */
+/* As many memory chunks as lie in front of the next file chunk, in one call. */
 static ssize_t write_memory(struct outbox *outbox, int fd)
 {
 	struct iovec iov[IOV];
@@ -239,6 +245,8 @@ static ssize_t write_file(struct outbox *outbox, int fd)
 	return n;
 }
 
+/* Stops after TURN bytes even if the socket takes more, as a reader that is as fast as we are would keep the loop here.
+ * -EAGAIN makes the caller wait for EPOLLOUT, which comes at once in that case. */
 int outbox__write(struct outbox *outbox, int fd)
 {
 	size_t written = 0;

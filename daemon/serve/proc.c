@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc tells to anyone: threads, names, the process's own size. */
+/* Files of /proc that anyone may read, about a target and about the engine itself: start times, names and CPU time of
+ * threads, the command line. Files that need privileges (mem, maps) are opened by the broker instead. Formats: proc(5).
+ *
+ * All of it is a snapshot of a process that runs on, and may be gone: each function has an answer for that. Text is
+ * read by blocking__read(), as cmdline lies in the target's memory, where a page fault may hang. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +42,7 @@ int proc__open_task(const struct record_task *task, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Split, as ticks * 10^9 overflows after 5.8 years of uptime. */
 static uint64_t ticks_to_ns(uint64_t ticks)
 {
 	static long hz;
@@ -63,6 +68,8 @@ static bool parse_start(const char *stat, uint64_t *ret)
 	return true;
 }
 
+/* Its name and CPU time: as the session begins (so that an idle thread is there, too), or at its end (`end`: what it
+ * ran since its last sample). */
 static void announce_thread(struct session *session, const struct tracee *tracee, int tid, bool end)
 {
 	char path[96], text[1024], comm[32] = "";
@@ -89,6 +96,7 @@ static void announce_thread(struct session *session, const struct tracee *tracee
 		profile__thread_listed(session->profile, &thread);
 }
 
+/* Threads that begin while the directory is read may be missed here; the sampler reports their clone. */
 void proc__threads(struct session *session, const struct tracee *tracee, bool end)
 {
 	char path[64];
@@ -105,6 +113,8 @@ void proc__threads(struct session *session, const struct tracee *tracee, bool en
 	closedir(dir);
 }
 
+/* A kernel thread, or a process that is exiting, has an empty cmdline. Control characters become spaces: the text ends
+ * on terminals. */
 void proc__command(int32_t pid, char *ret, size_t size)
 {
 	char path[64];
@@ -139,6 +149,8 @@ int proc__cpu_time(int32_t pid, uint64_t *ret)
 	return sscanf(text, "%" SCNu64, ret) == 1 ? 0 : -EBADMSG;
 }
 
+/* A zombie is not alive: it runs nothing any more. Start times are compared in 10 ms, the precision of /proc (USER_HZ
+ * is 100). */
 bool proc__alive(int32_t pid, uint64_t start)
 {
 	char path[64], text[1024];
@@ -165,6 +177,7 @@ void proc__boot_id(char *ret, size_t size)
 	ret[n] = '\0';
 }
 
+/* /proc/self/statm: its sixth number is data + stack, in pages. */
 uint64_t proc__own_data(void)
 {
 	unsigned long long pages = 0;
@@ -175,6 +188,7 @@ uint64_t proc__own_data(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* smaps_rollup needs CONFIG_PROC_PAGE_MONITOR; without it RSS, the second number of statm. */
 uint64_t proc__own_memory(void)
 {
 	char text[4096];

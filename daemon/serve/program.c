@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine's process, from its exec on. */
+/* main() of the engine's program (broker/program.h): checks how it was started, and runs engine__main() on a stack that
+ * other threads can take over (base/blocking.h).
+ *
+ *    cprofd-engine VERSION        with descriptor 3: the channel to the broker */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +16,7 @@
 #include "broker/program.h"
 #include "serve/serve.h"
 
+/* Started by hand, descriptor 3 is something else. */
 static bool is_channel(int fd)
 {
 	int type = 0;
@@ -26,6 +30,8 @@ struct arguments {
 	char **words;
 };
 
+/* Does not return: the process ends with the loop, whatever other threads do. The version is compared because broker
+ * and engine exchange structs; an update that replaced only one of them would be read wrongly. */
 static void run(void *context)
 {
 	const struct arguments *arguments = context;

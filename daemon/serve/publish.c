@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a session says: to its clients, and to its spool. */
+/* Sends a session's events: what stages appended to session.pending becomes one chunk, which goes to the spool and into
+ * the outbox of each client that streams the session. It is encoded once, however many clients there are. */
 #include <string.h>
 
 #include "serve/engine.h"
 
-/* The first error ends the recording; it may come with any line, or with a flush. The last ledger
- * is on its way to the spool when `end` is, and takes no more. */
+/* The first error of the spool (a full disk) ends the recording, not the session; it may come with any line, or with a
+ * flush. It is counted as a loss while there is still a ledger to come: the last one is written together with `end`. */
 static void poll_spool(struct session *session)
 {
 	if (session->spool_failed || !spool__error(session->spool))
@@ -23,6 +24,7 @@ static void spool_lines(struct session *session, const char *data, size_t len)
 	poll_spool(session);
 }
 
+/* A recording begins with the hello line, as a stream does. */
 int session__open_spool(struct engine *engine, struct session *session)
 {
 	int err = spool__new(&session->spool);
@@ -32,6 +34,7 @@ int session__open_spool(struct engine *engine, struct session *session)
 	return err;
 }
 
+/* Ends a zstd frame: what was written so far can be read by itself. */
 uint64_t session__flush_spool(struct session *session)
 {
 	uint64_t len = 0;
@@ -63,6 +66,7 @@ static void miss(struct engine *engine, struct session *session, size_t bytes, u
 	}
 }
 
+/* The spool first: a snapshot that a client asks for now has what it was just sent. */
 void session__publish(struct engine *engine, struct session *session)
 {
 	struct chunk *chunk = NULL;
@@ -85,6 +89,8 @@ void session__publish(struct engine *engine, struct session *session)
 	chunk__unref(chunk);
 }
 
+/* `end` is cut out of the last chunk as a chunk of its own: a client that lags gets that after its gap, and so learns
+ * that the session is over. */
 void session__farewell(struct engine *engine, struct session *session, bool ended)
 {
 	struct buf *lines = &session->pending;

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The table `keys` below says of each key its type, its limits, which requests have it and where it goes: a new key
- * is a row. Whatever a client sends ends as a checked struct or as a refusal; nobody behind this file looks at
- * JSON. */
+/* Requests: JSON of a client -> struct request. In:
+ *
+ *    {"req":"attach","id":7,"pid":4242,"rate":999,"native":"full"}
+ *
+ * The table `keys` lists each key: type, limits, the requests that take it, and where its value goes. A new key is a
+ * row. Whatever a client sends becomes a checked struct, or a refusal; nobody behind this file sees JSON.
+ *
+ * Unknown keys are skipped (a newer client may send them), duplicate keys are refused (readers disagree which one
+ * counts). */
 #include "serve/request.h"
 
 #include <errno.h>
@@ -14,8 +20,8 @@
 #include "base/cleanup.h"
 #include "serve/serve.h"
 
-/* jansson parses recursively, up to 2,048 levels; a request has one. Looked at
- * before it parses, so that a line costs no more stack than its keys need. */
+/* jansson parses recursively, up to 2,048 levels deep; a request has one. The depth is checked before parsing, so that
+ * a hostile line cannot use up the stack. */
 #define DEPTH_MAX 4
 
 static const char *const kinds[] = {
@@ -49,6 +55,8 @@ void refusal__set(struct refusal *refusal, const char *code, const char *hint, c
 
 enum type { BOOL, UINT, CHOICE, STRING };
 
+/* One key of a request; `offset`: of its member in struct request. That is a bool, uint32_t, or uint64_t if max is
+ * larger; for a STRING a char *, owned. */
 struct key {
 	const char *name;
 	enum type type;
@@ -103,6 +111,7 @@ static int choice(const struct key *key, const char *string)
 	return -1;
 }
 
+/* `value` -> *request. -EBADMSG, with a refusal that names the key. */
 static int take(const struct key *key, const json_t *value, struct request *request,
 		struct refusal *refusal)
 {
@@ -185,6 +194,7 @@ static void cleanup_json(json_t **json)
 	json_decref(*json);
 }
 
+/* `id` is read first: a refusal of anything else repeats it. 2^53: JavaScript's numbers are exact up to there. */
 static int find_kind(const json_t *root, struct request *request, struct refusal *refusal)
 {
 	const char *name = json_string_value(json_object_get(root, "req"));
@@ -217,6 +227,7 @@ int request__parse(const char *line, size_t len, struct request *ret, struct ref
 	json_error_t error;
 	int err;
 
+	/* The defaults of docs/protocol.md. */
 	*ret = (struct request){.rate = 999, .latency_ms = REQUEST_LATENCY_MS, .native = REQUEST_NATIVE_OFF, .stream = true};
 	*ret_refusal = (struct refusal){};
 	if (len > SERVE_REQUEST_MAX) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests: one line of a client -> a checked struct (docs/protocol.md). Pure:
- * a buffer and a length, any bytes. What is wrong comes back as a refusal in
- * words. Threading: none kept.
- */
+/* Requests: one line of a client -> a checked struct (docs/protocol.md). Pure: a buffer and a length, with any bytes in
+ * them; it is fuzzed. What is wrong comes back as a refusal in words. Threads: none kept. */
 #ifndef CPROFD_SERVE_REQUEST_H
 #define CPROFD_SERVE_REQUEST_H
 
@@ -25,6 +23,7 @@
 enum request_kind { REQUEST_KINDS(REQUEST_ENUM) REQUEST_KIND_COUNT };
 #undef REQUEST_ENUM
 
+/* How long samples may be held for a batch when the client does not say. */
 #define REQUEST_LATENCY_MS 200u
 
 enum request_native { REQUEST_NATIVE_FULL, REQUEST_NATIVE_LEAF, REQUEST_NATIVE_OFF };
@@ -39,7 +38,8 @@ struct request {
 	int32_t pid;
 	uint32_t rate;          /* Hz */
 	uint64_t duration_ms;   /* 0: until stopped */
-	uint32_t latency_ms;    /* samples may be told so much later */
+	/* Samples may be sent this much later, many at once, which costs less CPU. */
+	uint32_t latency_ms;
 	bool wall;              /* mode */
 	enum request_native native;
 	bool subprocesses, idle, kernel, gil;

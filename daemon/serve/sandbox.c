@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Two layers. Landlock (kernels that have it) takes away all files but those of /proc, read-only, and of the folders that
- * the engine writes in; and with them other processes' memory, environment and descriptors in /proc, which Landlock asks
- * PTRACE_MODE of. Seccomp ends the process at a system call that an engine never makes. */
+/* The engine parses hostile bytes, so it is built as if an attacker could run code in it. Then this is all that code
+ * could do: read the world-readable part of /proc, use the descriptors that the broker passed, and write in two
+ * directories of its user.
+ *
+ *    Landlock   (if the kernel has it) files: /proc read-only, two directories. A process in a Landlock domain may not
+ *               trace one outside, so memory, environment and descriptors of others in /proc are out of reach, too
+ *    seccomp    system calls: the process is killed at one that an engine never makes
+ *
+ * Both hold for all threads that start later, and cannot be undone. A new library version may make a system call that
+ * is not in the list: the engine dies with SIGSYS, and the audit log (dmesg) has its number. */
 #include "serve/sandbox.h"
 
 #include <errno.h>
@@ -27,6 +34,7 @@
 
 /* --- files --- */
 
+/* Landlock's rights: linux/landlock.h, documented in Documentation/userspace-api/landlock.rst of the kernel. */
 #define READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define WRITE (READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE)
 /* All of the first version; later ones add what a sandboxed process has no folder for. */
@@ -36,6 +44,8 @@
 #define SCOPE_ABSTRACT_SOCKETS 1u
 #define SCOPE_SIGNALS 2u
 
+/* struct landlock_ruleset_attr as of ABI 6; a kernel that knows less accepts it if the bytes behind its own size are 0,
+ * and is given a smaller size anyway. */
 struct ruleset {
 	uint64_t files, net, scoped;
 };
@@ -74,6 +84,7 @@ static int limit_files(const int *directories, size_t n)
 
 /* --- system calls --- */
 
+/* Allowed with any arguments. */
 static const int calls[] = {
 	/* time and waiting */
 	SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_ctl,
@@ -108,12 +119,14 @@ static const uint32_t commands[] = {
 	BPF_MAP_DELETE_BATCH, BPF_ITER_CREATE,
 };
 
+/* Instructions of classic BPF; some 300 are used. The kernel's own limit is 4,096 (BPF_MAXINSNS). */
 #define PROGRAM_MAX 512
 struct program {
 	struct sock_filter code[PROGRAM_MAX];
 	unsigned short n;
 };
 
+/* `yes`, `no`: how many instructions to skip when a jump's condition holds, or does not. */
 static void put(struct program *p, uint16_t code, uint8_t yes, uint8_t no, uint32_t k)
 {
 	p->code[p->n++] = (struct sock_filter){.code = code, .jt = yes, .jf = no, .k = k};
@@ -139,6 +152,8 @@ static void on(struct program *p, uint32_t value, uint32_t action)
 }
 
 /* A call that is allowed when `bits` of an argument are all there, or none of them. */
+/* Five instructions: is it another call? Then skip the next four. The accumulator holds the argument afterwards, so
+ * each path has to end in a verdict. */
 static void on_bits(struct program *p, int call, unsigned argument, uint32_t bits, bool there, uint32_t otherwise)
 {
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (uint32_t)call);
@@ -149,6 +164,7 @@ static void on_bits(struct program *p, int call, unsigned argument, uint32_t bit
 }
 
 /* A call that is allowed when an argument is one of `values`. */
+/* Only the lower half of an argument is compared: the kernel reads it as an int for these calls. */
 static void on_values(struct program *p, int call, unsigned argument, const uint32_t *values, size_t n, uint32_t otherwise)
 {
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)(2 * n + 2), (uint32_t)call);
@@ -165,6 +181,8 @@ static int limit_calls(void)
 	struct program p = {};
 	struct sock_fprog filter = {.filter = p.code};
 
+	/* Numbers of system calls differ between architectures: one that came by another entry (32-bit) is not what it
+	 * seems. */
 	load(&p, offsetof(struct seccomp_data, arch));
 	put(&p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, MACHINE_AUDIT);
 	answer(&p, SECCOMP_RET_KILL_PROCESS);
@@ -173,6 +191,8 @@ static int limit_calls(void)
 		on(&p, (uint32_t)calls[i], SECCOMP_RET_ALLOW);
 	for (size_t i = 0; i < COUNT(refused); i++)
 		on(&p, (uint32_t)refused[i].call, SECCOMP_RET_ERRNO | (uint32_t)refused[i].error);
+	/* No new code: memory that is executable now is all there will be. A library that asks for it (a JIT) gets an
+	 * error. */
 	on_bits(&p, SYS_mmap, 2, PROT_EXEC, false, SECCOMP_RET_ERRNO | EACCES);
 	on_bits(&p, SYS_mprotect, 2, PROT_EXEC, false, SECCOMP_RET_ERRNO | EACCES);
 	on_bits(&p, SYS_clone, 0, CLONE_THREAD, true, SECCOMP_RET_KILL_PROCESS);

@@ -5,8 +5,9 @@
 
 #include <stddef.h>
 
-/* For good, for this thread and all that it starts. `directories` (fds, -1: none) may be written in.
- * Landlock is left out where the kernel has none; -errno when the rest cannot be had. */
+/* Enters the sandbox, for good: this thread, and all that it starts. `directories` (descriptors, -1: none) may be
+ * written in. Landlock is left out where the kernel has none; -errno if the rest cannot be had. Call it before there
+ * are other threads. */
 int sandbox__enter(const int *directories, size_t n);
 
 #endif

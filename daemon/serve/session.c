@@ -23,10 +23,11 @@
 #include "serve/answer.h"
 #include "serve/engine.h"
 
-/* Records are handed on many at a time: the first of them finds nothing in the cache, as the target has used it meanwhile. */
 /* After this, the lines of a session's last frames were asked for once. */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SCHEDULE_DRAIN_NS)
-#define HOLD_BYTES_PER_MS 800u /* of latency: 999 Hz of whole stacks */
+/* Bytes of held records for each ms of latency: 999 Hz of whole stacks. With more, samples are handed on before the
+ * latency is over. */
+#define HOLD_BYTES_PER_MS 800u
 
 struct session *session__find(struct engine *engine, uint32_t id)
 {
@@ -44,6 +45,7 @@ static bool says_it_all(enum broker_error error)
 	       error == BROKER_ERROR_OTHER_NAMESPACE || error == BROKER_ERROR_NO_PROC;
 }
 
+/* A broker's error as an answer: its sentence, and the kernel's error where that adds something. */
 static void set_refusal(struct refusal *ret, enum broker_error error, int err)
 {
 	const bool more = err && !says_it_all(error);
@@ -54,6 +56,8 @@ static void set_refusal(struct refusal *ret, enum broker_error error, int err)
 		ret->number = err;
 }
 
+/* The broker counts the sessions of a user (quota.c); BROKER_SESSIONS_MAX bounds those of one engine. The session is in
+ * the list before the broker answers, so that a client that goes away meanwhile is noticed. */
 int session__new(struct engine *engine, struct client *client, const struct request *request,
 		 struct refusal *ret_refusal)
 {
@@ -110,6 +114,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	return 0;
 }
 
+/* Order: tracees use modules and profile, the drain's profile uses codemap, and codemap uses modules. */
 void session__reap(struct engine *engine, struct session *session)
 {
 	blocking__owner(session->id);
@@ -155,7 +160,8 @@ static void detach(struct engine *engine, struct session *session)
 		session->state = SESSION_DETACHING;
 }
 
-/* Before it ran: the owner reads why, and no event of it is told. */
+/* Before it ran: the owner gets the reason as the answer to its request. Without a profile no event is emitted at the
+ * end. */
 void session__refuse(struct engine *engine, struct session *session, const struct refusal *refusal)
 {
 	struct client *owner = session->owner;
@@ -169,6 +175,7 @@ void session__refuse(struct engine *engine, struct session *session, const struc
 	detach(engine, session);
 }
 
+/* `reason` (of the `end` event) must be a constant string: "stopped", "duration", "exited", "failed". */
 void session__stop(struct engine *engine, struct session *session, const char *reason, const char *detail)
 {
 	if (session->state != SESSION_RUNNING)
@@ -182,7 +189,8 @@ void session__stop(struct engine *engine, struct session *session, const char *r
 	}
 }
 
-/* Nobody is there who would read it: it ends, unless it was asked to be kept. */
+/* Nobody reads it any more, so it ends, unless `keep` was requested. A session that is being attached has no number at
+ * the broker yet: its answer ends it, in attached(). */
 void session__abandoned(struct engine *engine, struct session *session)
 {
 	if (session->owner || session->request.keep || session__subscribers(engine, session))
@@ -202,7 +210,8 @@ void session__abandoned(struct engine *engine, struct session *session)
 
 /* --- its end --- */
 
-/* Nothing is sampled from here on: threads are accounted for until then (0: now). */
+/* Nothing is sampled from here on: `time` (0: now) is the end of all waits. What sleeps is accounted for until then,
+ * and each thread's CPU time is read from /proc, as its last sample may be older. */
 static void close_books(struct session *session, uint64_t time)
 {
 	int err = session->profile ? asleep__last(session) : 0;
@@ -216,13 +225,14 @@ static void close_books(struct session *session, uint64_t time)
 			proc__threads(session, p, true);
 }
 
-/* The order matters: all records of before the end, then losses, then ends of processes, then the profile's own
- * end, which gives out what samples still wait for; and only then the words of goodbye. */
+/* The order matters: first all records of before the end, then losses, then ends of processes, then the profile's own
+ * end, which emits samples that still wait for something; `end` is the last line. */
 static void finish(struct engine *engine, struct session *session)
 {
 	if (session->profile && session->reason) {
 		int err;
 
+		/* If memory ran out, this is what the last lines are built in. */
 		memory__spend_reserve(engine);
 		if (!session->detached)
 			close_books(session, 0);
@@ -238,7 +248,8 @@ static void finish(struct engine *engine, struct session *session)
 	session->state = SESSION_DONE;
 }
 
-/* The last frames' names and lines are read in another thread. */
+/* Between BROKER_DETACHED and the end: names and lines of the last frames are still being read in another thread. They
+ * are waited for, up to a bound, as a short recording would have few names otherwise. */
 static void linger(struct engine *engine, struct session *session, uint64_t now)
 {
 	uint64_t since = now - session->detached;
@@ -269,12 +280,13 @@ static uint64_t period_of(const struct session *session)
 	return session->rushes ? SCHEDULE_RUSH_DRAIN_NS : SCHEDULE_DRAIN_NS;
 }
 
+/* The one timer of a session; the engine's loop sleeps until the earliest of all. */
 static void tick_after(struct session *session, uint64_t ns)
 {
 	session->tick_due = engine__now() + ns;
 }
 
-/* One poll sooner than its turn; which comes as it would have afterwards. */
+/* Brings the next poll forward. The regular ones go on from there; in a rush they are frequent enough. */
 static void poll_after(struct session *session, uint64_t ns)
 {
 	if (session->soon || session->rushes)
@@ -283,7 +295,8 @@ static void poll_after(struct session *session, uint64_t ns)
 	tick_after(session, ns);
 }
 
-/* Copies of stacks fill a ring in 20 ms: while samples have them, they are finished more often. */
+/* Samples with copies of stacks fill a ring within 20 ms: while there are such samples (until unwind tables are built),
+ * polls come every few ms. */
 static void rush(struct session *session, uint64_t now)
 {
 	bool rushes;
@@ -307,7 +320,8 @@ static uint64_t latency_of(const struct session *session)
 	return session->modules && modules__replace_code(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
 }
 
-/* The ring is emptied at each beat, and values of frames are read. May the rest be left for later? */
+/* The first half of a poll: rings are emptied, values of frames are read, sleeping threads are checked. True: the rest
+ * may wait until `hand_on_due`, as nothing is urgent and not too much is held. */
 static bool holds_back(struct session *session, uint64_t now)
 {
 	uint64_t pause;
@@ -331,6 +345,7 @@ static bool holds_back(struct session *session, uint64_t now)
 	return false;
 }
 
+/* A stage met an error. With -ENOMEM the user reads which limit was reached, not "Cannot allocate memory". */
 static void fail(struct engine *engine, struct session *session)
 {
 	char words[sizeof(session->detail)];
@@ -381,7 +396,7 @@ static void tick(struct engine *engine, struct session *session)
 		session__stop(engine, session, "exited", "the process ended");
 }
 
-/* In each turn of the engine's loop. A poll that was missed is not made up for. */
+/* Called in each turn of the engine's loop. If the loop was late by whole periods, these polls are left out. */
 void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next)
 {
 	if (!session->tick_due)
@@ -420,7 +435,8 @@ static void internal_error(struct engine *engine, struct session *session, const
 	session__refuse(engine, session, &refusal);
 }
 
-/* Its fds are there: who is it? */
+/* The broker opened the process: sets up all stages, and begins to identify it. fds: ring, images, samples, processes
+ * (for a dump: its own four, see broker.h), then those of the process. What is kept is duplicated. */
 static void attached(struct engine *engine, struct session *session, const struct broker_message *message,
 		     const int *fds)
 {
@@ -500,7 +516,8 @@ void session__identified(struct engine *engine, struct session *session)
 		internal_error(engine, session, "the session cannot begin", err);
 }
 
-/* It runs. `time`: from when on waits are told. */
+/* Timers run: the client gets its answer, and is subscribed. `time` (monotonic ns, the broker's): waits are recorded
+ * from then on. */
 static void resumed(struct engine *engine, struct session *session, uint64_t time)
 {
 	const struct request *request = &session->request;

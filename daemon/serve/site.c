@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytecode around a Python frame's position, from the target's memory. A code object never changes but for what its
- * instructions were specialised into; that it is the one that was captured is proven by its key, after what was read. */
+/* Reads the bytecode of a call site from the target's memory, for the profile: what does the Python code at this
+ * instruction call? python/site.c decodes it.
+ *
+ * The sample named a code object and an offset; when it is read here, that object may have been freed and its memory
+ * used again. A code object's bytes never change but for the specialisation of its instructions (PEP 659), so its key,
+ * computed again from the target's memory AFTER the bytecode was read, proves that the bytes are those of the object
+ * that the tick met. */
 #include <errno.h>
 
 #include "python/code.h"
@@ -14,8 +19,8 @@ static struct session *of(struct call_sites *call_sites)
 	return (struct session *)((char *)call_sites - offsetof(struct session, call_sites));
 }
 
-/* Whose memory has a code object of `task`: its own, or, while that is not open or when it ended, that of who forked it.
- * Which object it is is proven by its key. */
+/* Whose memory has the code objects of `task`? Its own; while that is not open, or after it ended, that of the process
+ * that forked it, where they lie at the same addresses. The key proves that it is the same object. */
 static const struct tracee *reader_of(struct session *session, const struct record_task *task)
 {
 	const struct tracee *tracee = tracee__find(session, (int32_t)task->tgid) ?: tracee__forked_as(session, task);
@@ -26,6 +31,8 @@ static const struct tracee *reader_of(struct session *session, const struct reco
 	return tracee;
 }
 
+/* The name of the NumPy ufunc that is called by this attribute (struct call_sites, profile.h). sys.modules is searched
+ * for once in each image. */
 static int ufunc(struct call_sites *self, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size)
 {
 	struct tracee *tracee = tracee__find(of(self), (int32_t)header->task.tgid);
@@ -48,7 +55,8 @@ static int ufunc(struct call_sites *self, const struct record_header *header, co
 	return values__ufunc(&values, tracee->modules, owner, attribute, ret, size);
 }
 
-/* What was read since the sample was taken is of the object that the sample met, if that is there still when its key is read, after that. */
+/* Reads the site first and the key second: if the key is that of the sample, the object was there all the time from the
+ * sample to the read. */
 static int read_site(struct call_sites *self, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset,
 		     struct call_site *ret)
 {

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that wait inside of a compile, in sessions of CPU time.
  *
- * There no tick meets who sleeps, and nobody looks at switches: a compile whose thread waits for threads of XLA, or for a linker, would
- * not be there, or be shorter than it was. So threads that had frames with values lately (struct part_values: a rule names them) are looked at
- * when they had no tick for a while, and are asleep: the number of times that they got a CPU says whether they moved since they were
- * looked at last, and only if they did their Python frames are walked, in memory that nobody changes meanwhile. What was found becomes a
- * record as of a thread that leaves its CPU, with the cause that it is asleep; profile/waits.c makes time of it.
+ * In CPU mode a sleeping thread has no ticks, and nothing observes context switches. A compile whose thread waits, for
+ * threads of XLA or for a linker, would be missing or too short. So threads that had frames with values recently
+ * (struct part_values: a rule names their functions) are polled once they had no tick for a while. In /proc:
  *
- * Looks come with the beats of the session. The sampler wakes the session for more of them when a thread without Python ticks, who may be
- * the one that is waited for, and when a process is made. */
+ *    schedstat   "120032 4410 87": the third number, timeslices, says whether the thread ran since the last poll
+ *    stat        "4242 (python3) S ...": is it asleep?
+ *
+ * Only if it moved are its Python frames walked again; nobody changes that memory while it sleeps, which the timeslices
+ * prove afterwards. The result becomes a record like that of a thread that leaves its CPU, with the cause
+ * WAIT_KEY_ASLEEP; profile/waits.c turns it into time.
+ *
+ * This is done at each poll of the session. The sampler causes extra polls when a thread without Python ticks (the
+ * waiting thread may wait for it), and when a process is made. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,17 +28,26 @@
 #include "serve/engine.h"
 
 #define SLEEPERS_MAX 64u
-#define QUIET_PERIODS 5u / 2u   /* without a tick: it does not run */
+/* Periods without a tick after which a thread is taken to be off its CPU: one tick may be late. */
+#define QUIET_PERIODS 5u / 2u
 
 struct sleeper {
 	struct record_task task;
-	uint64_t own;       /* pthread_self() */
-	uint64_t ticked, valued; /* times of the last tick, and of the last one that had values */
-	uint64_t count;     /* how often it had got a CPU as it was looked at last */
-	uint64_t polled;    /* when that was; 0: not since its last tick */
-	uint64_t seen;      /* when it was seen to be where it is */
-	bool asleep;        /* it was then, and had no tick since */
-	struct buf record;  /* what was told */
+	/* pthread_self(), by which its thread state is found. */
+	uint64_t own;
+	/* Times of the last tick, and of the last tick that had values. */
+	uint64_t ticked, valued;
+	/* Its timeslices at the last poll. */
+	uint64_t count;
+	/* When it was polled last; 0: not since its last tick. */
+	uint64_t polled;
+	/* When it was last found at the place that `record` has. */
+	uint64_t seen;
+	/* It was asleep at the last poll, and had no tick since. */
+	bool asleep;
+	/* The record that was emitted last. It is emitted again, with a new time, as long as the thread does not
+	 * move. */
+	struct buf record;
 	bool compiles;      /* a frame in it has values */
 	int schedstat, stat; /* its files in /proc, + 1; 0: not opened yet */
 };
@@ -45,6 +59,7 @@ struct sleepers {
 	struct python_walker *python;
 };
 
+/* Its place is taken by the last one: indices are not stable, `last` is only a hint. */
 static void forget(struct sleepers *all, uint32_t i)
 {
 	buf__free(&all->of[i].record);
@@ -74,6 +89,7 @@ static struct sleeper *find(struct sleepers *all, const struct record_task *task
 {
 	uint32_t i;
 
+	/* Ticks of one thread come in a row. */
 	if (all->last < all->n && all->of[all->last].task.tid == task->tid)
 		return &all->of[all->last];
 	for (i = 0; i < all->n; i++)
@@ -82,7 +98,7 @@ static struct sleeper *find(struct sleepers *all, const struct record_task *task
 	return NULL;
 }
 
-/* Room for one more: who ticked last longest ago goes. */
+/* When all are in use, the one whose last tick is oldest is dropped. */
 static struct sleeper *add(struct sleepers *all)
 {
 	uint32_t i, oldest = 0;
@@ -97,6 +113,7 @@ static struct sleeper *add(struct sleepers *all)
 	return &all->of[all->n++];
 }
 
+/* Wall mode records waits itself. The first sample that has values allocates the table: most sessions never need it. */
 int sleepers__ticked(struct session *session, const struct sample *sample)
 {
 	const struct part_values *values;
@@ -128,7 +145,8 @@ int sleepers__ticked(struct session *session, const struct sample *sample)
 
 /* --- /proc --- */
 
-/* Asked fifty times a second while a compile waits: the file stays open, and is that thread's for ever. */
+/* The file stays open, as it is read fifty times a second while a compile waits. An open file of /proc/PID/task/TID
+ * belongs to that thread for good: after its end a read fails with ESRCH, even if the tid is used again. */
 static int read_text(const struct sleeper *sleeper, const char *name, int *file, char *ret, size_t size)
 {
 	ssize_t n;
@@ -170,6 +188,8 @@ static bool is_asleep(struct sleeper *sleeper)
 
 /* --- its frames --- */
 
+/* PART_VALUES of the frames that a rule names, as the sampler would have sent them. Returns how many frames had any;
+ * without any, the part is left out. */
 static int put_values(const struct session *session, struct host_reader *memory, const struct py_layout *l, const struct python_walker *python,
 		      const struct python_frames *frames, const struct sleeper *sleeper, struct buf *out)
 {
@@ -196,6 +216,7 @@ static int put_values(const struct session *session, struct host_reader *memory,
 	return (int)part.n;
 }
 
+/* Code objects that the profile does not know yet: read here as the sampler would have captured them. */
 static int announce_codes(struct session *session, const struct sleeper *sleeper, struct host_reader *memory, const struct py_layout *l,
 		      const struct python_walker *python, const struct python_frames *frames)
 {
@@ -214,7 +235,8 @@ static int announce_codes(struct session *session, const struct sleeper *sleeper
 	return err;
 }
 
-/* All of it but for its time. Without frames there is none. */
+/* Writes sleeper->record, all but its time. Without frames, or with frames that could not all be read, it stays
+ * empty. */
 static int write_record(struct session *session, const struct tracee *tracee, struct sleeper *sleeper, uint64_t cpu)
 {
 	const struct record_task *task = &sleeper->task;
@@ -256,7 +278,8 @@ static int write_record(struct session *session, const struct tracee *tracee, st
 	return 0;
 }
 
-/* `until`: it was where it was before until then. */
+/* Gives the record to the collector with this poll's time. `until`: up to then the thread is known to have been where
+ * the record before had it; what lies between is unknown. */
 static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t until, uint64_t at)
 {
 	struct record_sample *record = (void *)sleeper->record.data;
@@ -269,12 +292,14 @@ static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t un
 
 /* --- looks --- */
 
-/* It is on no CPU: it sleeps, or could run and got none since it was looked at last; else it would have had a tick. */
+/* Is it off its CPU? It sleeps, or it could run but got no CPU since the last poll: a thread that runs would have had a
+ * tick. */
 static bool is_off(struct sleeper *sleeper, uint64_t count, uint64_t at)
 {
 	return (sleeper->polled && sleeper->count == count && at - sleeper->polled >= SCHEDULE_PREEMPTED_NS) || is_asleep(sleeper);
 }
 
+/* One thread. The timeslices are read before and after its frames are: only if they are the same is the record true. */
 static int look_at(struct session *session, struct sleeper *sleeper, uint64_t at)
 {
 	const struct tracee *tracee = tracee__find(session, (int32_t)sleeper->task.tgid);
@@ -308,6 +333,7 @@ int sleepers__poll(struct session *session, uint64_t at)
 
 	for (i = 0; all && i < all->n && !err; i++) {
 		struct sleeper *sleeper = &all->of[i];
+		/* It had values a moment ago, or it sleeps in a compile, however long. */
 		bool awaits = at < sleeper->valued + SCHEDULE_LATELY_NS || (sleeper->asleep && sleeper->compiles);
 
 		any |= awaits;
@@ -322,10 +348,11 @@ int sleepers__poll(struct session *session, uint64_t at)
 	}
 	if (all)
 		ring__await(session->ring, any);
-	/* Names are read while they are there. */
+	/* The records that were just added are previewed at once, as their values name the compile. */
 	return err ? err : news ? collector__preview(session->collector, at) : 0;
 }
 
+/* A wait that lasts to the end of the session ends there. */
 void sleepers__last(struct session *session, uint64_t time)
 {
 	struct sleepers *all = session->sleepers;
@@ -343,6 +370,8 @@ void sleepers__forked(struct session *session)
 		session->sleepers->polls = SCHEDULE_FORKED_POLLS;
 }
 
+/* After a fork some polls come sooner: 8, 16, 32 and 64 ms after each other. The parent is about to wait for its
+ * child. */
 uint64_t sleepers__pause(struct session *session)
 {
 	struct sleepers *all = session->sleepers;

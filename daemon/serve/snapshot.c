@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A snapshot: what was recorded so far, from the spool; into the client's file
- * in pieces, or as bytes behind the answer, under the socket's back-pressure. */
+/* A snapshot: a recording of what a session has so far, taken from its spool. The spool consists of whole zstd frames,
+ * so a valid recording is its first `len` bytes and one more frame with an `end` event:
+ *
+ *    spool [0, len)  +  tail: {"ev":"end",...,"reason":"snapshot"}
+ *
+ * Into the client's file it is copied in pieces, one in each turn of the loop; without a file the same bytes follow the
+ * answer on the socket, by sendfile(2), under the socket's back-pressure. The session goes on meanwhile: it appends
+ * behind `len`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -27,6 +33,7 @@ void snapshot__drop(struct snapshot *snapshot)
 }
 
 /* `end`, as a zstd frame of its own. */
+/* recording_writer writes to a descriptor only: hence the memfd. A frame with one event has some 100 bytes. */
 static int make_tail(struct chunk **ret)
 {
 	struct event event = {.kind = EVENT_END, .end = {engine__now(), "snapshot", "the session goes on"}};
@@ -80,6 +87,8 @@ static int take_first(struct client *client)
 	return fd;
 }
 
+/* The client's descriptor may be anything. A pipe could block the engine for ever, and a directory or device makes no
+ * sense; O_PATH descriptors cannot be written. */
 static bool is_writable_file(int fd)
 {
 	struct stat stat;
@@ -102,6 +111,7 @@ static int queue(struct client *client, int from, uint64_t len, struct chunk *ta
 	return err;
 }
 
+/* One snapshot into a file at a time for each client. The answer to it comes when the last byte is written. */
 void snapshot__begin(struct engine *engine, struct client *client, const struct request *request,
 		     struct session *session)
 {
@@ -167,6 +177,7 @@ static int write_all(int fd, const char *data, size_t len)
 	return 0;
 }
 
+/* The last call, when nothing is left of the spool, writes the tail. */
 static int write_piece(struct snapshot *snapshot)
 {
 	static char piece[PIECE];

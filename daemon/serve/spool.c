@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A compressed file without a name, so that it is gone with its last descriptor, even if the engine is killed. The
- * fd also serves whoever joins late: they get the file's range first, then what follows live (outbox.h). */
+/* A session's recording in a compressed file without a name: it is gone with its last descriptor, even if the engine is
+ * killed. It holds the lines of the stream (docs/protocol.md, Recordings) in zstd frames; a snapshot is a copy of its
+ * beginning. */
 #include "serve/spool.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ struct spool {
 	struct recording_writer *writer;
 };
 
-/* Unlinked from the beginning; where O_TMPFILE is unknown (overlay, NFS), a moment later. */
+/* Opens a file without a name. Where O_TMPFILE is not supported (overlay, NFS), it is made with a random name,
+ * exclusively, and unlinked at once. */
 static int open_in(int folder)
 {
 	int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), attempt;
@@ -48,7 +50,8 @@ static int open_in(int folder)
 	return -EEXIST;
 }
 
-/* The first folder that we may write in; NULL: none. */
+/* The first directory that this user may write in; NULL: none. access() checks the real uid, which an engine has in
+ * common with its effective one. */
 static const char *folder(void)
 {
 	const char *folders[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/var/tmp", "/tmp"};
@@ -71,6 +74,8 @@ static int open_file(void)
 {
 	static int chosen = -1;
 
+	/* Chosen once. The environment does not change, so it is the directory that the sandbox allows (engine.c,
+	 * limit()). */
 	if (chosen < 0)
 		chosen = spool__directory();
 	if (chosen >= 0)
@@ -114,6 +119,7 @@ int spool__lines(struct spool *spool, const char *lines, size_t len)
 	return spool->error;
 }
 
+/* On an error *ret_len is the length at the last good flush: up to there whole frames were written. */
 int spool__flush(struct spool *spool, uint64_t *ret_len)
 {
 	struct stat stat;

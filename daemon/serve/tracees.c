@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes of a session: what the kernel and the broker tell of them, and what the profile is told. */
+/* The processes of a session, from fork or attach to their end. Three sources report on them, in no fixed order:
+ *
+ *    sampler (records)   fork, exec, exit
+ *    broker (messages)   descriptors of a process; children that ran before the session did
+ *    kernel (pidfd)      the end, also when its record was lost
+ *
+ * A process goes through these states (engine.h). An exec begins again at ASKED:
+ *
+ *    fork:   FORKED (runs its parent's image, which is known)
+ *    attach: ASKED --descriptors--> TRYING --identify.c--> KNOWN
+ *
+ * The sampler looks up an image by the image_key, which a fork copies and an exec changes: an entry of the map is
+ * dropped when no living process has that key any more. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -43,6 +55,7 @@ struct tracee *tracee__new(struct session *session, int32_t pid)
 	return tracee;
 }
 
+/* What belongs to one program image: descriptors of /proc read nothing after an exec. */
 static void close_image(struct tracee *tracee)
 {
 	native__leave(tracee);
@@ -85,6 +98,7 @@ void tracee__free(struct engine *engine, struct tracee *tracee)
 
 /* --- to the profile --- */
 
+/* `list` is done once: threads that begin later are reported by the sampler. */
 int tracee__announce(struct tracee *tracee)
 {
 	char name[256];
@@ -143,7 +157,9 @@ static bool waits_for_parent(const struct tracee *tracee)
 	return parent && !parent->provisional && (parent->state == TRACEE_ASKED || parent->state == TRACEE_TRYING);
 }
 
-/* `cpu_time`: its last, UINT64_MAX when that is not known. `time`: of its end, or when that was seen. */
+/* The process ended. `cpu_time`: its last, UINT64_MAX if not known; `time`: of its end, or when that was noticed. A
+ * process that ran long enough to have run Python, but ended before it was identified, is a loss: its samples have no
+ * Python frames. pidfd and exit record both come here; the second does nothing. */
 static void end(struct engine *engine, struct tracee *tracee, uint64_t cpu_time, uint64_t time)
 {
 	struct session *session = tracee->session;
@@ -192,7 +208,8 @@ static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t eve
 		refusal__set(&refusal, "NO_PROCESS", "", "the process ended before it was identified");
 		session__refuse(engine, tracee->session, &refusal);
 	}
-	/* What it told before its end comes first: its children run its image, and its exit tells its time. */
+	/* Records of before its end come first: forks of it (its children run its image), and its exit, which has its
+	 * CPU time. */
 	if (tracee->session->state == SESSION_RUNNING)
 		ring__drain(tracee->session->ring);
 	end(engine, tracee, UINT64_MAX, engine__now());
@@ -244,6 +261,7 @@ static int ask_fds(struct engine *engine, struct tracee *tracee)
 	return engine__ask(engine, &message);
 }
 
+/* Begins again: the image is another one, or is seen for the first time. */
 static void ask(struct engine *engine, struct tracee *tracee)
 {
 	tracee->state = TRACEE_ASKED;
@@ -260,8 +278,8 @@ void tracee__ask_memory(struct engine *engine, struct tracee *tracee)
 
 /* --- what the kernel tells --- */
 
-/* Its code objects come ahead of the record of its fork: whose line tables they have is told now.
- * Nothing is read of it, as it may run another image already. */
+/* A child whose image is its parent's: its code objects come before the record of its fork, so the format of their line
+ * tables is reported at once. Nothing is read of it, as it may run another image already. */
 static void announce_forked(struct tracee *child, uint64_t time)
 {
 	struct session *session = child->session;
@@ -304,6 +322,8 @@ void tracee__announce_forked(struct tracee *parent)
 	}
 }
 
+/* A fork. With vfork or posix_spawn an exec follows at once, so nothing is asked of the broker before the child is
+ * sampled (native__meet()) or a page of it is missing (drain.c). */
 static void forked(struct session *session, const struct record_fork *fork)
 {
 	const struct record_task *task = &fork->header.task;
@@ -330,6 +350,7 @@ static void forked(struct session *session, const struct record_fork *fork)
 		announce_forked(child, fork->header.time);
 }
 
+/* An exec: all that was known of the image is void. Its descriptors are asked for anew. */
 static void executed(struct engine *engine, struct session *session, const struct record_event *exec)
 {
 	const struct record_task *task = &exec->header.task;
@@ -366,6 +387,8 @@ void tracee__record(struct engine *engine, struct session *session, const struct
 		if (session->state == SESSION_RUNNING)
 			executed(engine, session, event);
 		break;
+	/* The end of one thread; with group_dead it was the last one. The CPU time in the record is the thread's, which
+	 * is the process's only if it is the first one: else it is unknown here. */
 	case RECORD_EXIT:
 		tracee = tracee__find(session, (int32_t)header->task.tgid);
 		if (event->group_dead && tracee)

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Compile units of a session: rules, marks for the sampler, and the target's memory. */
+/* Compile units of a session: connects units (which decides what a compile is, from rules) with the sampler and the
+ * target's memory.
+ *
+ *    code object of a rule's function -> ring__capture_locals(): which locals the sampler captures
+ *    sample with values               -> units__sample(), which reads the objects behind these values (names, types)
+ *
+ * Objects are read through a small cache of pages: one value takes dozens of reads of some bytes, close together. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +18,20 @@
 #define PAGE 4096u
 #define PAGES 64u
 /* What values are of in the interpreter's own image: types, small integers, names. None of these changes once it is made. */
-#define STILL_BEFORE (9u << 18) /* bytes in front of the types' data: the smallest interpreter has more there */
+/* Bytes before the code object type in the interpreter's data that are taken to be static, too: other types and small
+ * integers. The smallest interpreter has more data than that there. */
+#define STILL_BEFORE (9u << 18)
 
+/* A direct-mapped cache: page number n is in entry n % PAGES. */
 struct pages {
 	uint64_t since;		 /* when the first was read */
 	uint64_t numbers[PAGES]; /* + 1; 0: none */
 	uint8_t bytes[PAGES][PAGE];
 };
 
-/* Reading one value takes dozens of words that lie together, and the next one's types are the same: pages are kept for
- * the samples that are older than they, those of the interpreter's image for a second. */
+/* Two caches. `pages` holds what may change: it is valid for samples that are older than its first page. `still` holds
+ * the interpreter's own image, where the objects that values lead to (types, small integers, names) never change after
+ * they were made; it is read again each second. */
 struct page_reader {
 	struct host_reader reader;
 	const struct tracee *of;
@@ -56,7 +66,9 @@ static void forget_pages(struct pages *pages)
 	pages->since = engine__now();
 }
 
-/* What it has was read after the sample was taken, but for what does not change. */
+/* A page that was read BEFORE the sample may lack what the sample points to, so everything older is dropped. A page
+ * that was read after it may have changed as well; that is the same race as without a cache, and units checks what it
+ * reads. */
 static void refresh(struct page_reader *self, const struct tracee *tracee, uint64_t time)
 {
 	const struct image *image = &tracee->image;
@@ -74,6 +86,8 @@ static void refresh(struct page_reader *self, const struct tracee *tracee, uint6
 	self->mem = tracee->mem;
 }
 
+/* Addresses of the kernel's half (negative) are refused: a hostile object could point anywhere. A read that fails is
+ * not cached. */
 static int read_memory(struct host_reader *reader, void *dst, size_t size, uint64_t address)
 {
 	struct page_reader *self = (struct page_reader *)reader;
@@ -129,11 +143,14 @@ void session_units__code(struct session *session, const struct record_code *code
 		ring__capture_locals(session->ring, &capture);
 }
 
+/* A pid or an address now belongs to another image: what was cached is not used. */
 void session_units__other_memory(struct session *session)
 {
 	session->units->memory.of = NULL;
 }
 
+/* Values of a process that is not identified cannot be read: there is no layout. Without its memory the sample still
+ * counts, without names. */
 int session_units__sample(struct session *session, const struct sample *sample)
 {
 	struct page_reader *memory = &session->units->memory;

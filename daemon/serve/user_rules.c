@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules of more compilers, as texts of a client: its sessions have them beside those of the program. */
+/* Rules for more compilers, as texts that a client sends with the request `rules` (docs/rules.md):
+ *
+ *    {"req":"rules","id":16,"file":"my.rules","text":"compiler mine\nunit\nfunction build\nname kernel.name\n"}
+ *
+ * They hold for the sessions that this client attaches afterwards, together with those of the program. The texts are
+ * kept, not what was parsed: each session has a set of rules of its own. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,6 +25,7 @@ struct user_rules {
 	size_t bytes;
 };
 
+/* A set of the program's rules and these. ret_error: place and sentence, if a text is wrong. */
 static int build(const struct user_rules *user, struct rules **ret, struct rules_error *ret_error)
 {
 	struct rules *rules;
@@ -46,6 +52,8 @@ int user_rules__build(const struct user_rules *user, struct rules **ret)
 	return build(user, ret, &error);
 }
 
+/* All texts are parsed together, as each session will do it: what is wrong only beside the others is refused here, too.
+ * After a refusal the texts of before stay. */
 int user_rules__add(struct user_rules **user, const char *file, const char *text, struct refusal *ret_refusal)
 {
 	struct rules_error error = {};
