@@ -32,6 +32,8 @@ void attach_points__found(uint32_t kind, const char *name, uint32_t type)
 			points[i].type = type;
 }
 
+/* The id that was reported, or the one that libbpf finds by its own, slow search (also if kernel_types.c failed
+ * half-way). */
 static int type_of(const struct bpf_program *program, enum bpf_attach_type attach)
 {
 	const char *section = bpf_program__section_name(program), *name = strchr(section, '/');

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Two halves. In the broker a question is made, and its answer is taken. Between them a helper (helper.h) becomes
- * the client for good (privileges__become()) and opens files of the process that the kernel guards: auxv asks for
- * the right to read it, mem for that to debug it, which is where Yama has its word. So user namespaces, hidepid,
- * capabilities and security modules count as the running kernel has them; which of both questions is asked,
- * policy.c decides. */
+/* Two halves. In the broker a question is made, and its answer is taken. Between them a helper (helper.h) becomes the
+ * client for good (privileges__become()) and opens files of the process that the kernel guards:
+ *
+ *    /proc/PID/auxv   needs PTRACE_MODE_READ, as perf_event_open(2) does
+ *    /proc/PID/mem    needs PTRACE_MODE_ATTACH, which is where Yama's ptrace_scope has its word
+ *
+ * So user namespaces, hidepid, capabilities and security modules count as the running kernel has them: none of its
+ * rules is copied here. Which of both questions is asked, policy.c decides. What the helper opened is closed again; the
+ * descriptors that an engine gets were opened by the broker. */
 #include "broker/authorise.h"
 
 #include <errno.h>
@@ -22,6 +26,7 @@
 #include "broker/peer.h"
 #include "broker/privileges.h"
 
+/* The size of the list of groups is not known before: the first SO_PEERGROUPS fails with ERANGE, and returns it. */
 int identity__of_socket(int fd, const struct peer *process, struct identity *ret)
 {
 	struct ucred peer;
@@ -71,6 +76,7 @@ int identity__of_user(uid_t uid, gid_t gid, const struct peer *process, struct i
 	groups = malloc((size_t)n * sizeof(*groups));
 	if (!groups)
 		return -ENOMEM;
+	/* -1: there was no room for all; n is what is needed. */
 	if (getgrouplist(user->pw_name, gid, groups, &n) < 0) {
 		free(groups);
 		groups = malloc((size_t)n * sizeof(*groups));
@@ -114,6 +120,8 @@ bool identity__same(const struct identity *a, const struct identity *b)
 
 /* --- in the helper --- */
 
+/* uid 0 without CAP_SYS_PTRACE (in a container) is checked like any other user. Whoever may read everything never comes
+ * here. */
 static int become(const struct identity *identity)
 {
 	return privileges__become(identity->uid, identity->gid, identity->groups, identity->n_groups) ? -EACCES : 0;
@@ -133,6 +141,7 @@ static int try_open(pid_t pid, const char *name)
 }
 
 /* Runs with the client's identity. */
+/* -ESRCH, -EACCES: not the owner; -EPERM: the owner, but the rule forbids it. */
 static int may_read(pid_t pid, enum ptrace_rule rule)
 {
 	int err = try_open(pid, "auxv");
@@ -148,6 +157,7 @@ static int may_read(pid_t pid, enum ptrace_rule rule)
 	return -EPERM;
 }
 
+/* What a helper is asked; it gets a copy by fork. */
 struct question {
 	const struct identity *identity;
 	enum ptrace_rule rule;
@@ -170,6 +180,8 @@ static int ask(const struct question *question, const struct process_fds *fds, c
 	return err ? err : process__unchanged(question->pid, fds, stat);
 }
 
+/* For authorise__begin(). The answer's descriptors are those that the broker keeps: opened here, as opening `mem` may
+ * block. */
 static void open_and_ask(void *context, int socket)
 {
 	const struct question *question = context;
@@ -188,6 +200,7 @@ static void open_and_ask(void *context, int socket)
 	broker__send(socket, &answer, (int[]){fds.pidfd, fds.mem, fds.maps}, err ? 0 : BROKER_PROCESS_FDS);
 }
 
+/* For authorise__again(): the descriptors are open already, and were inherited. */
 static void ask_again(void *context, int socket)
 {
 	const struct question *question = context;
@@ -196,6 +209,7 @@ static void ask_again(void *context, int socket)
 	broker__send(socket, &answer, NULL, 0);
 }
 
+/* For authorise__many(): one answer for each process, as any of them may block. What comes before a block counts. */
 static void ask_each(void *context, int socket)
 {
 	const struct question *question = context;
@@ -229,6 +243,7 @@ int authorise__begin(const struct identity *identity, pid_t pid, enum ptrace_rul
 	return helper__begin(ret, identity->payer, open_and_ask, &question, NULL, 0);
 }
 
+/* The helper's only answer; ends the helper. With an error no descriptor is left open. */
 static int take_one(struct helper *helper, struct broker_message *answer, int fds[BROKER_FDS_MAX], unsigned expected)
 {
 	unsigned n = 0;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Who may read a process? The kernel decides. A helper takes the client's identity (uid, gid, groups, no
- * capabilities) and opens /proc/PID/auxv, for which the kernel checks PTRACE_MODE_READ, as perf_event_open does. */
+/* Who may read a process? The kernel decides. A helper takes the client's identity (uid, gid, groups, no capabilities)
+ * and opens /proc/PID/auxv, for which the kernel checks PTRACE_MODE_READ, as perf_event_open(2) does.
+ *
+ * A yes has to be about the process that is sampled afterwards, not about another one that got its pid, and not about
+ * another program that it executes. So each check ends with process__unchanged(), and session.c compares what the
+ * sampler sees of the process before and after. */
 #ifndef CPROFD_BROKER_AUTHORISE_H
 #define CPROFD_BROKER_AUTHORISE_H
 

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker's main loop: accepts clients, starts an engine for each identity, serves the engines' requests, and
- * reaps engines that ended. One thread; nothing here may block. */
+/* The broker's main loop: accepts clients, starts an engine for each identity, serves the engines' requests, and reaps
+ * engines that ended. One thread; nothing here may block: what may block is done by helpers (helper.h) and the closer
+ * (closer.h).
+ *
+ *    poll()  signals          SIGTERM: stop
+ *            listening socket a client: which engine is it for? (of the same identity, or a new one)
+ *            each engine      its channel, and what its current request waits for
+ *    time    samplers are loaded ahead, ending engines are killed, the watchdog of systemd is fed */
 #include "broker/broker.h"
 
 #include <errno.h>
@@ -26,6 +32,7 @@
 #include "broker/request.h"
 
 #define ENGINES_MAX 1024u /* of all users; each user has a lower limit (limit.h) */
+/* A daemon without requests for so long (ms) loads a sampler for the next session. */
 #define SPARE_MS 500
 #define ENDING_MS 50 /* how often ending engines are polled */
 
@@ -38,7 +45,9 @@ struct broker {
 	/* A sampler that is loaded in advance: the kernel's verifier takes longer than everything else of an attach. */
 	struct spare spare;
 	int signals;
-	int reserve;           /* a spare descriptor: closed to accept and refuse a client when none is left */
+	/* A descriptor that is only there to be closed: when no other is left, it makes room to accept a client and
+	 * refuse it. */
+	int reserve;
 	bool stop;
 	int status;            /* exit status of the engine that ended last */
 };
@@ -56,6 +65,7 @@ static void load_spare(struct broker *broker)
 	spare->wanted = false;
 }
 
+/* Moves an engine to the list of those that end. `slot`: what points to it. */
 static void end_engine(struct broker *broker, struct engine **slot, bool now)
 {
 	struct engine *engine = *slot;
@@ -82,6 +92,7 @@ static void reap_engines(struct broker *broker, unsigned wait_ms)
 	}
 }
 
+/* Of an engine that is in the list. */
 static struct engine **slot_of(struct broker *broker, const struct engine *engine)
 {
 	struct engine **slot = &broker->engines;
@@ -116,7 +127,8 @@ static int engine_for(struct broker *broker, struct identity *client, struct eng
 	return 0;
 }
 
-/* -EDQUOT: *ret_met says which limit. */
+/* Finds or starts the client's engine and passes the socket on. Moves or frees `identity`. -EDQUOT: *ret_met says which
+ * limit. -EPIPE: the engine that there was has just ended. */
 static int add_client(struct broker *broker, int fd, struct identity *identity, const struct peer *peer, struct limit_met *ret_met)
 {
 	/* Copied first: engine_for() moves the identity into a new engine. */
@@ -134,6 +146,7 @@ static int add_client(struct broker *broker, int fd, struct identity *identity, 
 	return err;
 }
 
+/* *ret_payer: whose connection it is, for the closer. */
 static int serve_client(struct broker *broker, int fd, struct limit_met *ret_met, uid_t *ret_payer)
 {
 	struct identity identity;
@@ -210,6 +223,7 @@ static void serve_engines(struct broker *broker, const struct pollfd *polled)
 	}
 }
 
+/* Only a daemon has a next session. */
 static bool waits_for_spare(const struct broker *broker)
 {
 	return broker->options->listen_fd >= 0 && broker->spare.wanted;
@@ -226,6 +240,7 @@ static int pause_of(const struct broker *broker, uint64_t until)
 	return (int)(ms < longest ? ms : longest);
 }
 
+/* The loop. It ends with SIGTERM; without a daemon also when the last engine is gone. */
 static int run(struct broker *broker)
 {
 	struct pollfd *polled;
@@ -299,6 +314,8 @@ static void raise_process_limit(void)
 	setrlimit(RLIMIT_NPROC, &limit);
 }
 
+/* The order at the start matters: the program is opened and the limits are raised with the rights of the caller, then
+ * all rights that are not needed are dropped, then everything else. */
 int broker__run(const struct broker_options *options)
 {
 	struct broker broker = {.options = options, .program = {.fd = -1, .main = options->engine_main}};

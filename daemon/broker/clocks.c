@@ -12,7 +12,8 @@
 
 #include "cprofd/record.h"
 
-/* How often each clock ticks in 8,000,000 periods: together 8,000,000 times. */
+/* How often each of a CPU's clocks ticks in 8,000,000 periods of the session's rate: together 8,000,000 times, so that
+ * the CPU ticks at that rate. They are primes times 1,000, so that two of the clocks rarely tick together. */
 static const unsigned ticks[] = {829000, 887000, 941000, 983000, 1031000, 1069000, 1109000, 1151000};
 #define CLOCKS (sizeof(ticks) / sizeof(*ticks))
 #define DRAWN 15000u /* random part: added to one clock, and subtracted from the next */
@@ -39,6 +40,8 @@ static int open_clock(int cpu, uint64_t period, const struct perf_options *optio
 	return fd;
 }
 
+/* A random part is added to one clock and taken from the next, so that the sum stays. Sessions that start at the same
+ * time are not in step then. */
 static int open_cpu(struct cpu_clocks *clocks, int cpu, const struct perf_options *options)
 {
 	uint64_t often = CLOCKS * 1000000 * (1000000000ull / options->rate), drawn = 0;
@@ -62,6 +65,8 @@ static int open_cpu(struct cpu_clocks *clocks, int cpu, const struct perf_option
 
 int cpu_clocks__open(struct cpu_clocks *clocks, const struct perf_options *options)
 {
+	/* Configured, not only online: numbers of CPUs may have holes. One that is offline is left out by its
+	 * -ENODEV. */
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	int cpu, err;
 

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker sends a connection to the process, closes its own, and then says so: the process is always the last one. It has a stack of
- * descriptors and some threads that close them, which are started when needed, and end when nothing is left. One that is behind with
- * its work is left alone, and another one started. */
+/* The closer: a process, no child of the broker's, that closes connections of clients for the broker (closer.h). The
+ * protocol on its socketpair has two messages:
+ *
+ *    broker   sends the connection (SCM_RIGHTS)      closer   keeps it
+ *    broker   closes its own, says so                closer   closes it: it is the last one that has it
+ *
+ * In that order, whoever closes last, and may hang in close(2), is always the closer. It has a stack of descriptors,
+ * and threads that close them; they are started when needed and end when nothing is left. A closer that does not read
+ * fast enough is left alone with what it has, and another one is started. */
 #include "broker/closer.h"
 
 #include <errno.h>
@@ -30,9 +36,11 @@ struct connection {
 	uid_t payer;
 };
 
+/* Protects all below. Only in the closer are there threads. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct connection *waiting;
 static uint32_t n_waiting, capacity;
+/* The payers whose connections are being closed at this moment: n_busy threads, some of which may hang for ever. */
 static uid_t busy[THREADS_MAX];
 static unsigned n_busy, n_threads;
 
@@ -45,6 +53,7 @@ static unsigned busy_of(uid_t payer)
 	return n;
 }
 
+/* One of this payer's entries; there is one, as the caller's thread put it there. */
 static void forget_busy(uid_t payer)
 {
 	unsigned i = 0;
@@ -106,8 +115,8 @@ static bool add(int fd, uid_t payer)
 	return true;
 }
 
-/* Until the broker is gone, or wants another one, or there is no memory: its end closes what is left. A connection comes first, and then
- * that the broker has closed its own. */
+/* Reads the broker's messages until it is gone, or has started another closer, or there is no memory. What is still
+ * open then is closed by the end of this process. */
 static void serve(int socket)
 {
 	struct broker_message message;
@@ -125,6 +134,7 @@ static void serve(int socket)
 	}
 }
 
+/* Everything else of the broker is closed, and all capabilities are dropped: closing needs none. */
 static void enter(int socket)
 {
 	/* It ends with the broker, whose signals are not its own. */
@@ -138,9 +148,11 @@ static void enter(int socket)
 /* --- in the broker --- */
 
 static int channel = -1;
-static bool wanted; /* closer__begin() was called */
+/* closer__begin() was called: this is a daemon. */
+static bool wanted;
 
-/* Not a child of the broker's, which waits for nobody: whoever adopts it reaps it. */
+/* Forks twice, so that the closer is no child of the broker, which would have to reap it: whoever adopts it does
+ * (init). */
 static bool start(int socket)
 {
 	const pid_t between = fork();
@@ -165,6 +177,7 @@ int closer__begin(void)
 
 	wanted = true;
 	/* What the one before has, it closes. */
+	/* The old closer sees the end of its socket, and finishes what it has. */
 	if (channel >= 0)
 		close(channel);
 	channel = -1;
@@ -181,6 +194,7 @@ int closer__begin(void)
 	return 0;
 }
 
+/* The socket does not block: with a full buffer the closer counts as hanging. */
 static bool hand_over(int fd)
 {
 	const struct broker_message message = {};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Closes connections of clients. A client may have sent descriptors that nobody received: the kernel closes them with the connection,
- * which may block, and not even SIGKILL ends that (a lingering TCP socket, a file system that does not answer). So the broker is never the last
- * one that has a connection: a process of its own is, whose threads close it, so many for each user that none waits for another's. */
+/* Closes connections of clients. A client may have sent descriptors that nobody received: the kernel closes them
+ * together with the connection, which may block, and not even SIGKILL ends that (a TCP socket with SO_LINGER, a file
+ * system that does not answer). So the broker is never the last one that has a connection. A process of its own is,
+ * whose threads close it, with so many of them for each user that nobody waits for another user's. */
 #ifndef CPROFD_BROKER_CLOSER_H
 #define CPROFD_BROKER_CLOSER_H
 

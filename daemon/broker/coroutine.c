@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks and switches of coroutines (base/fiber.h), and what a wait is: suspend() leaves for the loop, which polls
- * for everybody and resumes whom it finds ready. Outside of a coroutine, as in a child of fork() or in a test, a
- * wait is a plain poll(2). */
+/* Stacks and switches of coroutines (base/fiber.h), and what a wait is: suspend() leaves for the loop, which polls for
+ * everybody and resumes whom it finds ready. Outside of a coroutine, as in a child of fork() or in a test, a wait is a
+ * plain poll(2).
+ *
+ * Why not threads: a request waits in many places, and between two of them the broker's state must not change under it.
+ * With coroutines, that is so without a lock; and a thread that hangs could not be ended, while a coroutine never hangs
+ * itself: helpers do. */
 #include "broker/coroutine.h"
 
 #include <errno.h>
@@ -23,12 +27,15 @@ struct coroutine {
 	void *context;
 	struct pollfd wants;
 	uint64_t until;
-	uint64_t since;   /* when it was resumed */
-	int outcome;      /* result of its wait */
+	/* When it was resumed last (CLOCK_MONOTONIC ns), for coroutine__share(). */
+	uint64_t since;
+	/* What its wait returns when it is resumed: 0, -ETIMEDOUT, -ECANCELED. */
+	int outcome;
 	int result;
 	bool ended, cancelled;
 };
 
+/* The one that runs; NULL: the loop does. */
 static struct coroutine *current;
 static char *kept; /* a free stack for the next coroutine */
 
@@ -54,6 +61,8 @@ static void give_stack(char *bytes)
 
 /* --- switches --- */
 
+/* The first function on a new stack. makecontext(3) passes int arguments only, so it takes what it needs from
+ * `current`. */
 static void enter(void)
 {
 	struct coroutine *coroutine = current;

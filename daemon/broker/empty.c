@@ -26,6 +26,7 @@ static int clear_array(const struct bpf_map *map)
 	return zeros ? 0 : -ENOMEM;
 }
 
+/* Always the first key: after it was deleted, another one is the first. */
 static int clear_hash(const struct bpf_map *map)
 {
 	_cleanup_free_ void *key = malloc(bpf_map__key_size(map));
@@ -77,6 +78,7 @@ static int clear(const struct bpf_map *map)
 	case BPF_MAP_TYPE_ARRAY:
 		if (bpf_map__map_flags(map) & BPF_F_RDONLY_PROG) /* constants */
 			return 0;
+		/* .data has values that the programs were loaded with: zeros would not be them. */
 		if (bpf_map__is_internal(map) && !strstr(bpf_map__name(map), ".bss"))
 			return -ENOTSUP;
 		return clear_array(map);
@@ -91,6 +93,7 @@ static int clear(const struct bpf_map *map)
 	}
 }
 
+/* Maps of maps first: that waits for programs that still run, and might write into what is cleared. */
 int empty__maps(const struct bpf_object *object)
 {
 	struct bpf_map *map;

@@ -32,6 +32,7 @@ _Static_assert(BROKER_CACHE_FD == CHANNEL + 1, "close_range() below keeps these 
 
 /* --- the child --- */
 
+/* Blocked and ignored signals survive an exec; a signalfd's mask must not be the engine's. */
 static void default_signals(void)
 {
 	sigset_t none;
@@ -69,6 +70,8 @@ static void end_first(void)
 	}
 }
 
+/* The child of fork(): becomes an engine. Returns only an exit status: 125: descriptors; 126: rights could not be given
+ * up; 127: no program. Rights are dropped before the program is executed, so that none of its code ever has them. */
 static int enter(int channel, const struct identity *client, const struct engine_program *program, uint64_t memory)
 {
 	uid_t uid = client->uid ? client->uid : privileges__engine_of_root();
@@ -88,6 +91,7 @@ static int enter(int channel, const struct identity *client, const struct engine
 		return 125;
 	setrlimit(RLIMIT_CORE, &no_core);
 	end_first();
+	/* Groups of uid 0 are root's: its engine, which runs as another user, gets none. */
 	err = privileges__become(uid, gid, client->uid ? client->groups : NULL,
 				 client->uid ? client->n_groups : 0);
 	if (err)
@@ -103,6 +107,7 @@ static int enter(int channel, const struct identity *client, const struct engine
 /* --- the broker's side --- */
 
 /* Charges the user's limits; root is not charged. *ret_memory: bytes that the engine may use; 0: no limit. */
+/* An engine has half of what its user has left of memory, so that a second login of that user can still start one. */
 static int charge(struct engine *engine, const struct identity *client, uint64_t *ret_memory)
 {
 	int err = identity__may_all(client) ? 0 : charge__begin(&engine->charge, client->payer);
@@ -239,8 +244,8 @@ static int reap(struct engine *engine, bool gone, struct spare *spare)
 		;
 	if (!gone && n_held < HELD_MAX)
 		held[n_held++] = engine->pid;
-		/* Only after a clean exit: an engine that crashed or was killed may have passed its maps to another
-		 * process. */
+	/* Only after a clean exit: an engine that crashed or was killed may have passed its maps to another
+	 * process. */
 	if (gone && spare && !status && !engine->killed)
 		spare__return(spare, &engine->spent, &engine->client);
 	spent__free(&engine->spent);

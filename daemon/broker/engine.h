@@ -20,7 +20,8 @@ struct engine {
 	pid_t pid;
 	int pidfd;
 	int channel;
-	bool stalled;          /* it does not read its answers, so its requests are not read */
+	/* It does not read its answers: its channel is full. No further requests are read until it does. */
+	bool stalled;
 	struct coroutine *request; /* the request in progress, or NULL */
 	struct openers openers;
 	bool files_stall;      /* a file that it asked for did not open in time: it gets no more files,

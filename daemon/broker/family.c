@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A helper for each question, which costs about a millisecond. Its answers come one by one, as each fits a message. */
+/* Reads the parents of processes in a helper, which costs about a millisecond for each question. The answers come one
+ * by one, as each has to fit a message: {pid = 4243}, {pid = 4244}, {pid = 0}. */
 #include "broker/family.h"
 
 #include <errno.h>

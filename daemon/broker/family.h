@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is above whom, for the broker: a helper (helper.h) reads it, as process.h wants. */
+/* Which processes are ancestors or descendants of which? A helper (helper.h) reads that from /proc, since process.h
+ * forbids the broker to do it itself. */
 #ifndef CPROFD_BROKER_FAMILY_H
 #define CPROFD_BROKER_FAMILY_H
 

@@ -44,6 +44,9 @@ static bool is_of_perf_map(const struct purpose *purpose)
 	return purpose->pid && !purpose->client;
 }
 
+/* By openat2(2), which resolves the path in the kernel and, by `resolve`, keeps it below `folder`: a process that
+ * renames directories meanwhile cannot lead it out. Magic links (/proc/self/fd/...) are refused. O_PATH: nothing is
+ * opened yet, so a device or FIFO in its place does nothing. */
 static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve)
 {
 	struct open_how how = {.flags = flags | O_PATH | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
@@ -62,6 +65,7 @@ static bool has_branch(int folder, const char *path)
 	return !fstatat(folder, branch, &stat, AT_SYMLINK_NOFOLLOW);
 }
 
+/* What the process sees as "/": in a container, its own files. */
 static int open_root(pid_t pid)
 {
 	char path[64];
@@ -142,6 +146,7 @@ static int open_perf_map(int root, const struct process_own *own, int *ret_fd)
  * for their tables. If it has a purpose, it gives up the broker's rights before the first file. If it does not
  * answer in time, it is killed; it exits when the file system lets it. */
 
+/* What an opener process knows. It serves one engine, one request at a time. */
 struct opener {
 	const struct purpose *purpose;
 	struct process_own own; /* for a perf map */
@@ -150,6 +155,7 @@ struct opener {
 	int kept;    /* the file opened last, not sent yet; -1: none */
 };
 
+/* May block for ever: the file system may want to flush. Then only this opener hangs. */
 static void give_up(struct opener *opener)
 {
 	if (opener->kept >= 0)
@@ -190,6 +196,8 @@ static bool serve_one(struct opener *opener, int socket, const struct broker_mes
 	return channel < 0 || !is_of_perf_map(opener->purpose); /* there is only one */
 }
 
+/* Debug files are opened as the client, a perf map as the process's own user: each with no more rights than whoever
+ * wants to see it. */
 static int become_who(struct opener *opener)
 {
 	const struct purpose *purpose = opener->purpose;
@@ -247,6 +255,7 @@ void openers__leave(struct openers *openers)
 }
 
 /* If the opener was killed or has exited, starts a new one and asks again. */
+/* `err` of the opening itself is an answer, and is not tried again. */
 static int ask(struct helper *opener, uid_t payer, struct purpose *purpose, const struct broker_message *message, uint32_t *ret_number)
 {
 	bool answered = false;
@@ -280,6 +289,7 @@ int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const
 	struct purpose purpose = {.pid = pid, .client = client};
 
 	if (openers->root != pid || openers->root_started != started)
+		/* It opens files below the root of one process: for another process, another opener. */
 		helper__end(&openers->debug);
 	openers->root = pid;
 	openers->root_started = started;

@@ -22,6 +22,7 @@
 /* An engine has one request at a time, a request one helper, and an engine three openers (file.h). So there is room
  * for all running helpers, however many hang. */
 #define RUNNING_MAX 4096u
+/* All helpers that were not reaped yet. late: killed, but it did not end. */
 static struct running {
 	pid_t pid;
 	uid_t payer;
@@ -39,6 +40,7 @@ static void forget(pid_t pid)
 }
 
 /* False: this user, or all together, have too many helpers that hang. */
+/* Reaps those that ended meanwhile first. */
 static bool has_room(uid_t payer)
 {
 	unsigned i = n_running, all = 0, own = 0;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* vmlinux's BTF is read once, as bytes, without an index of all types: names that the sampler's own BTF has are
- * hashed, and each type of the kernel is looked up among these. What is found is written as a small BTF that has
- * only these structures and members.
+/* vmlinux's BTF is read once, as bytes, without libbpf's index of all types: names that the sampler's own BTF has are
+ * hashed, and each type of the kernel is looked up among these. What is found is written as a small BTF that has only
+ * these structures and members.
  *
  *    bytes of vmlinux --index_types()--> offset of each type --make_all()--> small BTF --write_file()--> memfd
+ *
+ * For example, of the sampler's `struct task_struct { int tgid; }` and the kernel's task_struct of 9,000 bytes and 250
+ * members, this makes a task_struct of 9,000 bytes with `tgid` at the kernel's offset. CO-RE needs no more.
  *
  * The bytes are the kernel's own and are trusted as far as sizes; anything that is not known makes the whole thing
  * fail, and libbpf takes its usual way. */
@@ -31,6 +34,7 @@
 /* vmlinux's BTF (Documentation/bpf/btf.rst). */
 struct types {
 	const struct btf_header *header;
+	/* The section of strings; each name is an offset in it. */
 	const char *strings;
 	const uint8_t *first;  /* the section of types */
 	uint32_t *at;          /* offset of each type from `first`, by id */
@@ -52,6 +56,7 @@ struct builder {
 	int pointer;           /* id of `void *` in `made`; 0: not added yet */
 };
 
+/* CO-RE's convention: task_struct___old is another form of task_struct (libbpf: bpf_core_essential_name_len()). */
 static uint32_t essential_length(const char *name)
 {
 	const char *end = strstr(name, "___");
@@ -59,6 +64,7 @@ static uint32_t essential_length(const char *name)
 	return (uint32_t)(end && end != name ? (size_t)(end - name) : strlen(name));
 }
 
+/* FNV-1a. Names of structures are no attacker's. */
 static uint32_t hash_of(const char *name, uint32_t length)
 {
 	uint32_t h = 2166136261u, i;
@@ -108,6 +114,8 @@ static int read_all(struct types *t)
 }
 
 /* Size of a type's record in bytes; 0: unknown kind. */
+/* The record is struct btf_type, and what its kind adds (Documentation/bpf/btf.rst). A new kind of a later kernel is
+ * unknown, and so is everything behind it. */
 static uint32_t size_of(const struct btf_type *type)
 {
 	uint32_t n = btf_vlen(type), size = sizeof(*type);
@@ -148,11 +156,14 @@ static const struct btf_type *type_at(const struct types *t, uint32_t id)
 	return id && id < t->n ? (const struct btf_type *)(const void *)(t->first + t->at[id]) : NULL;
 }
 
+/* The section ends with a NUL: checked in index_types(). */
 static const char *string_at(const struct types *t, uint32_t at)
 {
 	return at < t->header->str_len ? t->strings + at : "";
 }
 
+/* Offsets of all types: records have different sizes, so the i-th is only found by going through all. Type 0 is void,
+ * and is not stored. */
 static int index_types(struct types *t)
 {
 	const struct btf_header *header = t->bytes;
@@ -210,6 +221,7 @@ static bool is_structure(const struct btf_type *type)
 }
 
 /* Finds a member by name, also inside anonymous structures: returns its type's id, or 0. */
+/* Bit fields are skipped: the programs read none. `depth` bounds nested anonymous structures. */
 static uint32_t find_member(const struct types *t, const struct btf_type *type, const char *name, int depth, uint32_t *ret_bits)
 {
 	const struct btf_member *member = btf_members(type);

@@ -17,6 +17,7 @@ struct known_item {
 	int pidfd;
 };
 
+/* A pidfd polls readable once its process has ended. */
 static bool lives(const struct known_item *process)
 {
 	struct pollfd ended = {.fd = process->pidfd, .events = POLLIN};
@@ -39,6 +40,7 @@ static bool has(const struct known *known, pid_t pid)
 	return false;
 }
 
+/* -ESRCH and the like are no error: a process that has ended needs no entry. */
 int known__add(struct known *known, pid_t pid)
 {
 	struct known_item added = {.pid = pid}, *items;

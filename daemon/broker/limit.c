@@ -64,6 +64,8 @@ static bool number(const char **text, uint64_t *ret)
 	return true;
 }
 
+/* Examples: "sessions=16", "sessions=16/128", "memory=none". The checks are made in the order in which a user would
+ * find the mistakes. */
 const char *limits__set(struct broker_limits *limits, const char *text)
 {
 	static char wrong[400];
@@ -108,6 +110,8 @@ const char *limit__name(enum broker_limit limit)
 	return rows[limit].name;
 }
 
+/* "a user may have 16 sessions, and you have 16 now (limit sessions)". `used` is rounded up, or a limit that was met
+ * would read as not met. */
 void limit__sentence(const struct limit_met *met, char *ret, size_t size)
 {
 	uint64_t of = unit(met->limit);

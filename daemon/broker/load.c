@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The way of a sampler: open (which programs, which sizes) -> load (the kernel's verifier takes most of the time of
- * an attach, so one is loaded ahead) -> start (attach what follows fork, exec and exit) -> perf events run `sample`
- * -> stop -> empty (empty.h) -> start again, for the same client. Options that change what programs do are
- * constants in .rodata: the verifier never sees code that a session does not use, and they cannot change after the
- * load. */
+/* Loads the sampler (bpf/sampler.bpf.c) into the kernel and controls it: the life of a sampler is
+ *
+ *    open    which programs, which sizes of maps
+ *    load    the kernel's verifier: most of the time of an attach, so one is loaded ahead
+ *    start   attaches what follows fork, exec and exit
+ *            perf events run `sample` (perf.c)
+ *    stop
+ *    empty   (empty.h), then start again, for the same client
+ *
+ * Options that change what programs do are constants in .rodata: the verifier never sees code that a session does not
+ * use, and they cannot change after the load. What changes while it runs are variables in .bss, written here through
+ * shared memory. */
 #include "base/clock.h"
 #include "broker/load.h"
 
@@ -31,9 +38,12 @@
 #define INSERT_US 20
 #define INSERT_TRIES 50  /* polls, INSERT_US apart; normally the first one succeeds */
 #define INSERT_MS 50     /* then one poll per millisecond, in which others are served */
-#define WAIT_SLOTS 4096u /* as in bpf/offcpu.h */
+/* The number of elements of the map `waits`, as bpf/offcpu.h has it; without wall mode the map keeps its smallest
+ * size. */
+#define WAIT_SLOTS 4096u
 #define CPUS_MAX 8192
-#define TARGET_BITS 4096u /* as in bpf/sampler.bpf.c */
+/* As in bpf/sampler.bpf.c: bits of the filter for pids, by pid % TARGET_BITS. */
+#define TARGET_BITS 4096u
 
 struct load_options load_options__of(uint32_t flags, bool verbose)
 {
@@ -78,6 +88,8 @@ int load__cpus(void)
 	return cpus > 0 && at_least > cpus && at_least <= CPUS_MAX ? at_least : cpus;
 }
 
+/* Sizes have to be set between open and load. A map that the options do not need keeps one element: it cannot be left
+ * out, as programs refer to it. */
 static int set_sizes(struct sampler_bpf *skel, const struct load_options *options, int cpus)
 {
 	static const uint32_t stacks[] = {
@@ -169,6 +181,7 @@ static int hide_from_children(struct sampler_bpf *skel)
 	return 0;
 }
 
+/* What the user reads. The errno alone is not enough: without BTF, libbpf fails in many ways. */
 static enum broker_error why(int err)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
@@ -188,6 +201,8 @@ static enum broker_error why(int err)
 }
 
 /* Uses the BTF in the file `types`; -1: vmlinux's BTF. */
+/* on_map is for JIT code and new libraries: only native stacks need it. The other programs that are switched on here
+ * are those of wall mode. */
 static int open_and_load(const struct load_options *options, int types, struct sampler_bpf **ret)
 {
 	char path[64];
@@ -238,6 +253,8 @@ static int open_types(void)
 	return fd;
 }
 
+/* If loading with the small BTF fails, all of it is done again with vmlinux's: slower, but libbpf knows more
+ * kernels. */
 int sampler__load(const struct load_options *options, struct sampler **ret,
 		  enum broker_error *ret_error)
 {
@@ -322,6 +339,8 @@ struct sampler *sampler__free(struct sampler *sampler)
 
 /* --- using a sampler again --- */
 
+/* A thread, as clearing takes some ms and waits for the kernel. Nobody else touches this sampler until `emptied` is
+ * 0. */
 static void *empty(void *context)
 {
 	struct sampler *sampler = context;
@@ -337,8 +356,8 @@ void sampler__stop(struct sampler *sampler)
 
 struct sampler *sampler__recycle(struct sampler *sampler)
 {
-		/* Clearing pools is what waits for programs that are still running (empty.c): without pools nothing
-		 * would. In a PID namespace, some variables are set by find_namespace and must not be cleared. */
+	/* Clearing pools is what waits for programs that are still running (empty.c): without pools nothing
+	 * would. In a PID namespace, some variables are set by find_namespace and must not be cleared. */
 	if (!sampler->pools || sampler->skel->rodata->nested)
 		return sampler__free(sampler);
 	if (sampler->recycled)
@@ -385,6 +404,7 @@ int sampler__program(const struct sampler *sampler)
 
 /* After a map is inserted into a map of maps, the kernel waits until no program can still use the old entry: 12 ms.
  * Here the slot was empty, so a thread of its own does the waiting. */
+/* Owned by the thread, with both descriptors. */
 struct insertion {
 	int pools, pool;
 	uint32_t number;
@@ -420,6 +440,8 @@ static int insert_apart(int pools, uint32_t number, int pool)
 }
 
 /* Inserts the pool, and polls until a lookup finds it; programs can use it from then on. */
+/* The first polls sleep, 1 ms altogether: nearly always the insertion is there by then. Later ones let others run. If
+ * it still cannot be seen, it is done (again) here, and waits. */
 static int insert_pool(int pools, uint32_t number, int pool)
 {
 	uint32_t id;
@@ -438,6 +460,8 @@ static int insert_pool(int pools, uint32_t number, int pool)
 	return bpf_map_update_elem(pools, &number, &pool, BPF_ANY) ? -errno : 0;
 }
 
+/* A pool is an array of pages that the engine maps: it writes unwind tables there without a system call for each
+ * row. */
 int sampler__add_pool(struct sampler *sampler, uint64_t bytes, uint32_t *ret_number, int *ret_fd)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
@@ -472,6 +496,8 @@ static void each_task(const struct bpf_link *link)
 		;
 }
 
+/* An iterator over one task: the program `note` runs on it in the kernel, and writes what it sees to bss->noted. So it
+ * is the same code that compares it at each sample (bpf/authorised.h). */
 int sampler__note(struct sampler *sampler, pid_t pid, struct target *ret)
 {
 	union bpf_iter_link_info of = {.task.tid = (uint32_t)pid};
@@ -521,6 +547,8 @@ void sampler__watch_waits(struct sampler *sampler)
 		__atomic_store_n(&sampler->skel->bss->waits_since, clock__now(), __ATOMIC_RELEASE);
 }
 
+/* The time is set before the iterator runs: a thread that leaves its CPU in between is recorded by on_switch, one that
+ * slept before by the iterator. */
 uint64_t sampler__begin_waits(struct sampler *sampler)
 {
 	uint64_t now = clock__now();
@@ -532,6 +560,7 @@ uint64_t sampler__begin_waits(struct sampler *sampler)
 	return now;
 }
 
+/* First nothing new is counted, then each thread's open wait is emitted. */
 uint64_t sampler__end_waits(struct sampler *sampler)
 {
 	if (!sampler->options.wall)

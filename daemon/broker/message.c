@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between broker and engine: one datagram each, with its descriptors. */
+/* Messages between broker and engine: SOCK_SEQPACKET keeps their bounds, so one recvmsg() is one message, whole or not
+ * at all, with its descriptors (SCM_RIGHTS). Helpers and the closer use the same. */
 #include "broker/broker.h"
 
 #include <errno.h>
@@ -59,6 +60,7 @@ bool broker_message__limit(const struct broker_message *message, struct limit_me
 	return true;
 }
 
+/* Room for the control message, aligned as cmsg(3) wants. */
 union control {
 	struct cmsghdr align;
 	char bytes[CMSG_SPACE(sizeof(int) * BROKER_FDS_MAX)];
@@ -83,7 +85,7 @@ int broker__send(int channel, const struct broker_message *message, const int *f
 		c->cmsg_len = CMSG_LEN(sizeof(int) * n);
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
 	}
-		/* send() without descriptors: the engine's sandbox forbids sendmsg(). */
+	/* send() without descriptors: the engine's sandbox forbids sendmsg(). */
 	do {
 		sent = n ? sendmsg(channel, &msg, MSG_NOSIGNAL) : send(channel, message, sizeof(*message), MSG_NOSIGNAL);
 	} while (sent < 0 && errno == EINTR);

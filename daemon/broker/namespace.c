@@ -14,6 +14,7 @@
 
 #define FIRST 0xeffffffcu /* PROC_PID_INIT_INO, linux/proc_ns.h */
 
+/* 0: it cannot be read. */
 static uint32_t number_of(const char *path)
 {
 	struct stat stat_;
@@ -28,6 +29,7 @@ uint32_t namespace__own(void)
 	return number == FIRST ? 0 : number;
 }
 
+/* /proc/self is resolved in the namespace that /proc was mounted for. */
 bool namespace__has_proc(void)
 {
 	char self[16] = "";
@@ -35,6 +37,7 @@ bool namespace__has_proc(void)
 	return readlink("/proc/self", self, sizeof(self) - 1) > 0 && atoi(self) == getpid();
 }
 
+/* pid 0: SO_PEERCRED has no number for a process outside of our namespace and those below it. */
 bool namespace__is_other(pid_t pid)
 {
 	uint32_t number;

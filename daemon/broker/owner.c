@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* /etc/subuid is parsed again when it has changed. Names in it are looked up in /etc/passwd alone: a directory
- * service might not answer, and the broker waits for nobody. */
+/* Whose limits does a process count for? A user can have many uids: with `unshare -r` or a rootless container their
+ * processes run as uids of a range that /etc/subuid gives them, or in a user namespace of their own. Without this, each
+ * such uid would have limits of its own.
+ *
+ *    /etc/subuid:   ann:100000:65536      uids 100000 to 165535 count for ann
+ *
+ * The file is parsed again when it has changed. Names in it are looked up in /etc/passwd alone: a directory service
+ * might not answer, and the broker waits for nobody. */
 #include "broker/owner.h"
 
 #include <ctype.h>
@@ -25,6 +31,7 @@
 
 /* --- /etc/subuid --- */
 
+/* Digits up to `stop`, or to the end of the line if that is '\n'. False: no number, or above 2^32 - 1. */
 static bool next_number(const char **at, const char *end, char stop, uint32_t *ret)
 {
 	uint64_t number = 0;
@@ -97,6 +104,7 @@ static int local_uid(const char *name, uid_t *ret)
 	return -ENOENT;
 }
 
+/* What /etc/subuid had, and the file's state by which a change is noticed. */
 static struct {
 	struct stat status;
 	struct owner_range *ranges;
@@ -109,6 +117,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+/* A file above SUBUID_BYTES_MAX is ignored, as one that cannot be read: uids count for themselves then. */
 static void read_ranges(int fd)
 {
 	size_t size = (size_t)subuid.status.st_size, max = size / sizeof("a:1:1") + 1;
@@ -158,6 +167,8 @@ static int namespace_owner(pid_t pid, uid_t *ret)
 		close(namespace);
 		return -ENOENT;
 	}
+	/* Upwards from the process's namespace, until the parent is ours: then this one is the outermost. NS_GET_PARENT
+	 * fails at a namespace that is not below ours. */
 	for (depth = 0; depth <= NESTED_MAX && err; depth++) {
 		outer = ioctl(namespace, NS_GET_PARENT);
 		if (outer < 0)

@@ -26,6 +26,7 @@
 #endif
 
 /* -ESRCH: the process has ended. */
+/* Before Linux 6.5 by the pid: which may be that of another process by then; the uid is compared later. */
 static int open_pidfd(int fd, pid_t pid, int *ret)
 {
 	socklen_t len = sizeof(*ret);
@@ -57,8 +58,8 @@ static bool has_uid(pid_t pid, uid_t uid)
 	return !stat(path, &folder) && folder.st_uid == uid;
 }
 
-/* The effective ones, if it has this effective uid, before and after they are read: it may run exec. Not from its status: who reads that
- * holds its memory (process.h). */
+/* Its effective capabilities; 0 unless it has this effective uid before and after they are read, as it may run exec in
+ * between. Not from /proc/PID/status: whoever reads that holds its memory (process.h). */
 static uint64_t capabilities_of(pid_t pid, uid_t uid)
 {
 	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, pid};
@@ -69,6 +70,7 @@ static uint64_t capabilities_of(pid_t pid, uid_t uid)
 	return (uint64_t)data[1].effective << 32 | data[0].effective;
 }
 
+/* Capabilities count only in the namespace that they were given in. */
 static bool shares_user_namespace(pid_t pid)
 {
 	struct stat own, its;

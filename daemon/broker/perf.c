@@ -48,6 +48,8 @@ static void set_alarm(suseconds_t us)
 }
 
 /* -EINTR: it would have blocked. */
+/* perf_event_open() takes exec_update_lock, which an exec holds; that exec may wait for a file system. ALARM_US ends
+ * that wait. */
 static int open_in_time(struct perf_event_attr *attr, pid_t tid)
 {
 	int fd, err;
@@ -75,6 +77,7 @@ uint64_t perf__draw(uint64_t least, uint64_t most)
 	return least + random % (most - least + 1);
 }
 
+/* An even number: the lowest bit is CLOCK_OF_CPU. */
 static uint64_t draw_period(uint32_t rate)
 {
 	uint64_t asked = 1000000000u / rate;
@@ -113,6 +116,8 @@ static int open_event(pid_t tid, const struct perf_options *options)
 	return fd;
 }
 
+/* Linear in the number of threads, and called for each of them: some thousand threads cost milliseconds, which
+ * coroutine__share() breaks up. */
 static bool has(const struct perf_events *events, size_t from, pid_t tid)
 {
 	size_t i;
@@ -194,6 +199,7 @@ static int open_thread(struct perf_events *events, int task, pid_t tid,
 	return err;
 }
 
+/* See perf.h for the race. `from`: the session may have events of other processes already, which stay. */
 static int open_all(struct perf_events *events, pid_t pid, const struct perf_options *options)
 {
 	_cleanup_close_ int task = -1;

@@ -12,8 +12,10 @@
 /* Documentation/admin-guide/LSM/Yama.rst */
 enum { SCOPE_CLASSIC, SCOPE_RESTRICTED, SCOPE_ADMIN, SCOPE_NOBODY };
 
+/* `cprofd serve --allow`. */
 static enum broker_allow allowed;
 
+/* Read each time: an administrator may change it while the daemon runs. */
 static int number_in(const char *path, int otherwise)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");

@@ -23,6 +23,7 @@
 
 #define KTHREAD_FLAG 0x00200000u /* PF_KTHREAD, linux/sched.h */
 
+/* A process that ends between open() and read() reads as nothing, or with ESRCH. */
 static int read_text(const char *path, char *text, size_t size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -80,6 +81,8 @@ int process__stat(pid_t pid, struct process_stat *ret)
 	return -EPROTO;
 }
 
+/* Lines of /proc/PID/status: "Uid:\t1000\t1000\t1000\t1000" (real, effective, saved, file system), "NStgid:\t4242\t7"
+ * (its pid in each of its PID namespaces). */
 int process__own(pid_t pid, uint64_t start_ticks, struct process_own *ret)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -117,6 +120,7 @@ static int open_of(pid_t pid, const char *name, int *ret_fd)
 	return errno == ENOENT ? -ESRCH : -errno;
 }
 
+/* The pidfd is first: while it has not ended, the pid is this process's, so what is read in between belongs to it. */
 int process__open(pid_t pid, struct process_fds *ret, struct process_stat *ret_stat)
 {
 	struct process_fds fds = PROCESS_FDS_NONE;
@@ -185,6 +189,7 @@ static bool is_in(const pid_t *pids, size_t n, pid_t pid)
 	return i < n;
 }
 
+/* 4096: a bound on the depth, in case parents change while they are followed. */
 pid_t process__nearest(pid_t pid, const pid_t *ancestors, size_t n)
 {
 	struct process_stat stat;
@@ -247,6 +252,8 @@ int process__threads(pid_t pid, pid_t **ret, size_t *ret_n)
 	return 0;
 }
 
+/* Reads every process of the machine: the kernel has no list of children that can be read without CONFIG_PROC_CHILDREN.
+ * Parents that end meanwhile hide their children. */
 int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n)
 {
 	_cleanup_free_ pid_t *parents = NULL;
@@ -289,6 +296,8 @@ out:
 	return err;
 }
 
+/* Not by the path in maps: that may be another file by now, or in another mount namespace. map_files is the file that
+ * is mapped. */
 int process__open_file(pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
 {
 	_cleanup_close_ int handle = -1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A process as the broker sees it: through /proc and a pidfd. Only numbers that
- * the kernel wrote are read here, nothing that lies in the target's memory.
+/* A process as the broker sees it: through /proc and a pidfd. Only numbers that the kernel wrote are read here, nothing
+ * that lies in the target's memory.
  *
- * These run in helpers (helper.h), process__threads() and process__close() excepted. Whoever reads /proc/PID/stat or status holds the memory of that process
- * meanwhile. If it ends at that moment, the reader is the last one, and unmaps it: pages that were written to a file's mapping go to its file
- * system, which may never answer. */
+ * All of these run in helpers (helper.h), except process__threads() and process__close(). Whoever reads /proc/PID/stat
+ * or status holds the memory of that process meanwhile. If the process ends at that moment, the reader is the last one,
+ * and unmaps it: pages that were written to a file's mapping go to its file system, which may never answer. */
 #ifndef CPROFD_BROKER_PROCESS_H
 #define CPROFD_BROKER_PROCESS_H
 
@@ -21,7 +21,9 @@ struct process_stat {
 	pid_t parent;
 	bool kernel_thread;
 	uint64_t start_ticks; /* since boot, in units of 1/USER_HZ */
-	uint64_t start_data;  /* 0 without the right to trace the process */
+	/* Addresses of the image's data and arguments, which an exec changes (fields 45 and 48 of stat); 0 without the
+	 * right to trace the process. */
+	uint64_t start_data;
 	uint64_t arg_start;
 };
 

@@ -18,6 +18,7 @@
 #define SELF "/proc/self/exe"
 #define PROGRAM_FD_MIN 16 /* above the descriptors that an engine starts with */
 
+/* O_NOFOLLOW and the check of the mode: nobody but root or this program's owner can have put it there. */
 static int try_open(const char *folder, const char *place, const struct stat *own)
 {
 	_cleanup_close_ int fd = -1;
@@ -34,6 +35,7 @@ static int try_open(const char *folder, const char *place, const struct stat *ow
 	return take_fd(&fd);
 }
 
+/* A test, or a build tree, has no engine beside it: then this program is it, under the other name. */
 int program__open(int *ret)
 {
 	_cleanup_close_ int self = open(SELF, O_PATH | O_CLOEXEC);

@@ -10,6 +10,7 @@
 struct quota_user {
 	struct quota_user *next;
 	uid_t uid;
+	/* Charges that exist for this user; with the last one, the row goes. */
 	unsigned charges;
 	uint64_t used[LIMIT_COUNT];
 };
@@ -81,11 +82,13 @@ static int refuse(struct charge *charge, enum broker_limit limit, bool all, uint
 	return -EDQUOT;
 }
 
+/* most 0: no limit. Written so that no sum can overflow: `amount` comes from requests. */
 static bool is_over(uint64_t used, uint64_t amount, uint64_t most)
 {
 	return most && (used > most || amount > most - used);
 }
 
+/* Both limits are checked before anything is changed: on an error nothing is taken. */
 int charge__take(struct charge *charge, enum broker_limit limit, uint64_t amount)
 {
 	const struct broker_limits *limits = &quota.limits;

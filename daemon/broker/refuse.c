@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* There is no engine to speak for the broker here, so it writes one line of JSON by itself: the only text that it
- * ever sends to a client. */
+/* The answer to a client that gets no engine. There is no one else to write it, so this is the only text that the
+ * broker sends to a client: the line `hello`, and
+ *
+ *    {"ev":"answer","ok":false,"error":"...","hint":"...","code":"LIMIT"} */
 #include "broker/refuse.h"
 
 #include <errno.h>

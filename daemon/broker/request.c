@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Serves the requests of an engine: one at a time, each in a coroutine, because opening a process may have to wait
- * for a helper. */
+/* Serves the requests of an engine: one at a time, each in a coroutine, because opening a process may have to wait for
+ * a helper.
+ *
+ *    request__wants()   what poll() should wait for
+ *    request__serve()   begin(): receives a request and runs serve() until it waits, or is done; then goes on with it
+ *    send_reply()       each request has exactly one answer
+ *
+ * The engine is hostile by assumption. A message that is not in the protocol ends it; all others are checked here and
+ * in session.c, each time anew. */
 #include "broker/request.h"
 
 #include <errno.h>
@@ -28,6 +35,7 @@ static int send_reply(struct engine *engine, const struct reply *reply)
 	return file__hand_over(reply->opener, engine->channel, &reply->message) ? -EPIPE : 0;
 }
 
+/* NULL: it has no such session (any more). */
 static struct session **slot_of(struct engine *engine, uint32_t id)
 {
 	size_t i;

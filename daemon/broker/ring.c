@@ -38,6 +38,7 @@ static int on_record(void *ctx, void *data, size_t len)
 	return err ? err : ring->ahead ? -ECANCELED : 0;
 }
 
+/* The map is an array of struct sample_ring, so that all CPUs' rings are one mapping. */
 static int map_samples(struct ring *ring, int fd)
 {
 	struct bpf_map_info info = {};
@@ -92,6 +93,8 @@ struct ring *ring__free(struct ring *ring)
 }
 
 /* Passes on what one CPU wrote up to `head`. */
+/* The record is passed on where it lies. The sampler does not write there before `tail` moves: hence the store behind
+ * the loop, with release. */
 static int drain_cpu(struct ring *ring, struct sample_ring *cpu, uint64_t head)
 {
 	uint64_t tail = cpu->tail;
@@ -138,6 +141,7 @@ void ring__polled(struct ring *ring, uint64_t now)
 
 /* Uses a free way or the one with this key; otherwise evicts a way chosen by the key, whose code object then yields
  * no values. */
+/* The key is stored last: a tick on another CPU that finds it finds its slots, too. */
 static void put_capture(struct locals_captures *captured_locals, const struct locals_capture *capture)
 {
 	struct locals_capture *set = &captured_locals->captured_locals[locals_capture_set(capture->key) * LOCALS_CAPTURE_WAYS];

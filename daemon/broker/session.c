@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A session, from request to end. The order of an attach is a matter of security: open the process (helper), note
- * what it is in the kernel, ask as the client whether it may be read (helper), note again. Only if both notes are
- * equal does the sampler get it as a target, with that note: from then on the programs compare it with what they
- * meet (bpf/authorised.h). An exec in between makes the notes differ. */
+/* A session, from request to end. The order of an attach is a matter of security:
+ *
+ *    helper   opens the process, asks as the client whether it may be read         authorise__begin(), _finish()
+ *    kernel   notes what the process is: its memory, its credentials               note()
+ *    helper   asks once more                                                       authorise__again()
+ *    kernel   notes again
+ *
+ * Only if both notes are equal does the sampler get the process as a target, with that note: from then on the programs
+ * compare it with what they meet (bpf/authorised.h). An exec in between makes the notes differ, and so the attach
+ * fails.
+ *
+ * What a session opened is in its struct, so session__free() undoes any half of it. */
 #include "broker/session.h"
 
 #include <errno.h>
@@ -61,6 +69,7 @@ static void fill_process(struct reply *reply, pid_t pid, const struct process_st
 	*fds = PROCESS_FDS_NONE;
 }
 
+/* For root nothing is noted: it may read every process. */
 static int note(struct sampler *sampler, const struct identity *client, pid_t pid, struct target *ret)
 {
 	int err;
@@ -112,6 +121,8 @@ static int open_authorised(struct sampler *sampler, pid_t pid, const struct iden
 	return err;
 }
 
+/* The engine checked its client's request before; an engine that sends another one is broken or taken over. So there is
+ * no sentence for it. */
 static enum broker_error check_request(const struct broker_message *request)
 {
 	uint64_t ring = request->ring_bytes;
@@ -183,6 +194,8 @@ static struct sampler *take_used(struct spare *spare, const struct identity *cli
 	return sampler;
 }
 
+/* In this order: one that this client used before, one that was loaded ahead, a new one (40 ms, in which the broker
+ * serves nobody). */
 static struct sampler *take_sampler(const struct broker_message *request, const struct identity *client, struct spare *spare,
 				    bool verbose, enum broker_error *ret_error, int *ret_err)
 {
@@ -233,6 +246,8 @@ static bool lives(const struct session *session)
 }
 
 /* Does the pid belong to this session: the target or a descendant? A dump has its target only. */
+/* The pidfd makes this certain: while the target lives, its pid is its own. It is asked before and after the parents
+ * are followed. */
 static bool may_open(const struct session *session, const struct identity *client, pid_t pid)
 {
 	if (pid == session->target && lives(session))
@@ -286,6 +301,7 @@ static bool recognises(struct session *session, pid_t pid, struct process_stat *
 }
 
 /* Adds one child that runs already and that the client may read. */
+/* Errors that concern only this child (it ended) leave it out; those of resources end the attach. */
 static int add_child(struct session *session, const struct identity *client, pid_t pid, const struct target *as,
 		     const struct perf_options *perf)
 {
@@ -360,6 +376,7 @@ static int charge(struct session *session, const struct charge *payer, const str
 	return charge__take(charge, LIMIT_MAPS, request->flags & BROKER_DUMP ? dumper__bytes() : sampler__bytes(&options, load__cpus()));
 }
 
+/* Waits in many places; `client`, `clients`, `payer` and `spare` belong to the engine, which outlives its request. */
 struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
 				const struct charge *payer, struct spare *spare, bool verbose, struct reply *reply)
 {
@@ -555,6 +572,7 @@ void session__open_kallsyms(struct session *session, struct reply *reply)
 		reply->fds[reply->n++] = fd;
 }
 
+/* Called twice with the same value, nothing happens. */
 void session__set_clocks(struct session *session, bool on, struct reply *reply)
 {
 	int err = 0;
@@ -568,6 +586,7 @@ void session__set_clocks(struct session *session, bool on, struct reply *reply)
 		reply__fail_at(reply, &session->charge, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_PERF, err);
 }
 
+/* Timers first: afterwards no sample can come that is later than the end of waits. */
 void session__end(struct session *session, struct reply *reply)
 {
 	cpu_clocks__close(&session->clocks);
@@ -607,6 +626,7 @@ void session__add_pool(struct session *session, const struct broker_message *req
 		reply->fds[reply->n++] = fd;
 }
 
+/* The maps stay charged until the engine has exited, as it may still read them; all else is given back at once. */
 struct session *session__leave(struct session *session, struct spent *spent)
 {
 	int limit;

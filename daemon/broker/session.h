@@ -27,9 +27,11 @@ struct session {
 	uint32_t id;
 	uint32_t token;       /* of its ATTACH */
 	pid_t target;
-	int pidfd;                  /* of the target: its pid may be reused */
+	/* Of the target. While it has not ended, the number `target` is the target's. */
+	int pidfd;
 	uint32_t rate, flags;
-	bool started;               /* the client's own processes started the target */
+	/* The client's own processes started the target: with ptrace_scope 1 that makes it the client's to trace. */
+	bool started;
 	struct sampler *sampler;    /* NULL: a dump */
 	struct dumper *dumper;      /* NULL: none */
 	struct charge charge;       /* what the session holds, of its user */
@@ -38,6 +40,7 @@ struct session {
 	pid_t *children;      /* descendants that ran already: reported after ATTACHED */
 	size_t n_children, n_sent;
 	struct known_process known[SESSION_KNOWN_MAX]; /* the most recent ones */
+	/* The entry of `known` that is replaced next. */
 	unsigned next_known;
 };
 

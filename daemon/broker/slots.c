@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The maps are mapped shared; a slot's state goes FREE -> WANTED (here) -> BUSY -> DONE (in the kernel) and back
- * (here), each by one store, so that no lock is needed between the two sides. */
+/* The engine's side of a dump's slots (include/cprofd/dump.h). The maps are mapped shared; a slot's state is changed by
+ * one store each:
+ *
+ *    FREE --dump_slots__want()--> WANTED --sampler--> BUSY --sampler--> DONE --dump_slots__want(), again()--> WANTED
+ *
+ * so no lock is needed between the two sides. */
 #include "broker/slots.h"
 
 #include <errno.h>
@@ -15,6 +19,7 @@
 #include "base/blocking.h"
 #include "base/cleanup.h"
 
+/* Bytes of rows in one pass: more than 900,000 threads. */
 #define ROWS_BYTES_MAX (64u << 20)
 
 struct dump_slots {
@@ -80,6 +85,7 @@ int dump_slots__pass(struct dump_slots *self, const struct dump_thread **ret_row
 			self->rows = rows;
 			self->capacity = capacity;
 		}
+		/* The iterator may copy memory of the target, and so hang in a page fault. */
 		n = blocking__read(fd, self->rows + len, self->capacity - len);
 		if (n == -EAGAIN || n == -EINTR)
 			continue;
