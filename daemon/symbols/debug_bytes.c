@@ -18,6 +18,8 @@ static uint32_t old_packed(const struct elf_image *image, const char *name)
 	return elf_image__section(image, old);
 }
 
+/* Three forms on disk: plain bytes; an Elf64_Chdr and a zlib stream; "ZLIB", eight bytes of size, and a zlib stream.
+ * `size` in the section is always that of the plain bytes. zstd (ELFCOMPRESS_ZSTD) is refused. */
 int debug_section__open(struct debug_section *section, const struct elf_image *image, const char *name,
 			uint64_t packed_max, uint64_t *work)
 {
@@ -76,6 +78,9 @@ void debug_section__close(struct debug_section *section)
 	*section = (struct debug_section){};
 }
 
+/* Moves the window to `at`, which is inside of the section. Charges what was read to *section->work, so that a file
+ * that lies (a chain of abbreviations, a line program of a gigabyte) ends with -EFBIG after seconds. Of a packed
+ * section the window belongs to unpack.c and is valid until its next call: one section, one cursor at a time. */
 static int fill(struct debug_section *section, uint64_t at)
 {
 	uint64_t left = section->size - at;
@@ -106,6 +111,7 @@ void debug_cursor__init(struct debug_cursor *cursor, struct debug_section *secti
 	*cursor = (struct debug_cursor){section, at, section->bytes ? section->size : 0, 0};
 }
 
+/* The part of debug_cursor__u8() that is not inlined: once for each window of 8 KB, or at the end. */
 uint8_t debug_cursor__slow(struct debug_cursor *cursor)
 {
 	struct debug_section *section = cursor->section;
@@ -168,6 +174,7 @@ int64_t debug_cursor__sleb(struct debug_cursor *cursor)
 	return (int64_t)value;
 }
 
+/* `bytes` is the file's and may be huge: compared before it is added. */
 void debug_cursor__skip(struct debug_cursor *cursor, uint64_t bytes)
 {
 	if (cursor->at <= cursor->end && bytes <= cursor->end - cursor->at) {
@@ -185,6 +192,7 @@ void debug_cursor__skip_string(struct debug_cursor *cursor)
 		;
 }
 
+/* Reads to the NUL even when the text is cut, so that the cursor stands behind it. */
 int debug_cursor__string(struct debug_cursor *cursor, size_t max, struct buf *ret)
 {
 	size_t n = 0;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The bytes of a section of debug information, packed or not, a window at a time: neither the section nor what it
- * unpacks to is ever in memory as a whole. A cursor reads on in it. */
+ * unpacks to is ever in memory as a whole. A cursor reads on in it.
+ *
+ * Used by the DWARF readers (dwarf_*.c) alone. An error is sticky: a parser may read a whole header and check
+ * `error` once, as each read after the first error gives 0 and does not move. */
 #ifndef CPROFD_SYMBOLS_DEBUG_BYTES_H
 #define CPROFD_SYMBOLS_DEBUG_BYTES_H
 
@@ -10,6 +13,7 @@
 
 #define DEBUG_WINDOW (8u << 10)
 
+/* One section, such as .debug_info. Not thread-safe: it belongs to who owns the struct dwarf. */
 struct debug_section {
 	const struct elf_bytes *bytes; /* borrowed; NULL: there is no such section */
 	uint64_t offset, size;         /* in the file; of what it is unpacked */
@@ -36,7 +40,7 @@ struct debug_cursor {
 
 void debug_cursor__init(struct debug_cursor *cursor, struct debug_section *section, uint64_t at);
 uint8_t debug_cursor__slow(struct debug_cursor *cursor);
-uint64_t debug_cursor__uint(struct debug_cursor *cursor, unsigned bytes); /* 1 to 8 */
+uint64_t debug_cursor__uint(struct debug_cursor *cursor, unsigned bytes); /* 1 to 8, little endian */
 uint64_t debug_cursor__uleb(struct debug_cursor *cursor);
 int64_t debug_cursor__sleb(struct debug_cursor *cursor);
 void debug_cursor__skip(struct debug_cursor *cursor, uint64_t bytes);

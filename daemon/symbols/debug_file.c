@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a debug file may lie, in gdb's order: by build-id below /usr/lib/debug/.build-id, then by .gnu_debuglink
  * beside the file, in .debug/, and below /usr/lib/debug. It must prove that it belongs: by the same build-id, or by
- * the CRC that the link has. */
+ * the CRC that the link has.
+ *
+ * Example for /usr/lib/libfoo.so with build-id abcdef... and link "libfoo.so.debug":
+ *
+ *    /usr/lib/debug/.build-id/ab/cdef....debug
+ *    /usr/lib/libfoo.so.debug
+ *    /usr/lib/.debug/libfoo.so.debug
+ *    /usr/lib/debug/usr/lib/libfoo.so.debug */
 #include "symbols/debug_file.h"
 
 #include <errno.h>
@@ -50,6 +57,8 @@ int debug_file__crc(const struct elf_bytes *bytes, uint32_t *ret)
 	return 0;
 }
 
+/* A build-id is compared whole. The CRC needs all of the file, hence DEBUG_CRC_MAX; it is taken only if there is no
+ * build-id. A wrong debug file would give wrong names and lines, which is worse than none. */
 int debug_file__belongs(const struct elf_image *image, const struct elf_bytes *debug)
 {
 	char name[ELF_LINK_MAX];
@@ -73,6 +82,7 @@ int debug_file__belongs(const struct elf_image *image, const struct elf_bytes *d
 	return err ? err : crc == wanted ? 0 : -EINVAL;
 }
 
+/* The fd of a file that exists and belongs; -errno otherwise, and the next path is tried. */
 static int try(const struct elf_image *image, const struct symbol_opener *opener, const char *path)
 {
 	struct elf_bytes bytes = ELF_BYTES_NONE;

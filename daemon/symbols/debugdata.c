@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* .gnu_debugdata ("MiniDebugInfo", Fedora): an ELF file with function symbols alone, packed by xz, in a section of
- * the stripped file. */
+ * the stripped file.
+ *
+ * Unpacking is bounded in output (DEBUGDATA_MAX) and in the decoder's memory (MEMORY_MAX, as the stream's header
+ * chooses the size of its dictionary): a hostile stream of some KB may expand to terabytes. */
 #include "symbols/debugdata.h"
 
 #include <errno.h>
@@ -13,6 +16,8 @@
 #define MEMORY_MAX (80u << 20) /* xz -9 needs 65 MB */
 #define STEP (256u << 10)
 
+/* The output grows by doubling. LZMA_FINISH: all input is there, so that a stream without an end is an error, not a
+ * wait. */
 int debugdata__unpack(const uint8_t *data, size_t len, uint8_t **ret, size_t *ret_len)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;

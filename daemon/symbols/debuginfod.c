@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* libdebuginfod is loaded when a download is asked for, and only if the user named
- * servers: it links with curl and TLS, which nobody else here needs. */
+ * servers: it links with curl and TLS, which nobody else here needs.
+ *
+ * One job is one thread and one build-id. Who started it polls debuginfod_job__take(). `done` is written last by the
+ * thread, so that `result` is complete when the other side sees it. */
 #include "symbols/symbols.h"
 
 #include <dlfcn.h>
@@ -22,6 +25,7 @@ typedef int find_fn(void *client, const unsigned char *id, int len, char **path)
 typedef int progress_fn(void *client, long a, long b);
 typedef void set_progress_fn(void *client, progress_fn *progress);
 
+/* Owned by who started it. The thread writes `result` and `done`, the owner `stop`. */
 struct debuginfod_job {
 	pthread_t thread;
 	void *library;

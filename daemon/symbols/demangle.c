@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where the demangler's pieces go. */
 struct sink {
 	struct buf *out;
 	size_t end; /* up to where `out` may grow */
@@ -31,6 +32,8 @@ static void take(const char *text, size_t len, void *opaque)
 		longjmp(sink->enough, 1);
 }
 
+/* Which demangler is to be tried first. Both would accept a legacy Rust name, but C++'s would show the hash as a
+ * part of it. */
 static bool rust(const char *name)
 {
 	size_t len = strlen(name);
@@ -46,6 +49,8 @@ static bool rust(const char *name)
 	       name[len - 1] == 'E';
 }
 
+/* `done` is volatile as it changes between setjmp() and longjmp() (C17 7.13.2.1). Not whole is nothing: on failure
+ * what was appended is taken back. */
 static bool run(const char *name, size_t max, struct buf *ret, bool as_rust)
 {
 	size_t begin = ret->len;
@@ -88,6 +93,8 @@ static bool number(const char *text, size_t len)
 	return len;
 }
 
+/* Cuts only if every part behind the first dot is a known word or a number behind one. Otherwise the dot belongs to
+ * the name: Numba's ".kernel.1234", or "foo.txt" of objcopy. */
 size_t demangle__stem(const char *name, size_t len)
 {
 	static const char *const words[] = {"cold",	 "part",     "isra",

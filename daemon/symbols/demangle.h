@@ -11,7 +11,7 @@
 /* Longer manglings are not tried: time grows with them, and more than linearly. */
 #define DEMANGLE_INPUT_MAX 16384u
 
-/* Appends; true if it is a mangled name of C++ or Rust and was told whole in at most
+/* Appends; true if it is a mangled name of C++ or Rust whose whole text fits in at most
  * `max` bytes. `name` is NUL-terminated. Otherwise nothing is appended. */
 bool demangle__append(const char *name, size_t max, struct buf *ret);
 

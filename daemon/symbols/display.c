@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A symbol in words: whose mangling is it? */
+/* A symbol as people read it: whose mangling is it? In the order of the attempts:
+ *
+ *    _ZN8__main__3fooB2v1B38c8t...E5ArrayId...E   Numba     __main__.foo(array(float64, 1d, C))
+ *    _ZN4llvm8PassInfo3runEv.cold                 C++       llvm::PassInfo::run() [clone .cold]
+ *    _RNvCs1234_4core3fmt                         Rust      core::fmt
+ *    PyEval_EvalFrameDefault                      as it is
+ *
+ * Numba comes first, since its names are valid C++ manglings, too. Called once for each function of a session (the
+ * result is cached in codemap/known_names.c), on the thread of the caller. */
 #include "symbols/symbols.h"
 
 #include <errno.h>
@@ -46,6 +54,8 @@ static int show_clones(const char *suffix, size_t len, struct buf *ret)
 	return err;
 }
 
+/* Takes the name apart from its end: "@plt", then suffixes of clones, then the mangled stem. On error nothing stays
+ * appended. */
 static int show(const char *name, size_t len, bool jit, struct buf *ret)
 {
 	_cleanup_free_ char *text = NULL;

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* DWARF 2 to 5, as far as it says where an address comes from in the source. Bytes are read where they lie
- * (debug_bytes.h); of a unit its abbreviations, functions and line rows are held, of one unit at a time.
+ * (debug_bytes.h); of a unit its abbreviations, functions and line rows are held, of one unit at a time. The reader
+ * is in layers, each a file:
  *
- * Left out: types; names of functions (the symbol table has them); what dwz moved to another file and what is in
+ *    dwarf_form.c    .debug_abbrev: the shape of entries; values of attributes by their forms
+ *    dwarf_die.c     .debug_info: headers of units, one entry (DIE) at a time
+ *    dwarf_ranges.c  .debug_ranges, .debug_rnglists: the addresses of an entry
+ *    dwarf_lines.c   .debug_line: the line table of a unit
+ *    lines.c         the question: which unit, which function, which line
+ *
+ * A unit is one source file as it was compiled. Its root DIE has DW_AT_stmt_list (where its line table is),
+ * DW_AT_comp_dir, and its ranges; below it are DW_TAG_subprogram, with DW_TAG_inlined_subroutine inside.
+ *
+ * Left out: types; names of functions (the symbol table has them); what dwz moved to another file, and what is in
  * .dwo files (lines are never there). All bytes may be anything: sizes are bounded here, time by dwarf.work.
- * Sources: DWARF 5 (7.5 for units and forms, 2.17 and 7.25 for ranges, 6.2 for lines), DWARF 4 for older ones.
- */
+ *
+ * Sources: DWARF 5 (7.5 for units and forms, 2.17 and 7.25 for ranges, 6.2 for lines), DWARF 4 for older ones. Why
+ * not libdw: it maps files (a file that shrinks kills the process), unpacks whole sections, and takes twice the
+ * memory (docs/symbols.md).
+ *
+ * Threads: all that belongs to one struct dwarf belongs to one thread at a time. */
 #ifndef CPROFD_SYMBOLS_DWARF_H
 #define CPROFD_SYMBOLS_DWARF_H
 
@@ -34,6 +48,8 @@ enum { DWARF_SECTIONS(DWARF_SECTION_ENUM) DWARF_SECTION_COUNT };
 #define DWARF_ROWS_MAX (1u << 17)       /* line rows kept of a unit; larger ones are gone through for each address */
 #define DWARF_FILES_MAX 65535u
 
+/* The shape of DIEs (DWARF 5, 7.5.3): tag and attributes are listed once, and each DIE names its abbreviation by
+ * `code`. */
 struct dwarf_abbrev {
 	uint64_t code;
 	uint32_t specs, n_specs;
@@ -41,6 +57,7 @@ struct dwarf_abbrev {
 	bool children;
 };
 
+/* The abbreviations of one unit; reused for the next one, its arrays only grow. */
 struct dwarf_abbrevs {
 	struct dwarf_abbrev *items; /* owned; sorted by code */
 	uint32_t n, capacity;
@@ -56,6 +73,7 @@ struct dwarf {
 	struct debug_section sections[DWARF_SECTION_COUNT];
 	uint64_t work; /* bytes of sections that may still be read; what reads none is charged, too */
 };
+/* For work that reads no bytes: entries that are tiny, loops over ranges. -EFBIG: the budget is used up. */
 static inline int dwarf__charge(struct dwarf *dwarf, uint64_t work)
 {
 	if (dwarf->work < work)
@@ -67,7 +85,8 @@ static inline int dwarf__charge(struct dwarf *dwarf, uint64_t work)
 int dwarf__open(struct dwarf *dwarf, const struct elf_image *image);
 void dwarf__close(struct dwarf *dwarf);
 void dwarf__rest(struct dwarf *dwarf);
-/* Where packed sections can be entered (unpack.h): how many places; all as bytes, appended; of the same file, into one that has none. */
+/* Where packed sections can be entered (unpack.h): how many places there are; all of them as bytes, appended; and
+ * those bytes, of the same file, into a dwarf that has none. */
 unsigned dwarf__places(const struct dwarf *dwarf);
 int dwarf__pack_places(const struct dwarf *dwarf, struct buf *to);
 int dwarf__take_places(struct dwarf *dwarf, const char *data, size_t len);
@@ -79,17 +98,21 @@ enum dwarf_class {
 	VALUE_ADDRESS_INDEX,
 	VALUE_CONSTANT,
 	VALUE_REFERENCE,   /* in .debug_info */
-	VALUE_OFFSET,      /* in a section that the attribute tells */
+	VALUE_OFFSET,      /* in the section that the attribute implies */
 	VALUE_RANGE_INDEX,
 	VALUE_STRING,      /* at an offset in .debug_info, .debug_str, .debug_line_str: `section` */
 	VALUE_STRING_INDEX,
 	VALUE_OTHER,
 };
+/* The meaning of `number` depends on the class: an address, a constant (signed ones as two's complement), an
+ * absolute offset in .debug_info, an offset in another section, or an index. VALUE_OTHER: it was skipped. */
 struct dwarf_value {
 	uint8_t class, section;
 	uint64_t number;
 };
 
+/* A unit's header and what its root says. Bases are those of the DWARF 5 tables that indexed forms refer to; 0 in
+ * older versions. Only the header's part is valid before dwarf_unit__root(). */
 struct dwarf_unit {
 	struct dwarf *dwarf;
 	uint64_t offset, end, root; /* of the header, behind it all, of the first DIE */
@@ -102,7 +125,8 @@ struct dwarf_unit {
 	bool has_lines, split; /* split: its DIEs are in another file */
 };
 
-/* What is asked of a debugging entry. */
+/* The attributes of a debugging entry that are needed here; VALUE_NONE if it lacks one. All offsets are in
+ * .debug_info. */
 struct dwarf_die {
 	uint64_t offset, next, sibling; /* next: behind its attributes; sibling: 0 if unknown */
 	uint16_t tag;                   /* 0: the end of a list of children */
@@ -131,16 +155,21 @@ int dwarf_unit__root(struct dwarf_unit *unit, struct dwarf_abbrevs *abbrevs, str
 int dwarf_die__read(const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs, uint64_t offset,
 		    struct dwarf_die *ret);
 
-/* dwarf_ranges.c. Calls back for each range of addresses of a DIE, until that returns not 0: its result. */
+/* dwarf_ranges.c. Calls back for each range of addresses of a DIE, until that returns not 0, which is the result.
+ * Ranges come from the file: they may be empty, overlap, or end before they begin; the callback copes. 0: all were
+ * passed, or there are none. */
 typedef int dwarf_range(void *context, uint64_t start, uint64_t end);
 int dwarf_die__ranges(const struct dwarf_unit *unit, const struct dwarf_die *die, dwarf_range *range, void *context);
 
 /* dwarf_lines.c: the line table of a unit. */
+/* A row of the line table: from this address up to the next row's, code is of this line. Twelve bytes; file and
+ * column are cut to 16 bits (DWARF_FILES_MAX; a larger column is 0). */
 struct dwarf_line {
 	uint32_t offset;        /* from its sequence's start */
 	uint32_t line;
 	uint16_t file, column;
 };
+/* A run of rows whose addresses ascend, [start, end). Code of -ffunction-sections has one for each function. */
 struct dwarf_sequence {
 	uint64_t start, end;
 	uint32_t first, n;      /* rows */
@@ -149,10 +178,11 @@ struct dwarf_file {
 	struct dwarf_value name;
 	uint32_t directory;
 };
+/* The line table of one unit. Reused for the next one. */
 struct dwarf_lines {
 	struct dwarf_sequence *sequences; /* owned */
 	struct dwarf_line *rows;          /* owned */
-	struct dwarf_file *files;         /* owned; directories first */
+	struct dwarf_file *files;         /* owned; the directories first, then the files */
 	uint32_t n_sequences, sequences_capacity, n_rows, rows_capacity, n_files, files_capacity, n_directories;
 	uint32_t base_file; /* the number of the first */
 	uint32_t base_directory;

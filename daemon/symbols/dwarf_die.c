@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Units, and what is said of an entry. */
+/* Units and debugging entries (DIEs) of .debug_info (DWARF 5, 7.5.1 and 7.5.2).
+ *
+ *    unit    length(4)  version(2)  [type(1)  address_size(1)]  abbrevs_offset  [address_size(1)]  DIEs ...
+ *    DIE     code(ULEB)  values of the attributes that abbreviation `code` lists; children follow, up to a code of 0
+ *
+ * Nothing is built in memory: a DIE is read when a walk comes to it, and the walk goes on at die.next or
+ * die.sibling. */
 #include <dwarf.h>
 #include <errno.h>
 #include <string.h>
@@ -65,6 +71,9 @@ int dwarf__pack_places(const struct dwarf *dwarf, struct buf *to)
 	return err;
 }
 
+/* `data` has the places of each packed section one after another, as dwarf__pack_places() wrote them. Both go
+ * through the sections in the order of the enum, and the key of the stored file made sure that the same ones are
+ * packed. */
 int dwarf__take_places(struct dwarf *dwarf, const char *data, size_t len)
 {
 	int64_t took = 0;
@@ -80,6 +89,8 @@ int dwarf__take_places(struct dwarf *dwarf, const char *data, size_t len)
 	return took < 0 ? (int)took : 0;
 }
 
+/* A length of 0xffffffff announces DWARF's 64-bit format, whose offsets have 8 bytes (7.4). The unit's end is
+ * checked against the section, so a walk over units always advances. */
 int dwarf_unit__read(struct dwarf *dwarf, uint64_t offset, struct dwarf_unit *ret)
 {
 	struct debug_cursor cursor;
@@ -120,6 +131,7 @@ static uint64_t number(const struct dwarf_value *value, uint64_t otherwise)
 	return value->class == VALUE_CONSTANT || value->class == VALUE_OFFSET ? value->number : otherwise;
 }
 
+/* Reads the abbreviations only as far as the root's code: that is mostly the first, and a unit's table has hundreds. */
 int dwarf_unit__root(struct dwarf_unit *unit, struct dwarf_abbrevs *abbrevs, struct dwarf_die *ret)
 {
 	uint64_t head = unit->offset_size == 8 ? 16 : 8;
@@ -146,6 +158,7 @@ int dwarf_unit__root(struct dwarf_unit *unit, struct dwarf_abbrevs *abbrevs, str
 	return 0;
 }
 
+/* NULL: not needed; the value is skipped. */
 static struct dwarf_value *member(struct dwarf_die *die, unsigned attribute)
 {
 	switch (attribute) {
@@ -176,6 +189,8 @@ static struct dwarf_value *member(struct dwarf_die *die, unsigned attribute)
 	return NULL;
 }
 
+/* Charged by the number of attributes, as forms of no bytes (DW_FORM_implicit_const, DW_FORM_flag_present) read
+ * nothing: a file could otherwise have us walk through a quarter of a million of them for one byte. */
 int dwarf_die__read(const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs, uint64_t offset,
 		    struct dwarf_die *ret)
 {

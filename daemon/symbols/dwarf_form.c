@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Abbreviations, and the values of attributes. */
+/* Abbreviations, and the values of attributes (DWARF 5, 7.5.3 to 7.5.6).
+ *
+ *      .debug_abbrev:  code(ULEB) tag(ULEB) children(1)  { attribute(ULEB) form(ULEB) [constant(SLEB)] } ... 0 0
+ *
+ * A form says how long a value is, so even attributes that nobody needs must have a known form: of an unknown one
+ * the rest of the unit cannot be read. */
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -24,6 +29,8 @@ static int compare(const void *a, const void *b)
 	return x->code < y->code ? -1 : x->code > y->code;
 }
 
+/* The attributes of one abbreviation, up to a pair of zeros. Constants matter for DW_AT_call_line and the like
+ * alone: what does not fit into 31 bits is 0, unknown. */
 static int read_specs(struct dwarf_abbrevs *abbrevs, struct debug_cursor *cursor)
 {
 	uint64_t name, form;
@@ -48,6 +55,9 @@ static int read_specs(struct dwarf_abbrevs *abbrevs, struct debug_cursor *cursor
 	}
 }
 
+/* Codes ascend from 1 in what compilers write, so that find() is an index; of others the array is sorted. The work
+ * is charged even though the cursor was charged by windows: small tables of many units would be nearly free
+ * otherwise. */
 int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, struct dwarf *dwarf, uint64_t offset, uint64_t code)
 {
 	struct dwarf_abbrev abbrev;
@@ -105,6 +115,8 @@ static void string(struct dwarf_value *ret, unsigned section, uint64_t number)
 	*ret = (struct dwarf_value){VALUE_STRING, (uint8_t)section, number};
 }
 
+/* DW_FORM_indirect may name itself again and again: four times are followed. References within the unit are made
+ * absolute. */
 void dwarf__value(const struct dwarf_unit *unit, struct debug_cursor *cursor, uint32_t form, int32_t constant,
 		  struct dwarf_value *ret)
 {
@@ -207,6 +219,8 @@ void dwarf__value(const struct dwarf_unit *unit, struct debug_cursor *cursor, ui
 	}
 }
 
+/* An index refers to .debug_addr (DWARF 5, 7.27). It is bounded to 32 bits so that the product cannot overflow;
+ * beyond the section's end the cursor fails. */
 int dwarf__address(const struct dwarf_unit *unit, const struct dwarf_value *value, uint64_t *ret)
 {
 	struct debug_cursor cursor;
@@ -224,6 +238,7 @@ int dwarf__address(const struct dwarf_unit *unit, const struct dwarf_value *valu
 	return cursor.error;
 }
 
+/* A string's index goes through .debug_str_offsets (DWARF 5, 7.26). The text is cut at TEXT_MAX. */
 int dwarf__text(const struct dwarf_unit *unit, const struct dwarf_value *value, struct buf *ret)
 {
 	unsigned section = value->section;

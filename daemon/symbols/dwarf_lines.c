@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The line table of a unit: its program is run once, and the rows are kept in twelve bytes each. Of a table that is
- * larger than that may be nothing is kept: it is run again for each address. */
+ * larger than that may be nothing is kept: it is run again for each address.
+ *
+ * The program (DWARF 5, 6.2.5) drives a state machine of address, file, line and column; most bytes are "special
+ * opcodes" that advance address and line at once and emit a row:
+ *
+ *    opcode - first_special = address advance * range + (line advance - base)
+ *
+ * A program may emit rows for ever only if it has bytes for ever: the cursor's work bounds it. */
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +18,8 @@
 
 #define FORMATS_MAX 16u
 
+/* One run over a line table: its header's parameters, and where it is. `lengths`: of each standard opcode, how many
+ * ULEB operands it has, so that opcodes of later versions can be skipped. */
 struct program {
 	struct dwarf_unit unit;   /* whose sizes are those of the line table */
 	struct debug_cursor cursor;
@@ -104,6 +113,8 @@ static int new_table(struct dwarf_lines *lines, struct program *program)
 }
 
 /* `lines` may be NULL: its names are not wanted. */
+/* Reads the header up to the instructions. header_length says where these begin, whatever follows the fields that
+ * are known. */
 static int begin(struct program *program, const struct dwarf_unit *unit, struct dwarf_lines *lines)
 {
 	struct debug_cursor *cursor = &program->cursor;
@@ -171,7 +182,8 @@ struct rows {
 	int (*end)(struct rows *rows, uint64_t address);
 };
 
-/* *ret_end: the sequence is over; *ret_row: it made no row. */
+/* An extended opcode: 0, its length, its code. *ret_end: the sequence is over. Those that are not known are skipped
+ * by their length. */
 static void extended(struct debug_cursor *cursor, struct state *state, bool *ret_end)
 {
 	uint64_t size = debug_cursor__uleb(cursor), from = cursor->at;
@@ -222,6 +234,7 @@ static bool standard(const struct program *program, struct debug_cursor *cursor,
 	return false;
 }
 
+/* Runs the program to the end of the table, or until a callback returns not 0, which is the result. */
 static int run(const struct program *program, struct debug_cursor *cursor, struct rows *rows)
 {
 	static const struct state first = {.file = 1, .line = 1};
@@ -254,6 +267,7 @@ static int run(const struct program *program, struct debug_cursor *cursor, struc
 	return err;
 }
 
+/* A line or column that does not fit is unknown (0). File numbers beyond DWARF_FILES_MAX become that one. */
 static struct dwarf_line line_of(const struct state *state, uint64_t start)
 {
 	return (struct dwarf_line){
@@ -272,6 +286,8 @@ struct keeper {
 	struct dwarf_sequence sequence;
 };
 
+/* Adds a row if it changes anything. Of several rows at one address the last one counts, as debuggers have it: those
+ * before it have no code. */
 static int keep(struct rows *rows, const struct state *state)
 {
 	struct keeper *keeper = (struct keeper *)rows;
@@ -322,6 +338,8 @@ static int keep_end(struct rows *rows, uint64_t address)
 	return err;
 }
 
+/* A table with more than DWARF_ROWS_MAX rows is not kept at all (`partial`): half of one would answer wrongly. The
+ * distinction from an exhausted budget, which is -EFBIG as well, is that the rows were full. */
 int dwarf_lines__read(struct dwarf_lines *lines, const struct dwarf_unit *unit)
 {
 	struct keeper keeper = {{keep, keep_end}, lines, {}};
@@ -345,6 +363,8 @@ int dwarf_lines__read(struct dwarf_lines *lines, const struct dwarf_unit *unit)
 
 /* --- one address --- */
 
+/* Of a partial table: runs until the row that holds vaddr is passed. Rows of a sequence ascend, so the answer is the
+ * row before the first one behind vaddr. */
 struct seeker {
 	struct rows rows;
 	uint64_t vaddr, at; /* at: the last row's address */
@@ -435,6 +455,8 @@ static int text_of(const struct dwarf_lines *lines, const struct dwarf_unit *uni
 }
 
 /* `before` a path that `text` holds from `at` on. */
+/* Makes a relative path absolute: "nanosleep.c" -> "time/nanosleep.c" -> "/build/glibc/time/nanosleep.c". An
+ * absolute one stays. */
 static int put_before(struct buf *text, size_t at, struct buf *before)
 {
 	size_t len = text->len - at;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The addresses of an entry. */
+/* The addresses of a debugging entry, in the four ways that DWARF has for them: low and high; an offset into
+ * .debug_ranges (up to DWARF 4); an offset into .debug_rnglists; an index in front of that (DWARF 5, 2.17.3).
+ *
+ * Each entry of a list is charged, and DWARF_UNIT_RANGES_MAX bounds a list without an end. The callbacks of lines.c
+ * and line_spans.c drop what is empty. */
 #include <dwarf.h>
 #include <errno.h>
 
@@ -7,7 +11,7 @@
 
 #define ENTRY 16u /* what one is charged with */
 
-/* DWARF 2 to 4: pairs, from the unit's base or the one told last. */
+/* DWARF 2 to 4: pairs that count from the unit's base, or from the last base that the list gave. 0, 0 ends it. */
 static int pairs(const struct dwarf_unit *unit, uint64_t offset, dwarf_range *range, void *context)
 {
 	uint64_t base = unit->low, from, to;
@@ -34,6 +38,7 @@ static int pairs(const struct dwarf_unit *unit, uint64_t offset, dwarf_range *ra
 	return -EBADMSG;
 }
 
+/* The next operand, an index in .debug_addr. An error is left in the cursor. */
 static uint64_t indexed(const struct dwarf_unit *unit, struct debug_cursor *cursor)
 {
 	const struct dwarf_value value = {.class = VALUE_ADDRESS_INDEX, .number = debug_cursor__uleb(cursor)};
@@ -45,7 +50,7 @@ static uint64_t indexed(const struct dwarf_unit *unit, struct debug_cursor *curs
 	return address;
 }
 
-/* DWARF 5, 7.25 */
+/* DWARF 5, 7.25: each entry is a kind (DW_RLE_*) and its operands. */
 static int list(const struct dwarf_unit *unit, uint64_t offset, dwarf_range *range, void *context)
 {
 	uint64_t base = unit->low, from, to;
@@ -98,6 +103,8 @@ static int list(const struct dwarf_unit *unit, uint64_t offset, dwarf_range *ran
 	return -EBADMSG;
 }
 
+/* DW_AT_high_pc is an address, or since DWARF 4 a constant: then it counts from low_pc. An entry without addresses
+ * (a declaration) is 0 ranges, and no error. */
 int dwarf_die__ranges(const struct dwarf_unit *unit, const struct dwarf_die *die, dwarf_range *range, void *context)
 {
 	uint64_t offset = die->ranges.number, low, high;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A symbol_file: a file's tables in the order in which they are asked. */
+/* Opening a symbol_file: which of its tables are loaded, and in which order. Runs on the namer's thread
+ * (codemap/namer.c); it takes 50 ms for libLLVM. docs/symbols.md, "Where names come from", is the table that
+ * load_all() implements.
+ *
+ * Ownership of an fd: symbol_file__open() takes it over only when it succeeds, hence `bytes.fd = -1` before each
+ * free on error. */
 #include "symbols/file.h"
 
 #include <errno.h>
@@ -41,7 +46,8 @@ struct symbol_file *symbol_file__free(struct symbol_file *file)
 	return NULL;
 }
 
-/* A table that is missing or damaged is a table without symbols. */
+/* A table that is missing or damaged is a table without symbols: the next source answers. Only what may be different
+ * at the next attempt (memory, a read that failed) ends the opening. */
 static int tolerable(int err)
 {
 	return err == -ENOMEM || err == -EIO ? err : 0;
@@ -114,6 +120,8 @@ int symbol_file__seek_debug(struct symbol_file *file)
 	return err;
 }
 
+/* The unpacked file is owned by the helper. `extend` is 0: .gnu_debugdata has only the functions that .dynsym lacks,
+ * so what follows a symbol without size need not be its own. */
 static int seek_debugdata(struct symbol_file *file)
 {
 	struct elf_bytes bytes;
@@ -131,7 +139,8 @@ static int seek_debugdata(struct symbol_file *file)
 	return err;
 }
 
-/* What can be told of functions that have no symbol. */
+/* Of functions that have no symbol: names of virtual methods, then ranges without names. Frames come last, since
+ * they leave out what the two tables before have. */
 static int load_stripped(struct symbol_file *file)
 {
 	struct symbol_table *known = &file->tables[SYMBOL_FROM_DYNSYM], *virtuals = &file->tables[SYMBOL_FROM_VTABLE];
@@ -146,6 +155,9 @@ static int load_stripped(struct symbol_file *file)
 	return tolerable(err);
 }
 
+/* Each source is loaded only if those before it do not make it superfluous. `skip` is the complete table, if there
+ * is one: .dynsym then adds only what that lacks. Without it (stripped file, no debug file) .dynsym is all, and the
+ * stripped sources follow. */
 static int load_all(struct symbol_file *file)
 {
 	const struct symbol_table *skip = NULL;
@@ -224,6 +236,8 @@ int symbol_file__open_memory(const void *data, size_t len, struct symbol_file **
 	return err;
 }
 
+/* The names are the file's bytes: kallsyms is gone after this, and the table refers to file->bytes, which does not
+ * move. */
 static int finish_kallsyms(struct kallsyms *kallsyms, struct symbol_file **ret)
 {
 	struct symbol_file *file = calloc(1, sizeof(*file));
@@ -241,6 +255,8 @@ static int finish_kallsyms(struct kallsyms *kallsyms, struct symbol_file **ret)
 	return err;
 }
 
+/* Reads in pieces instead of at once: the text has several MB, most of which are not kept. It stops at once when the
+ * first functions show that the kernel hides addresses (kernel.kptr_restrict). */
 int symbol_file__open_kallsyms(int fd, struct symbol_file **ret)
 {
 	_cleanup_free_ char *chunk = malloc(READ_STEP);
@@ -268,6 +284,8 @@ int symbol_file__open_kallsyms(int fd, struct symbol_file **ret)
 	return err;
 }
 
+/* `old` is freed last: the lines that are freed before it may read from it. A line_source that was found stays;
+ * file->debug is preferred to it (open_lines() in file_lines.c). */
 int symbol_file__add_debug_file(struct symbol_file *file, int fd)
 {
 	struct elf_bytes bytes;
@@ -300,6 +318,7 @@ size_t symbol_file__build_id(const struct symbol_file *file, const uint8_t **ret
 	return file->image.build_id_len;
 }
 
+/* Recursive over the helpers, which have none of their own. */
 static void add_stats(const struct symbol_file *file, struct symbol_stats *ret)
 {
 	size_t i;

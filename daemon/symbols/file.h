@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a symbol_file holds. */
+/* What a symbol_file holds: one ELF file with up to two helpers, each a symbol_file that has one table only.
+ *
+ *    libfoo.so   tables[SYMTAB, DYNSYM, PLT, VTABLE, FRAMES]
+ *      debug        tables[DEBUG_FILE]   /usr/lib/debug/.build-id/ab/cdef.debug, if .symtab is missing
+ *      debugdata    tables[DEBUGDATA]    unpacked .gnu_debugdata, if the debug file is missing, too
+ *
+ * Lines are separate from symbols: a file with its own .symtab may have its lines in a debug file (line_source).
+ * Inside daemon/symbols/ only. */
 #ifndef CPROFD_SYMBOLS_FILE_H
 #define CPROFD_SYMBOLS_FILE_H
 
@@ -7,7 +14,7 @@
 #include "symbols/lines.h"
 #include "symbols/table.h"
 
-/* Another file that has the lines. */
+/* Another file that has the lines, when this one has symbols of its own but no debug information. */
 struct line_source {
 	struct elf_bytes bytes;
 	struct elf_image image;
@@ -25,6 +32,7 @@ struct symbol_file {
 	const struct symbol_opener *opener; /* borrowed; or NULL */
 	char *path;               /* or NULL */
 	struct lines *lines;      /* NULL: not opened yet */
+	/* Set by the first open_lines() and kept: a module without lines is not tried again. */
 	int lines_error;          /* why not */
 	struct line_source *line_source; /* owned; or NULL */
 	bool line_source_sought;

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines of a file: of itself, or of its debug file. They touch nothing that symbol_file__find() reads: another
- * thread may be in it. */
+ * thread may be in it.
+ *
+ * Where the lines come from, in this order: the file itself; the debug file that gave its symbols; a debug file that
+ * is found now, for its lines alone. Two things are stored in the opener's folder: spans of lines ("lines",
+ * line_spans.h) and the places at which packed sections can be entered ("places", unpack.h). Each is found again by
+ * the identity of both files. */
 #include "symbols/file.h"
 
 #include <errno.h>
@@ -16,6 +21,8 @@
 
 /* --- kept from session to session --- */
 
+/* -ENOENT: nothing may be stored: no folder, or an image in memory. -ESTALE: what was read is of another state of
+ * the file. */
 static int key_of(const struct symbol_file *file, struct kept_key *ret)
 {
 	if (file->folder <= 0 || file->bytes.fd < 0 || !file->lines_bytes || file->lines_bytes->fd < 0)
@@ -25,6 +32,7 @@ static int key_of(const struct symbol_file *file, struct kept_key *ret)
 	return kept_key__of(file->bytes.fd, file->lines_bytes->fd, ret);
 }
 
+/* Failures are silent: the next session reads debug information again. */
 static void store_known(const struct symbol_file *file)
 {
 	struct kept_key key;
@@ -38,7 +46,8 @@ static void store_known(const struct symbol_file *file)
 	buf__free(&data);
 }
 
-/* Before debug information is read. */
+/* Before debug information is read for the first time: not at opening, as most sessions find all their addresses in
+ * "lines". */
 static void seek_places(struct symbol_file *file)
 {
 	struct kept_data known;
@@ -95,6 +104,8 @@ static int seek(struct symbol_file *file)
 	return err;
 }
 
+/* Opens the lines of this image, with what an earlier session stored. A stored file that does not fit is ignored by
+ * lines__open(). */
 static int open_in(struct symbol_file *file, const struct elf_image *image)
 {
 	struct kept_data known = {};
@@ -109,6 +120,8 @@ static int open_in(struct symbol_file *file, const struct elf_image *image)
 	return err;
 }
 
+/* Only -ENOENT (no debug information here) leads to the next file; damaged or too large information is the final
+ * answer. */
 static int open_lines(struct symbol_file *file)
 {
 	int err = open_in(file, &file->image);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* An address -> the symbol that it lies in. */
+/* An address -> the symbol that it lies in: a binary search in each table of the file, then one read of the name.
+ * Called for each address that is not cached (codemap/find.c). Searching reads no byte of the file; only the name
+ * does. */
 #include "symbols/file.h"
 #include "symbols/vtable.h"
 
@@ -8,6 +10,8 @@
 
 /* --- in one table --- */
 
+/* The entry of this row. There is one: symbol_table__build() made it, and table_kept.c checks it of a table that was
+ * stored. */
 static const struct table_extra *extra(const struct symbol_table *table, uint32_t row)
 {
 	uint32_t low = 0, high = table->n_extras;
@@ -23,6 +27,8 @@ static const struct table_extra *extra(const struct symbol_table *table, uint32_
 	return &table->extras[low];
 }
 
+/* Besides the row, [from, to) around vaddr in which the answer would be the same: codemap/cache.c keeps one entry
+ * for all of it. Of an address in no symbol that is the gap between its neighbours. */
 bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct table_row *ret)
 {
 	uint64_t end = table->base + UINT32_MAX + 1; /* as far as a table goes */
@@ -76,6 +82,7 @@ bool symbol_table__begins(const struct symbol_table *table, uint64_t vaddr)
 	return symbol_table__find(table, vaddr, &row) && row.start == vaddr && !row.extended;
 }
 
+/* Reads 256 bytes first, which hold nearly all names; then steps of 4 KB, since mangled names of C++ reach 100 KB. */
 int symbol_table__name(const struct symbol_table *table, uint32_t name, struct buf *ret)
 {
 	size_t begin = ret->len, step = 256, got;
@@ -119,6 +126,9 @@ static const struct symbol_table *table_of(const struct symbol_file *file,
 	return file && file->tables[source].n ? &file->tables[source] : NULL;
 }
 
+/* The name in the form that symbols.h promises. .symtab has versions in it, stubs get "@plt", and a line of kallsyms
+ * is "init\t[ext4]", whose brackets are cut off. The staleness of the file is checked last: a name that was read
+ * while the file changed is not handed out. */
 static int read_name(const struct symbol_table *table, uint32_t name, struct symbol *ret)
 {
 	const char *tab, *at;
@@ -154,7 +164,10 @@ static int read_name(const struct symbol_table *table, uint32_t name, struct sym
 	return 0;
 }
 
-/* NULL: nothing has it. *ret's from and to are those of all tables together. */
+/* The table that answers for vaddr, and its row. NULL: nothing has it. *ret's from and to are those of all tables
+ * together: the intersection, as a better table may have another symbol right beside this one. A row whose size was
+ * derived is kept as the best so far while later tables are searched for one with a real size; the first of those
+ * ends the search. */
 static const struct symbol_table *find_row(const struct symbol_file *file, uint64_t vaddr, struct table_row *ret)
 {
 	const struct symbol_table *table, *best = NULL;

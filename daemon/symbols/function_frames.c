@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Where functions begin, by .eh_frame_hdr's sorted table (LSB 5.0, 10.6.2): for addresses that no symbol names, so
- * that two functions without a name are two and not one. */
+ * that two functions without a name are two and not one.
+ *
+ *    .eh_frame_hdr   version(1) encodings(3)  frames(4)  n(4)  { start(4), entry(4) } ... sorted by start
+ *    .eh_frame       entry: length(4) cie(4) start(4, from its own place) size(4) ...
+ *
+ * The table is read whole (8 bytes a function); of .eh_frame the heads of entries. A hostile table may be unsorted
+ * or point anywhere: a search then misses, and size_of() accepts an entry only if it names the same function. */
 #include "symbols/function_frames.h"
 
 #include <errno.h>
@@ -12,6 +18,8 @@
 #define FRAMES_MAX (8u << 20)
 #define SECTION_MAX (64u << 20) /* of .eh_frame: it is in memory while the table is made */
 
+/* The encodings are those that every linker writes: 0x1b = DW_EH_PE_pcrel|sdata4 of the pointer, 3 = udata4 of the
+ * count, 0x3b = DW_EH_PE_datarel|sdata4 of the table (LSB 5.0, 10.5.1). Any other is -ENOENT. */
 int function_frames__open(const struct elf_image *image, struct function_frames *ret)
 {
 	uint32_t number = elf_image__section(image, ".eh_frame_hdr");
@@ -54,7 +62,8 @@ static uint64_t entry_of(const struct function_frames *frames, uint32_t i)
 	return frames->address + (uint64_t)(int64_t)frames->items[i].entry;
 }
 
-/* The head of an entry whose addresses are 4 bytes, from where they stand: as compilers write it (LSB 5.0, 10.6.1.2). */
+/* The head of an entry whose addresses have 4 bytes and count from where they stand, as compilers write it (LSB 5.0,
+ * 10.6.1.2). */
 struct head {
 	uint32_t length, cie;
 	int32_t start;
@@ -70,6 +79,7 @@ static uint32_t size_of(const struct head *head, uint64_t entry, uint64_t functi
 		       : head->size;
 }
 
+/* O(log n) and one read of 16 bytes. */
 uint32_t function_frames__size(const struct function_frames *frames, uint64_t vaddr)
 {
 	uint32_t low = 0, high = frames->n;
@@ -107,6 +117,8 @@ static uint8_t *read_section(const struct elf_image *image, const Elf64_Shdr **r
 	return bytes;
 }
 
+/* All of .eh_frame is in memory for this one pass, as entries lie all over it. Two entries for one start are one
+ * function. */
 static int take_all(const struct function_frames *frames, const struct symbol_table *table, const struct code_ranges *ranges,
 		    const struct symbol_table *known, const struct symbol_table *virtuals, struct candidates *ret)
 {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Where functions lie, as call frame information has it: each has an entry of its own there, also in a file that was stripped of its
- * symbols, and so has each part that a compiler moved away from its function. All bytes are the target's: numbers are bounded. */
+/* Where functions lie, as call frame information has it: each has an entry of its own there, also in a file that was
+ * stripped of its symbols, and so has each part that a compiler moved away from its function (".cold"). All bytes
+ * are the target's: counts are bounded.
+ *
+ * Users: vtable.c, which needs the size of a method, and file.c, for ranges without a name. (The sampler's own
+ * unwind tables are made in daemon/unwind.) */
 #ifndef CPROFD_SYMBOLS_FUNCTION_FRAMES_H
 #define CPROFD_SYMBOLS_FUNCTION_FRAMES_H
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* /proc/kallsyms, line by line: "ffffffff81000000 T _stext", and [module] behind a tab. No sizes are there: a
- * symbol ends where the next begins, of whatever kind that is. All addresses are 0 for who may not see them. */
+ * symbol ends where the next begins, of whatever kind that is. All addresses are 0 for who may not see them.
+ *
+ * The text comes in pieces that may end anywhere; a line that is cut waits in `partial`. Names are copied into one
+ * buffer, which becomes the "file" of the table. The kernel writes this file, so it is trusted more than an ELF
+ * file; bounds are here all the same, since tests and fuzzers feed text. */
 #include "symbols/kallsyms.h"
 
 #include <errno.h>
@@ -19,6 +23,7 @@ struct line {
 	uint32_t rank;
 };
 
+/* While the text is read. `lines` in its order; the kernel sorts nothing across modules. */
 struct kallsyms {
 	struct buf names;
 	struct line *lines;
@@ -64,6 +69,7 @@ static uint32_t rank_of(char type)
 	return 0xf0u | RANK_BOUNDARY;
 }
 
+/* A line that is not "ADDRESS TYPE NAME" is skipped. Boundaries (data, markers) need no name. */
 static int take_line(struct kallsyms *k, const char *text, size_t len)
 {
 	struct line line = {};
@@ -147,6 +153,9 @@ bool kallsyms__hidden(const struct kallsyms *k)
 	return k->hidden && !k->n;
 }
 
+/* The range of code is one: from the first function to the last plus KALLSYMS_EXTEND. On x86-64 the kernel and its
+ * modules lie within 2 GB, so that offsets of 32 bits reach all. `names` is handed over before the table is built
+ * and moved to *ret_names at the end: table.bytes must be an address that stays. */
 int kallsyms__finish(struct kallsyms *k, struct elf_bytes *ret_names, struct symbol_table *ret)
 {
 	struct symbol_table table = {.source = SYMBOL_FROM_KERNEL, .base = UINT64_MAX};

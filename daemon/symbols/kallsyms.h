@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* /proc/kallsyms -> a table. "ffffffff81000000 T _stext" and, for modules,
- * "ffffffffc0000000 t init\t[ext4]". It tells no sizes. */
+ * "ffffffffc0000000 t init\t[ext4]". It has no sizes. */
 #ifndef CPROFD_SYMBOLS_KALLSYMS_H
 #define CPROFD_SYMBOLS_KALLSYMS_H
 

@@ -23,8 +23,10 @@ void line_spans__free(struct line_spans *spans)
 	*spans = (struct line_spans){};
 }
 
-/* --- bytes of a block: LEB128 numbers. First how many spans there are; of each: the bytes since the span before, times 4, and which of
- * file and column changed; the lines since the span before; what changed --- */
+/* --- bytes of a block: LEB128 numbers. First how many spans there are. Of each span: the bytes since the span
+ * before, times 4, and which of file and column changed; the lines since the span before, as a zigzag number (-1 is
+ * 1, 1 is 2); then the new file and column, if they changed. Example: span at +8, one line further, same file and
+ * column: 20 02. --- */
 
 #define FILE_CHANGED 1u
 #define COLUMN_CHANGED 2u
@@ -47,7 +49,8 @@ static int put(struct buf *bytes, uint64_t number)
 	return buf__append(bytes, leb, n);
 }
 
-/* Behind the end there are zeros. */
+/* A LEB128 number. Behind the end there are zeros, so stored bytes that were damaged give a wrong line at worst, and
+ * no read out of bounds. */
 static uint64_t get(const struct buf *bytes, size_t *at)
 {
 	uint64_t number = 0;
@@ -92,6 +95,7 @@ static void get_span(const struct buf *bytes, size_t *at, struct line_span *span
 		span->column = (uint32_t)get(bytes, at);
 }
 
+/* The last span that begins up to `offset`. A stored count may be anything: no more than a block's spans are read. */
 static void find_in(const struct line_spans *spans, const struct line_block *block, uint64_t offset, struct source_line *ret)
 {
 	struct line_span span = {}, next = {};
@@ -125,6 +129,8 @@ static uint32_t count_until(const struct line_spans *spans, uint64_t vaddr)
 	return low;
 }
 
+/* Blocks are sorted by start, the longer first. Where functions share code the innermost of the last NEIGHBOURS that
+ * hold vaddr answers. */
 static const struct line_block *block_of(const struct line_spans *spans, uint64_t vaddr)
 {
 	uint32_t n = count_until(spans, vaddr);
@@ -147,12 +153,15 @@ bool line_spans__find(const struct line_spans *spans, uint64_t vaddr, struct sou
 
 /* --- functions that were inlined in it, the outermost --- */
 
+/* One range of an inlined function's code, and where it is called. Line and column are 0 if the entry lacks them. */
 struct call {
 	uint64_t start, end;
-	uint64_t file; /* UINT64_MAX: not told */
+	uint64_t file; /* UINT64_MAX: unknown */
 	uint32_t line, column;
 };
 
+/* What one function's spans are made with. A file's number in the unit is resolved to its text once (numbers[],
+ * texts[]): most functions use two or three files. */
 struct builder {
 	const struct line_unit *of;
 	uint64_t start, end; /* of the function */
@@ -168,6 +177,7 @@ struct builder {
 	uint32_t n_spans;
 };
 
+/* A dwarf_range callback: what of the range lies in the function. */
 static int add_call(void *context, uint64_t start, uint64_t end)
 {
 	struct builder *builder = context;
@@ -215,6 +225,9 @@ static int visit(struct builder *builder, const struct dwarf_die *die)
 	return err == -EBADMSG ? 0 : err;
 }
 
+/* All inlined calls of the function whose DIE is `at`, the outermost of each. A walk in the order of the file:
+ * `depth` counts the lists of children that are open, `passed` is the depth at which a subtree that does not matter
+ * began (0: none). It ends when the function's own children do. */
 static int find_calls(struct builder *builder, uint64_t at)
 {
 	const struct dwarf_unit *unit = builder->of->unit;
@@ -343,6 +356,8 @@ static int end_block(struct line_spans *spans, struct builder *builder, uint64_t
 	return err;
 }
 
+/* Begins a span at `at`, unless it would be equal to the last one. A full block is closed first: the new span begins
+ * the next. */
 static int add(struct line_spans *spans, struct builder *builder, uint64_t at, uint64_t file, uint32_t line, uint32_t column)
 {
 	struct line_span span = {.line = line, .column = column};
@@ -389,7 +404,8 @@ static uint32_t first_row(const struct dwarf_line *rows, uint32_t n, uint64_t of
 	return low;
 }
 
-/* Rows, and calls in their place. */
+/* Rows of the line table from the function's start to its end, with calls in place of the rows that they cover. Both
+ * ascend, so this is a merge: at each address either the call that covers it, or the row up to the next call. */
 static int add_rows(struct line_spans *spans, struct builder *builder, const struct dwarf_sequence *sequence)
 {
 	const struct dwarf_line *rows = builder->of->table->rows + sequence->first;
@@ -419,6 +435,8 @@ static int add_rows(struct line_spans *spans, struct builder *builder, const str
 	return err ? err : end_block(spans, builder, builder->end);
 }
 
+/* Three quarters, since what is added next may be a whole unit. Dropping everything is simple and rare, and the next
+ * questions bring back what is still sampled. */
 static void make_room(struct line_spans *spans)
 {
 	if (spans->n_blocks >= LINE_SPANS_BLOCKS_MAX / 4 * 3 || spans->bytes.len >= LINE_SPANS_BYTES_MAX / 4 * 3 ||
@@ -426,6 +444,7 @@ static void make_room(struct line_spans *spans)
 		line_spans__free(spans);
 }
 
+/* Of equal starts the longer one first: block_of() searches from the last. */
 static int by_start(const void *a, const void *b)
 {
 	const struct line_block *x = a, *y = b;
@@ -466,12 +485,15 @@ static int add_function(struct line_spans *spans, struct builder *builder, const
 	return err;
 }
 
+/* The builder is on the stack (some KB); it owns these two. */
 static void end_builder(struct builder *builder)
 {
 	free(builder->calls);
 	buf__free(&builder->text);
 }
 
+/* A function that cannot be kept gets an empty block (at: UINT32_MAX), so that it is not tried at each of its
+ * addresses. */
 void line_spans__keep(struct line_spans *spans, const struct line_unit *of, const struct line_function *function)
 {
 	struct builder builder = {.of = of};
@@ -519,6 +541,7 @@ void line_spans__keep_one(struct line_spans *spans, uint64_t vaddr, const struct
 
 /* --- as bytes: head, units, blocks, their bytes, texts with their NULs --- */
 
+/* Counts of what follows, in this order. They are checked against their limits before anything is read. */
 struct pack_head {
 	uint32_t version, n_units, n_blocks, n_bytes, n_files;
 };
@@ -541,6 +564,7 @@ int line_spans__pack(const struct line_spans *spans, struct buf *to)
 	return err;
 }
 
+/* All texts are one allocation; each must end in a NUL, and nothing may be left. */
 static int unpack_texts(struct line_spans *spans, const char *at, size_t len, uint32_t n)
 {
 	char *copy = len ? arena__take(&spans->strings, len) : NULL;

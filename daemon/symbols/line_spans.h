@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of units that were asked about once: all their functions, as spans of addresses. An address more of such a unit costs no
- * look into debug information then; packed, each look unpacks some 100 KB. Of a unit that is too large the functions that were
- * asked about are kept, each whole.
+/* Lines of units that were asked about once: all their functions, as spans of addresses. One more address of such a
+ * unit then needs no debug information (if that is packed, each question unpacks some 100 KB). Of a unit that is too
+ * large the functions that were asked about are kept, each whole.
  *
- * Spans are some four bytes each: what differs from the span before. They stand in blocks of at most LINE_SPANS_BLOCK, which are
- * sorted by address.
+ *    function [0x1000,0x1040)   rows      0x1000 line 10   0x1008 line 11   0x1010 strlen.h:5   0x1020 line 12
+ *                               inlined   strlen, called in line 11, [0x1010,0x1020)
+ *                               spans     0x1000 line 10   0x1008 line 11   0x1020 line 12
  *
- * Owner: who has the debug information; strings live until the next line_spans__keep...(). Threads: one. Bounded: when they are
- * full all are forgotten. */
+ * Spans are some four bytes each: what differs from the span before. They stand in blocks of at most
+ * LINE_SPANS_BLOCK, which are sorted by address, so a question costs a binary search and a walk over one block.
+ *
+ * Owner: struct lines. Strings live until the next line_spans__keep...(). Threads: one. Bounded: when they are full,
+ * all are dropped and the collection begins again. */
 #ifndef CPROFD_SYMBOLS_LINE_SPANS_H
 #define CPROFD_SYMBOLS_LINE_SPANS_H
 
@@ -61,7 +65,8 @@ void line_spans__keep(struct line_spans *spans, const struct line_unit *of, cons
 /* All functions of the unit. False: it is too large. */
 bool line_spans__keep_unit(struct line_spans *spans, const struct line_unit *of, const struct line_function *functions, uint32_t n);
 
-/* What is known of one address that is in no function which was kept; `file` may be NULL: nothing is known. */
+/* What is known of one address that is in no function which was kept. line->file may be NULL and line->line 0: there
+ * is nothing to know, and that is kept, too. */
 void line_spans__keep_one(struct line_spans *spans, uint64_t vaddr, const struct source_line *line);
 
 /* As bytes that line_spans__unpack() takes, appended. -ENOMEM. */

@@ -2,7 +2,14 @@
 /* From an address to a line, in steps that each cost more than the one before: what is kept of functions
  * (line_spans.h) -> the unit that has the code (ranges of all units, read once for a file) -> its functions, by
  * their DIEs -> inlined calls at the address -> rows of the line table. DWARF 5: 2.17 (ranges), 3.3.8 (inlined
- * calls), 6.2 (line tables). What was read of a unit stays until another one is asked about. */
+ * calls), 6.2 (line tables). What was read of a unit stays until another one is asked about.
+ *
+ * Example, for an address in clock_nanosleep: piece {start 0xccdb0, size 0x1d0, unit 812} -> unit at
+ * .debug_info+0x3b21c0 -> function [0xccdb0, 0xccf80) -> no inlined call there -> row {offset 0x42, file 1, line 48}
+ * -> "/build/.../clock_nanosleep.c":48.
+ *
+ * Bounds, since all bytes may be hostile: WORK_* are bytes to read for one question, DEPTH_MAX the nesting of
+ * entries, and each walk over entries goes forward only. */
 #include "symbols/lines.h"
 
 #include <dwarf.h>
@@ -15,6 +22,8 @@
 #include "symbols/line_spans.h"
 
 #define UNITS_MAX 200000u
+/* Bytes that may be read: to list all units; to enter a unit; to answer for one address. -EFBIG when they are used
+ * up. */
 #define WORK_OPEN (1ull << 30) /* bytes; for its first entry some 24 KB are read of each unit */
 #define WORK_UNIT (128u << 20)
 #define WORK_FIND (32u << 20)
@@ -59,6 +68,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* Neighbours of one unit become one piece. */
+/* Sorts by address on the way. Units have thousands of pieces (-ffunction-sections) that follow each other directly,
+ * or with pieces of no other unit between them. */
 static void merge(struct lines *lines)
 {
 	struct piece *to = lines->pieces;
@@ -79,6 +90,8 @@ static void merge(struct lines *lines)
 	lines->n = (uint32_t)(to - lines->pieces) + 1;
 }
 
+/* Called for each range of a unit's root. When `limit` is reached, neighbours are merged first; it is doubled only
+ * if that did not help much, so that the sort is not repeated for each piece. */
 static int add_piece(void *context, uint64_t start, uint64_t end)
 {
 	struct lines *lines = context;
@@ -98,6 +111,7 @@ static int add_piece(void *context, uint64_t start, uint64_t end)
 	return err;
 }
 
+/* Type units and partial units (dwz) have no code. What is wrong in one unit does not end the list: see fatal(). */
 static int add_unit(struct lines *lines, struct dwarf_unit *unit)
 {
 	struct dwarf_die root;
@@ -116,12 +130,14 @@ static int add_unit(struct lines *lines, struct dwarf_unit *unit)
 	return err;
 }
 
+/* Errors that end a walk over a file. All others concern one unit or one entry, and the others are still good. */
 static bool fatal(int err)
 {
 	return err == -ENOMEM || err == -EFBIG || err == -EIO || err == -ENODATA;
 }
 
-/* Not .debug_aranges: clang makes none. */
+/* Which unit has which code, from the root of each unit. Not from .debug_aranges: clang writes none. For the first
+ * entry of each unit some KB are read and unpacked. */
 static int list_units(struct lines *lines)
 {
 	struct dwarf_unit unit;
@@ -193,6 +209,7 @@ int lines__pack(struct lines *lines, struct buf *to)
 	return 0;
 }
 
+/* Sorted pieces with existing units: what piece_of() and enter_unit() rely on. */
 static bool units_fit(const struct lines *lines)
 {
 	uint32_t i;
@@ -318,6 +335,8 @@ struct lines *lines__free(struct lines *lines)
 	return NULL;
 }
 
+/* O(log n). A piece that begins before another may reach beyond it if units overlap (a hostile file, or identical
+ * code folding); then one of its nearest eight predecessors is found, or none. */
 static const struct piece *piece_of(const struct lines *lines, uint64_t vaddr)
 {
 	uint32_t low = 0, high = lines->n, back;
@@ -359,6 +378,7 @@ static int add_function(void *context, uint64_t start, uint64_t end)
 	return err;
 }
 
+/* Entries inside of a function in which inlined calls may be nested. They do not count as calls themselves. */
 static bool is_scope(unsigned tag)
 {
 	return tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block ||
@@ -371,7 +391,9 @@ static bool holds_functions(unsigned tag)
 	       tag == DW_TAG_structure_type || tag == DW_TAG_union_type;
 }
 
-/* Goes through the functions of the unit, once, in the order of the file. */
+/* Goes through the functions of the unit, once, in the order of the file. Only namespaces and classes are entered;
+ * of everything else the children are skipped, by DW_AT_sibling or, if it is missing, by reading over them
+ * (`inside`: the depth at which that began). A damaged entry ends the list; what was found before it is good. */
 static int list_functions(struct lines *lines)
 {
 	const struct dwarf_unit *unit = &lines->unit;
@@ -411,6 +433,8 @@ static int list_functions(struct lines *lines)
 	return 0;
 }
 
+/* Loads what questions about a unit need. Its error is kept in current_error, so that a thousand addresses of a
+ * damaged unit fail once. */
 static int enter_unit(struct lines *lines, uint32_t number)
 {
 	struct dwarf_die root;
@@ -436,6 +460,7 @@ static int enter_unit(struct lines *lines, uint32_t number)
 
 /* --- an address --- */
 
+/* A dwarf_range callback: 1 ends the walk over the ranges. */
 static int holds(void *context, uint64_t start, uint64_t end)
 {
 	uint64_t vaddr = *(const uint64_t *)context;
@@ -486,6 +511,8 @@ static int inlined(struct lines *lines, const struct line_function *function, ui
 	return -ENOENT;
 }
 
+/* Linear: it is called once for each address that has no span yet, after a unit was read, which costs more.
+ * Functions may share code (aliases, folding), so there is no order to search by. */
 static const struct line_function *function_of(const struct lines *lines, uint64_t vaddr)
 {
 	uint32_t i;
@@ -514,8 +541,8 @@ static int call_site(struct lines *lines, uint64_t vaddr, uint64_t *ret_file, st
 	return 0;
 }
 
-/* Other addresses of this unit come, too: it is kept whole, or if it is too large this function of it. Code of a unit without
- * functions (assembly) is as one. */
+/* Other addresses of this unit come, too: it is kept whole, or if it is too large this function of it. Code of a
+ * unit without functions (assembly) is as one. */
 static void keep(struct lines *lines, uint64_t vaddr)
 {
 	const struct line_unit of = {&lines->unit, &lines->abbrevs, &lines->table};
@@ -539,7 +566,8 @@ static void keep(struct lines *lines, uint64_t vaddr)
 	}
 }
 
-/* In the debug information. */
+/* The answer from debug information, in the order of the file's first comment. 0 with ret->file NULL: the line is
+ * known, its path is not. */
 static int look_up(struct lines *lines, uint64_t vaddr, struct source_line *ret)
 {
 	const struct piece *piece;
@@ -600,6 +628,8 @@ void lines__take_places(struct lines *lines, const void *data, size_t len)
 		lines->places = dwarf__places(&lines->dwarf);
 }
 
+/* What was found is kept before this returns; also that there is nothing at an address, so that it is not searched
+ * for again. */
 int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)
 {
 	struct source_line kept;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* file:line from DWARF: which unit has an address, which of its functions, and what its line table says. Of a file
- * is held where the code of its units lies (16 bytes a piece); of the unit that was asked last, more (dwarf.h). */
+ * is held where the code of its units lies (16 bytes a piece) and spans of the units that were asked about
+ * (line_spans.h); of the unit that was asked about last, more (dwarf.h).
+ *
+ * Caller: file_lines.c. Threads: one at a time for each struct lines. */
 #ifndef CPROFD_SYMBOLS_LINES_H
 #define CPROFD_SYMBOLS_LINES_H
 
@@ -11,18 +14,21 @@
 #define LINES_RANGES_MAX (1u << 18) /* pieces of code of units: files that have more are refused */
 
 struct lines;
-/* `image` is borrowed. `known` (or NULL): what lines__pack() made of the same files in an earlier session. With it no unit is read
- * before an address is asked that it does not know. -ENOENT: no lines in it; -EFBIG, -EBADMSG. */
+/* `image` is borrowed. `known` (or NULL): what lines__pack() made of the same files in an earlier session. With it
+ * no unit is read until an address is asked for that it does not have; without it, or if it does not fit, all units
+ * are listed here. -ENOENT: the image has no lines; -EFBIG, -EBADMSG, -ENOMEM. */
 int lines__open(const struct elf_image *image, const void *known, size_t len, struct lines **ret);
-/* What is known by now, appended. -ENOENT: nothing that was not there when it was opened, or packed last; -ENOMEM. */
+/* What is known by now, appended. -ENOENT: nothing that was not there when it was opened or packed last; -ENOMEM. */
 int lines__pack(struct lines *lines, struct buf *to);
 struct lines *lines__free(struct lines *lines); /* NULL */
 /* Gives back what can be had again. */
 void lines__rest(struct lines *lines);
 /* False: debug information has to be read for it. */
 bool lines__knows(const struct lines *lines, uint64_t vaddr);
-/* Where packed sections can be entered, as bytes, appended. -ENOENT: at no place that was not known when they were taken, or packed last; -ENOMEM. */
+/* Where packed sections can be entered, as bytes, appended. -ENOENT: there is no place that was not there already
+ * when they were taken, or packed last; -ENOMEM. */
 int lines__pack_places(struct lines *lines, struct buf *to);
+/* Gives what lines__pack_places() made of the same file. Bytes that do not fit are ignored. */
 void lines__take_places(struct lines *lines, const void *data, size_t len);
 /* As symbol_file__line(). */
 int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret);

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Numba mangles names of functions in the manner of the Itanium C++ ABI, with types and flags of its own in them
  * (numba/core/itanium_mangler.py, funcdesc.py). A name may come from any process: depth, parameters and lengths are
- * bounded, and what does not parse is no name of Numba's. */
+ * bounded, and what does not parse is no name of Numba's.
+ *
+ *    _ZN8__main__3fooB2v1B38c8t...E5ArrayIdLi1E1C7mutable7alignedE
+ *      N ... E      nested name: "__main__", "foo", tags B"v1" and B"c8t..."
+ *      5Array I..E  a template: float64, the number 1, "C", "mutable", "aligned"    ->  array(float64, 1d, C)
+ *
+ * A recursive descent: entity() reads the name, type() each argument. Errors are -ENOENT (no name of Numba's; the
+ * caller tries C++) or -ENOMEM. */
 #include "symbols/numba.h"
 
 #include <errno.h>
@@ -10,6 +17,8 @@
 #include "base/cleanup.h"
 #include "symbols/numba_text.h"
 
+/* Of nested templates, length of a text, and parameters of one template: beyond these it is no name that Numba
+ * makes. */
 #define DEPTH 32
 #define NUMBA_TEXT_MAX 16384u
 #define PARAMETERS_MAX 256u
@@ -124,7 +133,9 @@ static int join(const struct parameters *p, struct buf *out)
 	return err;
 }
 
-/* Templates in the spelling of the types' str(). */
+/* A template in the spelling of the type's str(): Array has five parameters (dtype, ndim, layout, mutability,
+ * alignment) of which the last two become words in front, UniTuple two (dtype, count). Others are shown as Name<...>
+ * and set `lossy`. */
 static int spell(struct input *in, const char *name, size_t len, const struct parameters *p,
 		 struct buf *out)
 {
@@ -155,6 +166,7 @@ static int spell(struct input *in, const char *name, size_t len, const struct pa
 	return err ? err : buf__puts(out, ">");
 }
 
+/* Each parameter is spelled at once; spell() then puts them in the order that Python shows. */
 static int read_parameters(struct input *in, unsigned depth, struct parameters *p)
 {
 	int err;
@@ -216,7 +228,7 @@ static int named(struct input *in, unsigned depth, struct buf *out)
 		buf__free(&p->text);
 		free(p);
 	} else {
-		/* The empty tuple has no parameters to be told. */
+		/* The empty tuple has no parameters: Numba prints "Tuple()". */
 		err = buf__append(out, text.data, text.len);
 		if (!err && text.len == 5 && !memcmp(text.data, "Tuple", 5))
 			err = buf__puts(out, "()");
@@ -288,6 +300,8 @@ static void old_version(const char *text, size_t *len, struct numba_name *ret)
 	*len = n - 1;
 }
 
+/* The function's own name, in parts: "module", "outer", "_3clocals_3e", "inner". *ret_sure: it has both of Numba's
+ * tags, so that it cannot be C++. */
 static int entity(struct input *in, bool jit, struct numba_name *ret, bool *ret_sure)
 {
 	bool nested = eat(in, 'N');
@@ -325,6 +339,7 @@ static int entity(struct input *in, bool jit, struct numba_name *ret, bool *ret_
 	return err;
 }
 
+/* The name, then the types of its arguments up to the end of the input. */
 static int decode(struct input *in, bool jit, struct numba_name *ret)
 {
 	bool sure, first = true;

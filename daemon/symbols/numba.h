@@ -4,7 +4,9 @@
  * characters that have no place in a symbol.
  *
  * It loses information: see docs/symbols.md. What was lost is not invented; the
- * text is Numba's own spelling otherwise: "__main__.foo(array(float64, 1d, C))". */
+ * text is Numba's own spelling otherwise: "__main__.foo(array(float64, 1d, C))".
+ *
+ * Pure functions without state: any thread may call them. tests/live/numba_names.sh compares with Numba's own text. */
 #ifndef CPROFD_SYMBOLS_NUMBA_H
 #define CPROFD_SYMBOLS_NUMBA_H
 
@@ -31,7 +33,7 @@ const char *numba_kind__words(enum numba_kind kind);
 struct numba_name {
 	struct buf function;  /* "module.qualname"; not terminated */
 	struct buf signature; /* "int64, array(float64, 2d, C)"; not terminated */
-	uint32_t version;     /* which compile of the function, from 1; 0: not told */
+	uint32_t version;     /* which compile of the function, from 1; 0: unknown */
 	enum numba_kind kind;
 	bool lossy;           /* the signature is not how Numba would print it */
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* "_" is both the sign of an escape and a character of names, and is not escaped
- * itself: "_28" is "(" or these three characters. Two things decide: an escape stands
- * for nothing that needs none (letters, digits, "_"), and Python's names hold
- * no other ASCII than <lambda>, <locals> and their like. */
+/* "_" is both the sign of an escape and a character of names, and is not escaped itself: "_28" is "(" or these three
+ * characters. Two things decide: an escape stands for nothing that needs none (letters, digits, "_"), and Python's
+ * names hold no other ASCII than <lambda>, <locals> and their like.
+ *
+ *      "_3clocals_3e"  ->  "<locals>"        "caf_c3_a9"  ->  "café" (UTF-8)       "a_2b"  ->  "a+" (types) */
 #include "symbols/numba_text.h"
 
 #include <errno.h>
@@ -31,6 +32,8 @@ static int escaped(const char *text, size_t len)
 }
 
 /* A character beyond ASCII, as 2 to 4 escapes of its UTF-8. 0: it is none. */
+/* Only well-formed UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing beyond U+10FFFF. Otherwise the text
+ * stays as it is. */
 static size_t wide(const char *text, size_t len, char ret[4])
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -96,6 +99,7 @@ bool numba_text__ends_in_number(const char *text, size_t len)
 				  !((unsigned char)text[n - 1] & 0x80)));
 }
 
+/* The stack has room for 64 open brackets. Text that nests deeper is taken as balanced. */
 bool numba_text__balanced(const char *text, size_t len)
 {
 	char open[64];

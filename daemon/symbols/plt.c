@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* PLT stubs: no symbol table has them. A stub jumps through a slot, and the
- * relocation of that slot names the target. */
+ * relocation of that slot names the target.
+ *
+ *    .plt.sec:  f3 0f 1e fa  ff 25 <disp32>     a landing pad; jump through the slot
+ *    .rela.plt: { r_offset = slot, R_X86_64_JUMP_SLOT, symbol "memcpy" }     ->  "memcpy@plt"
+ *
+ * The instructions are decoded in arch/ (machine__plt_slot()). Only RELA is read: x86-64 has no other kind. */
 #include "symbols/table.h"
 
 #include <errno.h>
@@ -11,6 +16,7 @@
 #include "base/array.h"
 #include "elf/relocation.h"
 
+/* Bounds of what a file may claim: 64 K stubs of 16 bytes. libLLVM has 500. */
 #define STUBS_MAX 65536u
 #define SECTION_MAX (STUBS_MAX * 16u)
 #define RELOCATIONS 2048u /* read at once */
@@ -27,6 +33,8 @@ struct stubs {
 	uint32_t n, capacity;
 };
 
+/* Appends the stubs of this section. `entry`: bytes of a stub, unless the section's header says 8 or 16. A section
+ * that cannot be read has no stubs; that is no error. */
 static int read_stubs(const struct elf_image *image, const char *name, uint32_t entry,
 		      struct stubs *stubs)
 {
@@ -85,7 +93,8 @@ static uint32_t first_of(const struct stubs *stubs, uint64_t slot)
 	return low;
 }
 
-/* Relocations of one object name symbols all over the table, which is read once. */
+/* Relocations name symbols all over .dynsym. If it has at most 64 K symbols it is read once, at 1.5 MB; a read for
+ * each would be tens of thousands of system calls. */
 struct symbol_window {
 	const struct elf_image *image;
 	const struct elf_symbols *symbols;
@@ -111,6 +120,8 @@ static int symbol_at(const struct symbol_window *window, uint64_t number, Elf64_
 	return 0;
 }
 
+/* A candidate for each stub whose slot a relocation of `section` fills. Several stubs may share a slot (.plt and
+ * .plt.sec), and stubs are sorted by slot, so they are neighbours. */
 static int name_stubs(struct symbol_table *table, const struct symbol_window *window, const Elf64_Shdr *section,
 		      const struct stubs *stubs, struct candidates *candidates)
 {

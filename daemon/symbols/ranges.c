@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where an image has code. */
+/* Where an image has code: its executable sections, or the executable PT_LOAD segments of a file whose section
+ * headers were stripped. Symbols outside of these are no candidates, and symbols end where their range ends.
+ * Sections of a hostile file may overlap: they are merged. */
 #include "symbols/table.h"
 
 #include <errno.h>
@@ -61,6 +63,7 @@ void code_ranges__free(struct code_ranges *ranges)
 	*ranges = (struct code_ranges){};
 }
 
+/* O(log n); the ranges are sorted and disjoint. Called once for each symbol of a file. */
 const struct code_range *code_ranges__find(const struct code_ranges *ranges, uint64_t vaddr)
 {
 	uint32_t low = 0, high = ranges->n;

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Debug information in an object that a JIT registered refers to other sections by relocations that nobody applied.
- * They are applied to our copy, section by section, by elf/relocation.h. */
+ * They are applied to our copy, section by section, by elf/relocation.h.
+ *
+ * LLVM's and other JITs emit ET_REL objects whose .debug_info refers to .debug_str and to code by absolute
+ * relocations of 8 and 4 bytes; the loader of the JIT applies those of loaded sections only. Without this every
+ * string would be the first one of its section. A hostile object costs at most RELOCATE_MAX relocations, and what
+ * lies outside of a section is not written. */
 #include "symbols/relocate.h"
 
 #include <errno.h>
@@ -8,6 +13,7 @@
 
 #include "elf/relocation.h"
 
+/* Its bytes are in the file and are not packed: only then there is something to apply a relocation to. */
 static bool is_debug(const struct elf_image *image, const Elf64_Shdr *s)
 {
 	return s->sh_type != SHT_NOBITS && !(s->sh_flags & SHF_COMPRESSED) &&

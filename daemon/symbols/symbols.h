@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Symbols: a native address -> module, function, offset in it, file:line.
+/* Symbols: a native address -> name of the function, offset in it, file:line.
  *
- * Units: a "vaddr" is an address as the ELF file itself counts (st_value,
- * p_vaddr); a file offset comes from a mapping: pc - mapping.start +
- * mapping.offset. modules/segments.h converts. A return address points behind its
- * call: ask for address - 1, or a call at a function's very end gets the name of
- * its neighbour.
+ *    symbol_file__open(fd of libc.so.6) ... symbol_file__find(file, 0xccdf2, &s)
+ *      -> s.name "clock_nanosleep", s.start 0xccdb0, s.offset 0x42, s.source SYMBOL_FROM_SYMTAB
  *
- * A name is told only if the address lies inside of a symbol; otherwise
- * -ENOENT, and the caller says "module+0xoffset", of the function's begin where that is known. Sources and the choice among
- * aliases: docs/symbols.md.
+ * Callers: codemap/find.c for the samples of a session, codemap/namer.c to open files and read lines on a thread of
+ * its own.
  *
- * Nothing here opens a path by itself: files are asked for from the caller.
- * All bytes are the target's and may be anything: every walk has a bound, a file
- * that shrinks or changes after it was opened loses its names (-ESTALE) and never
- * gives wrong ones.
+ * Units: a "vaddr" is an address as the ELF file itself counts (st_value, p_vaddr). A file offset comes from a
+ * mapping: pc - mapping.start + mapping.offset; modules/segments.h converts. A return address points behind its
+ * call: ask for address - 1, or a call at the very end of a function gets the name of the next function.
  *
- * Threads: an open symbol_file may be asked by several threads at once
- * (symbol_file__find), also while one looks for lines, but not while it is given a
- * debug file; its lines belong to one thread at a time. Errors: -errno.
- */
+ * A name is given only if the address lies inside of a symbol. Otherwise the answer is -ENOENT, and the caller shows
+ * "module+0xoffset", where the offset is that of the function's begin if call frame information has one. Sources and
+ * the choice among aliases: docs/symbols.md.
+ *
+ * Nothing here opens a path by itself: files are requested from the caller. All bytes are the target's and may be
+ * anything: every walk has a bound, and a file that shrinks or changes after it was opened loses its names (-ESTALE)
+ * and never gives wrong ones.
+ *
+ * Threads: several threads may call symbol_file__find() for one open symbol_file at once, also while another thread
+ * reads its lines, but not while it is given a debug file. Its lines belong to one thread at a time. Errors: -errno. */
 #ifndef CPROFD_SYMBOLS_SYMBOLS_H
 #define CPROFD_SYMBOLS_SYMBOLS_H
 
@@ -30,17 +31,20 @@
 #include "base/buf.h"
 #include "base/kept.h"
 
-/* Opens the file at `path` as the target sees it (its mount namespace, its
- * root). An fd that is handed over, readable by pread; or -errno. */
+/* Opens the file at `path` as the target sees it (its mount namespace, its root). Returns an fd that belongs to the
+ * caller and is readable by pread; or -errno. The engine may not open files itself: its implementation asks the
+ * broker. */
 struct symbol_opener {
 	int (*open)(void *context, const char *path);
 	void *context;
-	/* Where what takes long to make of a file is kept for the next who opens it (borrowed; <= 0: nowhere): a folder that this
-	 * process alone may write to. */
+	/* Where what takes long to make of a file is kept for the next who opens it (borrowed; <= 0: nowhere): a
+	 * folder that this process alone may write to. */
 	int folder;
 };
 
-/* X(id, word): where a name was found, in the order that is searched. */
+/* X(id, word): where a name was found, in the order in which the tables are searched (find_row() in find.c). A
+ * better source comes first: .symtab is complete, .dynsym has exported functions only, and FRAMES has ranges without
+ * names. The words are those of tests/tools/symbolize.c. */
 #define SYMBOL_SOURCES(X) \
 	X(SYMTAB, "symtab") \
 	X(DEBUG_FILE, "debug-file") \
@@ -70,6 +74,7 @@ void symbol__free(struct symbol *symbol);
 
 struct symbol_file;
 
+/* Of a name as it stands in the file, in bytes. It bounds what a string table without a NUL can make us read. */
 #define SYMBOL_NAME_MAX (1u << 20) /* longer names are cut; C++'s reach 100 KB */
 
 /* Takes `fd` over, if and only if it returns 0. `opener` (may be NULL) is asked
@@ -81,18 +86,19 @@ int symbol_file__open(int fd, const char *path, const struct symbol_opener *open
 		      struct symbol_file **ret);
 /* An image in memory (the vDSO, an object of a JIT). The bytes are copied. */
 int symbol_file__open_memory(const void *data, size_t len, struct symbol_file **ret);
-/* The text of /proc/kallsyms, from an fd at its beginning (not taken over). vaddrs are addresses. -EACCES: the kernel hides them (all 0). */
+/* The text of /proc/kallsyms, from an fd at its beginning (not taken over). vaddrs are addresses then. -EACCES: the
+ * kernel hides them (all are 0). */
 int symbol_file__open_kallsyms(int fd, struct symbol_file **ret);
 struct symbol_file *symbol_file__free(struct symbol_file *file); /* NULL */
 
 /* 0, -ENOENT: outside of every symbol; -ESTALE, -EIO: the file changed. On
  * error *ret holds no name; with -ENOENT, where the function begins and its size all the same, if
- * call frame information tells, else size 0. */
+ * call frame information has them, else size 0. */
 int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct symbol *ret);
-/* Where its function begins, as symbol_file__find() says it, without the name: no byte of the file is read. -ENOENT: of one that
- * has no name, too. */
+/* Where the function begins, as symbol_file__find() has it, without the name: no byte of the file is read. -ENOENT:
+ * also of a function without a name. */
 int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_start);
-/* The addresses around vaddr that symbol_file__find() says the same function of. False: it says none. */
+/* The addresses around vaddr for which symbol_file__find() gives the same answer. False: that answer is no symbol. */
 bool symbol_file__range(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
 /* Whose bytes its names are of. -ENOENT: of none that the kernel could tell from others. */
 int symbol_file__key(const struct symbol_file *file, struct kept_key *ret);
@@ -105,24 +111,27 @@ struct symbol_stats {
 };
 void symbol_file__stats(const struct symbol_file *file, struct symbol_stats *ret);
 
-/* Gives the file a debug file that was found elsewhere (debuginfod). Takes `fd`
- * over if it returns 0. -EINVAL: its build-id is another. */
+/* Gives the file a debug file that was found elsewhere (debuginfod). Takes `fd` over if it returns 0. -EINVAL: its
+ * build-id is another. It replaces one that was there, and lines are opened anew at the next question. */
 int symbol_file__add_debug_file(struct symbol_file *file, int fd);
 
 /* --- file:line --- */
 
+/* A place in the source. An example: {"/build/glibc/time/nanosleep.c", 25, 12}. Paths are not normalised and often
+ * do not exist on this machine. */
 struct source_line {
 	const char *file;      /* as the compiler wrote it; NULL: unknown */
 	uint32_t line, column; /* 0: unknown */
 };
 
-/* The line of an address in the function that the symbol names: of code that was inlined into it, the call.
- * ret->file is valid until the next call for this file. -ENOENT: there is none; -EFBIG: more than is read
- * (docs/symbols.md). */
+/* The line of an address in the function that the symbol names: of code that was inlined into it, the line of the
+ * call. ret->file is valid until the next call for this file. -ENOENT: there is none; -EFBIG: finding it needs more
+ * reading than one question may cost (docs/symbols.md). */
 int symbol_file__line(struct symbol_file *file, uint64_t vaddr, struct source_line *ret);
 /* 0, or why there are none. The first call finds out which unit of the debug information has which code; it is kept. */
 int symbol_file__open_lines(struct symbol_file *file);
-/* Gives back what else was read, and stores what is kept in the opener's folder: by which file it is of, and which debug file. */
+/* Gives back what else was read, and stores what is worth keeping in the opener's folder. Its key there is the
+ * identity of the file and of its debug file. */
 void symbol_file__close_lines(struct symbol_file *file); /* or NULL */
 
 /* --- debuginfod, for those who set DEBUGINFOD_URLS --- */
@@ -130,11 +139,14 @@ void symbol_file__close_lines(struct symbol_file *file); /* or NULL */
 /* A download in a thread of its own: it may take minutes. The library is loaded
  * then, not before. */
 struct debuginfod_job;
-/* -ENOTSUP: DEBUGINFOD_URLS is not set, or there is no libdebuginfod. */
+/* Starts the download for this build-id. -ENOTSUP: DEBUGINFOD_URLS is not set, or there is no libdebuginfod;
+ * -EINVAL: the id is empty or longer than ELF_BUILD_ID_MAX; -ENOMEM. */
 int debuginfod_job__start(const uint8_t *build_id, size_t len, struct debuginfod_job **ret);
-/* The debug file's fd, handed over; -EAGAIN: not done yet; -ENOENT and others: none. */
+/* The debug file's fd, which the caller owns from then on; -EAGAIN: not done yet; -ENOENT and others: there is none,
+ * or the fd was taken already. Never waits. */
 int debuginfod_job__take(struct debuginfod_job *job);
-/* Ends a download that still runs: it is told to stop, and waited for. */
+/* Ends a download that still runs: the progress callback makes the library stop, and the thread is joined, so this
+ * waits until the library calls back. */
 struct debuginfod_job *debuginfod_job__free(struct debuginfod_job *job); /* NULL */
 
 /* --- names for people --- */
@@ -142,7 +154,7 @@ struct debuginfod_job *debuginfod_job__free(struct debuginfod_job *job); /* NULL
 #define SYMBOL_DISPLAY_MAX 16384u
 
 /* Appends a symbol's name in the words of its source language: C++ (Itanium),
- * Rust (both manglings), Numba; others as they are. A compiler's clone is told as
+ * Rust (both manglings), Numba; others as they are. A compiler's clone is shown as
  * c++filt does: "f(int) [clone .cold]". `jit`: the symbol is of an object that a
  * JIT made, where Numba's names need no further proof. Longer results than
  * SYMBOL_DISPLAY_MAX stay mangled. Not terminated. 0, -ENOMEM. */

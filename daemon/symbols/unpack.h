@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Any place of a stream that zlib packed, without the whole of it in memory: the stream is unpacked in order, into
- * a window; on the way the state at some places is kept, and what lies behind us is reached from the last of these before it.
- * zlib's examples/zran.c does so between blocks; of sections that pack well a block is 160 KB, so places are within blocks,
- * too: there the block's header is read again, for its codes, before the stream is entered. */
+/* Any part of a stream that zlib packed (RFC 1950, 1951), without the whole of it in memory: the stream is unpacked
+ * in order, into a window. On the way the decoder's state at some places is kept, and what lies behind the window is
+ * reached from the last of these places before it. zlib's examples/zran.c does so between blocks; in sections that
+ * pack well a block unpacks to 160 KB, so places are within blocks, too: there the block's header is read again, for
+ * its codes, before the stream is entered.
+ *
+ * Caller: debug_bytes.c, for one packed section of debug information. An instance belongs to one thread at a time;
+ * kept_bytes alone is shared. Cost of a question: unpacking from the nearest place before it. */
 #ifndef CPROFD_SYMBOLS_UNPACK_H
 #define CPROFD_SYMBOLS_UNPACK_H
 
@@ -31,8 +35,8 @@ void unpack__rest(struct unpack *unpack);
 unsigned unpack__places(const struct unpack *unpack); /* how many there are; unpack may be NULL */
 /* As bytes, appended. -ENOMEM. */
 int unpack__pack(const struct unpack *unpack, struct buf *to);
-/* Those of the same stream, from the begin of `data`, into one that has none. How many bytes they were; -EBADMSG: they cannot be places of
- * it; -ENOMEM. */
+/* Those of the same stream, from the begin of `data`, into an unpack that has none. Returns how many bytes of `data`
+ * they were; -EBADMSG: they cannot be places of it; -ENOMEM. What was taken before an error stays, and is good. */
 int64_t unpack__take(struct unpack *unpack, const char *data, size_t len);
 
 #endif

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Virtual functions of a stripped C++ library: classes of anonymous namespaces, most passes of LLVM among them, are in no
- * dynamic symbol table, but run-time type information has their names, and a virtual table all their functions.
+/* Virtual functions of a stripped C++ library: classes of anonymous namespaces, most passes of LLVM among them, are
+ * in no dynamic symbol table, but run-time type information has their names, and a virtual table all their
+ * functions.
  *
- *   typeinfo  { vtable of __si_class_type_info + 16, name, base }   (Itanium C++ ABI, 2.9.5)
- *   vtable    { 0, typeinfo, function, function ... }               (2.5.2)
+ *     typeinfo  { vtable of __si_class_type_info + 16, name, base }   (Itanium C++ ABI, 2.9.5)
+ *     vtable    { 0, typeinfo, function, function ... }               (2.5.2)
  *
  * A derived class has its base's slots, then its own. So what is called through a slot has one name and one list of
- * parameters in all classes that have the slot from the same class, and is told by any of them that has a symbol:
- * (anonymous namespace)::X86DAGToDAGISel + runOnMachineFunction(llvm::MachineFunction&), of which
- * llvm::LiveVariables::runOnMachineFunction(llvm::MachineFunction&) knows.
+ * parameters in all classes that have the slot from the same class, and any of them that has a symbol gives it to
+ * the others: (anonymous namespace)::X86DAGToDAGISel + runOnMachineFunction(llvm::MachineFunction&), of which
+ * llvm::LiveVariables::runOnMachineFunction(llvm::MachineFunction&) has a symbol.
  *
- * A function is told where it is sure: it stands in one slot of one class, which did not inherit it; and the symbol is a
- * method of the very class in whose table it was found. Its size is that of its call frame information. */
+ * A function gets a name where it is sure: it stands in one slot of one class, which did not inherit it; and the
+ * symbol is a method of the very class in whose table it was found. Its size is that of its call frame information.
+ *
+ * Steps: read words (vtable_words.c) -> find_classes() -> find_tables() -> find_methods() -> name_methods() ->
+ * put_methods(). Runs once when a stripped file is opened, on the namer's thread. A hostile file may claim
+ * hierarchies with cycles or a million classes: CLASSES_MAX, METHODS_MAX, SLOTS_MAX and STEPS_MAX bound memory and
+ * time, and a wrong base leads to a wrong name at worst. */
 #include "symbols/vtable.h"
 
 #include <errno.h>
@@ -38,6 +44,7 @@ static void finder__free(struct finder *f)
 	free(f->methods);
 }
 
+/* O(log n): classes are found in order of address. */
 static uint32_t class_at(const struct finder *f, uint32_t typeinfo)
 {
 	uint32_t low = 0, high = f->n_classes;
@@ -64,6 +71,10 @@ static uint32_t kind_of(const struct finder *f, uint32_t word)
 	return kind;
 }
 
+/* A typeinfo is a word that points to one of the three ABI tables, followed by its name. The bases come in a second
+ * pass, as they refer to other classes. `.base` holds a word's number until then: one base follows the name
+ * directly; with several there are flags and count (one word), then pairs of base and offset (2.9.5,
+ * __vmi_class_type_info). */
 static int find_classes(struct finder *f)
 {
 	uint32_t i, kind, base;
@@ -82,7 +93,8 @@ static int find_classes(struct finder *f)
 							    .name = f->words[i + 1],
 							    .base = kind ? i + kind + 1 : NONE};
 	}
-	/* One base follows the name; of several there is first how many. The first one that lies at 0 shares the virtual table. */
+	/* One base follows the name; of several there is first how many. The first one that lies at 0 shares the
+	 * virtual table. */
 	for (i = 0; i < f->n_classes; i++) {
 		base = f->classes[i].base;
 		if (base == NONE)
@@ -102,8 +114,8 @@ static bool is_code(const struct finder *f, uint32_t word)
 	return word && !(word & IS_SYMBOL) && code_ranges__find(f->ranges, word);
 }
 
-/* The tables: a word of 0 (of the object itself, not of a base within), the typeinfo, functions. Those that are pure are a
- * symbol of the C++ library; destructors of an abstract class may be 0. */
+/* The tables: a word of 0 (of the object itself, not of a base within), the typeinfo, functions. Those that are pure
+ * are a symbol of the C++ library; destructors of an abstract class may be 0. */
 static void find_tables(struct finder *f)
 {
 	uint32_t i, class, n;
@@ -142,6 +154,7 @@ static uint32_t above(struct finder *f, uint32_t class, uint32_t slot)
 	return NONE;
 }
 
+/* The uppermost class that has the slot: methods with the same one are overrides of each other. */
 static uint32_t first_of(struct finder *f, uint32_t class, uint32_t slot)
 {
 	uint32_t depth, up;
@@ -151,6 +164,9 @@ static uint32_t first_of(struct finder *f, uint32_t class, uint32_t slot)
 	return class;
 }
 
+/* All functions in slots, but those that a class only inherited: their slot has the same address as that of the
+ * class above. f->steps is the budget of above(), which a deep hierarchy with many slots would use up: then nothing
+ * is named. */
 static int find_methods(struct finder *f)
 {
 	uint32_t i, slot, up, word;
@@ -203,7 +219,8 @@ static int by_function(const void *a, const void *b)
 	return x->function < y->function ? -1 : x->function > y->function;
 }
 
-/* Is the symbol a method of this class? _ZN [qualifiers] class method E ..., where the class is "N class E" by itself. */
+/* Is the symbol a method of this class? _ZN [qualifiers] class method E ..., where the class is "N class E" by
+ * itself. */
 static bool is_method_of(const struct finder *f, const struct method *method)
 {
 	char class[VTABLE_NAME_MAX], name[VTABLE_NAME_MAX];
@@ -222,7 +239,8 @@ static bool is_method_of(const struct finder *f, const struct method *method)
 	return len && !strncmp(in_name, in_class, len);
 }
 
-/* Gives each method without a symbol that of another class in its slot. Those before `n` are whole then, the others not known. */
+/* Gives each method without a symbol that of another class in its slot. Those before `n` are whole then, the others
+ * not known. */
 static void name_methods(struct finder *f)
 {
 	uint32_t i, end, k, n = 0, symbol;
@@ -249,6 +267,8 @@ static void name_methods(struct finder *f)
 	f->n_methods = n;
 }
 
+/* Candidates for the index. A function that stands in two slots (identical code folding, a default shared by
+ * classes) has no name; neighbours in the order of by_function show that. */
 static int put_methods(struct finder *f, const struct function_frames *frames, struct symbol_table *table)
 {
 	struct candidates candidates = {};

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of virtual functions: a class, and the method of another one. */
+/* Names of virtual functions: a class, and the method of another one.
+ *
+ * The name of a class in its type information is its mangled type without "_Z": "N4llvm13LiveVariablesE", "*" in
+ * front if it is local to its file. "_ZTI" + name demangles to "typeinfo for llvm::LiveVariables". Made only when a
+ * sample needs the name. */
 #include "symbols/vtable.h"
 
 #include <errno.h>
@@ -47,6 +51,8 @@ static const char *last_part(const char *text, bool before_parameters)
 	return part;
 }
 
+/* Class from one symbol, method and parameters from another. A destructor is named after its class, so its name is
+ * made here: "Foo<int>" -> "~Foo()". */
 int virtual_name__append(const struct symbol_table *table, uint32_t row, struct buf *ret)
 {
 	static const char type[] = "_ZTI", words[] = "typeinfo for ";

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A library's dynamic symbols and relocations, as far as virtual tables and type information are made of them. */
+/* A library's dynamic symbols and relocations, as far as virtual tables and type information are made of them.
+ *
+ * The words of .data.rel.ro are 0 or addends in the file; what the dynamic linker would write there is computed from
+ * the relocations (psABI: relative and absolute ones; gABI: SHT_RELR), in 32 bits each. Nothing is
+ * read of the process. */
 #include "symbols/vtable_words.h"
 
 #include <errno.h>
@@ -40,6 +44,8 @@ static int each_entry(struct finder *f, uint64_t offset, uint64_t n, size_t size
 	return 0;
 }
 
+/* The three names are the vtables of type information in libstdc++ and libc++abi: class without a base, with one,
+ * with several. */
 static void take_symbol(struct finder *f, uint64_t number, const void *entry)
 {
 	static const char *const names[] = {"_ZTVN10__cxxabiv117__class_type_infoE", "_ZTVN10__cxxabiv120__si_class_type_infoE",
@@ -76,6 +82,7 @@ static int read_symbols(struct finder *f)
 	return f->kinds[0] || f->kinds[1] || f->kinds[2] ? 0 : -ENOENT;
 }
 
+/* Relocations of other sections are ignored, as are addresses that are not aligned. */
 static void put_word(struct finder *f, uint64_t address, uint64_t value)
 {
 	if (address >= f->at && (address - f->at) / 8 < f->n_words && !(address & 7))
@@ -97,6 +104,7 @@ static void take_rela(struct finder *f, uint64_t number, const void *entry)
 		put_word(f, r->r_offset, value);
 }
 
+/* Through a window of 8 KB, since tables are passed in ascending order. */
 uint64_t finder__content(struct finder *f, uint64_t address)
 {
 	uint64_t at = address - f->window_at;
@@ -114,7 +122,8 @@ uint64_t finder__content(struct finder *f, uint64_t address)
 	return f->window[at / 8];
 }
 
-/* Packed relative relocations (gABI, SHT_RELR): an address, or 63 bits of what follows the one before. What is added stands in place. */
+/* Packed relative relocations (gABI, SHT_RELR): an address, or 63 bits of what follows the one before. What is added
+ * stands in place. */
 static void take_relr(struct finder *f, uint64_t number, const void *entry)
 {
 	uint64_t word = *(const uint64_t *)entry, address = word & 1 ? f->next : word, bits = word & 1 ? word >> 1 : 1, value;
@@ -125,6 +134,7 @@ static void take_relr(struct finder *f, uint64_t number, const void *entry)
 			put_word(f, address, value);
 }
 
+/* Libraries have their virtual tables in .data.rel.ro; a file without that section has none that this finds. */
 static int read_words(struct finder *f)
 {
 	uint32_t number = elf_image__section(f->image, ".data.rel.ro"), i;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of vtable.c share. Inside daemon/symbols/ only. */
+/* What the parts of vtable.c share. Inside daemon/symbols/ only. A struct finder lives as long as one file is
+ * opened; addresses are vaddrs below 2 GB (libraries begin at 0), so that a word is 32 bits. */
 #ifndef CPROFD_SYMBOLS_VTABLE_WORDS_H
 #define CPROFD_SYMBOLS_VTABLE_WORDS_H
 
@@ -11,6 +12,7 @@
 /* A word of .data.rel.ro, once it is relocated: an address; or, with this bit, a symbol of another file. */
 #define IS_SYMBOL 0x80000000u
 
+/* A C++ class, as its typeinfo has it. */
 struct class {
 	uint32_t typeinfo; /* address; they are sorted by it */
 	uint32_t name;     /* address */
@@ -27,6 +29,7 @@ struct method {
 	uint32_t symbol;   /* its name in the strings, or NONE */
 };
 
+/* All arrays are owned, and freed by symbol_table__load_virtuals(). */
 struct finder {
 	const struct elf_image *image;
 	const struct symbol_table *known;
