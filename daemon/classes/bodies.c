@@ -3,16 +3,19 @@
  * function then has no frame, and the body's frame must stand for it. Example: math_sin jumps to math_1, so a stack
  * shows math_1 only.
  *
- * That is right only if no other code leads to the body. This file scans all code of the module for calls and jumps to
- * such bodies, and all data and code for pointers to them:
+ * That is right only if no other code leads to the body. This file scans all code of the module for calls and jumps
+ * to such bodies, and all data and code for pointers to them:
  *   shared   other code calls or jumps there, too: a helper. Example: _PyObject_VectorcallTstate, to which one method
  *            of Debian's 3.11 jumps. Its frame says nothing about who was called
- *   pointed  a pointer leads there, in data (a type's dealloc) or loaded by an instruction: anyone may call it. So may a body to
- *            which an unnamed function jumps that a pointer leads to (partial_vectorcall, stored in each partial
- *            object)
+ *   pointed  a pointer leads there, in data (a type's dealloc) or loaded by an instruction: anyone may call it. The
+ *            same holds for a body to which an unnamed function jumps that a pointer leads to (partial_vectorcall,
+ *            stored in each partial object)
  *
  * The body of a forwarding function (functools.partial), if no one else leads to it, gets that function's name.
- * Otherwise what it calls on the way, to build a tuple of arguments, would look as if Python code had called it. */
+ * Otherwise what it calls on the way, to build a tuple of arguments, would look as if Python code had called it.
+ *
+ * Invariant at the end: a row without a name and not `shared` is reached only from its candidates. A stack that
+ * shows it proves that one of them was called. */
 #include "classes/search.h"
 
 #include <errno.h>
@@ -119,6 +122,9 @@ static int add_outsider(struct bodies *bodies, uint64_t at, struct callable *to)
 }
 
 /* Code at `at` calls (jumps: jumps to) `vaddr`. */
+/* A row that is open and is reached by code that is not one of its candidates becomes shared. If the code is itself
+ * an open row with the same single name, the decision is postponed: it is shared if that one turns out to be
+ * (spread()). */
 static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr, bool jumps)
 {
 	struct callable *to = row_at(bodies, vaddr), *from = row_at(bodies, at);
@@ -164,6 +170,8 @@ static void point_to(struct callable *to)
 	to->shared = to->pointed = true;
 }
 
+/* A row that a pointer leads to is `pointed`; so are the rows to which outsiders at that address jump. Several
+ * outsiders may begin at one address (one for each jump), hence the walk back to the first. */
 static void points(struct bodies *bodies, uint64_t vaddr)
 {
 	const struct outsider *end, *at;
@@ -247,6 +255,8 @@ static int find_pointers(struct bodies *bodies, uint64_t at, const uint8_t *code
 	return 0;
 }
 
+/* Blocks overlap by the longest instruction that is searched for. `code` has room behind it, as the vectorised search
+ * reads MACHINE_SCAN bytes at once. */
 static int scan(struct bodies *bodies, const struct data_segment *segment, uint8_t *code,
 		int (*find)(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size))
 {
@@ -278,6 +288,7 @@ static void spread(struct bodies *bodies)
 				more = bodies->leads[i].to->shared = true;
 }
 
+/* Only of forwarding functions: the body of any other keeps its candidates, and the call site decides. */
 static void name_bodies(struct callables *out)
 {
 	struct callable *row;

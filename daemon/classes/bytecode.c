@@ -66,9 +66,8 @@ static const struct step *producer(const struct steps *steps, uint32_t at, int64
 
 		if (!grown(step->opcode->effect, step->opcode->growth, step->argument, &effect))
 			return NULL;
-		/* The net effect does not say how many items were popped. Instructions of expressions push one result;
-		 * a load of
-			 * a method may push two (the method, and its object or NULL). */
+		/* The net effect does not say how many items were popped. Instructions of expressions push one
+		 * result; a load of a method may push two (the method, and its object or NULL). */
 		if (step->opcode->flags & OPCODE_KEEPS)
 			pops = -effect;
 		else if (step->opcode->kind == OPCODE_NAME || step->opcode->kind == OPCODE_NAME_1)
@@ -116,6 +115,8 @@ static void find_callee(const struct steps *steps, const struct opcode *call, ui
 		ret->owner = name_of(owner);
 }
 
+/* EXTENDED_ARG shifts the argument of the instruction behind it by 8 bits, and may be repeated. It is no step of its
+ * own. */
 void bytecode__site(uint32_t minor, const uint8_t *code, uint32_t size, uint32_t offset, struct bytecode_site *ret)
 {
 	struct steps steps;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytecode: what does the instruction at an offset do, and if it is a call, what does it call? The bytes come from the
- * memory of a running interpreter: CPython 3.11+ replaces instructions in place by specialised ones, which the tables
- * (opcodes.c) contain.
+/* Bytecode: what does the instruction at an offset do, and if it is a call, what does it call? The bytes come from
+ * the memory of a running interpreter: CPython 3.11+ replaces instructions in place by specialised ones, which the
+ * tables (opcodes.c) contain.
  *
- * The value stack cannot be read: while a frame runs, its top is in registers. But a call's argument says how far below
- * the top the callee is, and reading the instructions before it backwards shows which one pushed it, as long as none of
- * them jumps (a conditional expression among the arguments does). Then `exact` is set; otherwise only the names that
- * were loaded last are known.
+ * The value stack cannot be read: while a frame runs, its top is in registers. But a call's argument says how far
+ * below the top the callee is, and reading the instructions before it backwards shows which one pushed it, as long
+ * as none of them jumps (a conditional expression among the arguments does). Then `exact` is set; otherwise only the
+ * names that were loaded last are known.
  *
- * All bytes are the target's. Threads: any. Errors: none; what does not decode is OPCODE_OTHER.
- */
+ * Example, 3.11, `text.upper()`: LOAD_FAST, LOAD_METHOD upper, PRECALL, CALL. At offset of CALL: {kind OPCODE_CALL,
+ * exact, named, own = index of "upper" in co_names}. Callers: python/site.c, which reads bytes and names from the
+ * target.
+ *
+ * All bytes are the target's. Threads: any. Errors: none; what does not decode is OPCODE_OTHER. */
 #ifndef CPROFD_CLASSES_BYTECODE_H
 #define CPROFD_CLASSES_BYTECODE_H
 
@@ -19,6 +22,7 @@
 #define OPCODE_FIRST 8 /* 3.8 */
 #define BYTECODE_NAMES 16u
 
+/* What matters here of an instruction. Everything else is OPCODE_OTHER. */
 enum opcode_kind {
 	OPCODE_OTHER,
 	OPCODE_EXTENDED, /* EXTENDED_ARG */
@@ -42,6 +46,7 @@ enum opcode_growth {
 #define OPCODE_POINTER 4 /* specialised: the last 8 bytes of its caches point to what it loads */
 #define OPCODE_KEEPS 8   /* pushes nothing: pops only, or leaves the stack as it is */
 
+/* One opcode of one version. The generator measures `effect` with dis.stack_effect() and _opcode_metadata. */
 struct opcode {
 	uint8_t kind, caches; /* caches: inline caches of 2 bytes each that follow it */
 	int8_t effect;        /* on the stack's depth: items pushed minus items popped */
@@ -60,6 +65,7 @@ enum bytecode_builtin {
 	BUILTIN_MAYBE,     /* the instruction was not specialised */
 };
 
+/* What the bytecode says; indices only, no strings. All zero: nothing is known. */
 struct bytecode_site {
 	uint8_t kind;        /* OPCODE_CALL, OPCODE_OPERATOR, OPCODE_OTHER */
 	bool exact;          /* of a call: the instruction that pushed the callee is known */
@@ -74,7 +80,8 @@ struct bytecode_site {
 	uint32_t names[BYTECODE_NAMES];
 };
 
-/* The instruction that a Python frame is at, and what it calls, as far as bytecode tells. */
+/* The same with its strings, as profile/callee.c uses it: read once for each call site and cached (profile/sites.c).
+ * Names are cut to CALL_SITE_NAME - 1 bytes. */
 #define CALL_SITE_NAMES 6u
 #define CALL_SITE_NAME 40u
 struct call_site {
@@ -90,7 +97,9 @@ struct call_site {
 	char names[CALL_SITE_NAMES][CALL_SITE_NAME];
 };
 
-/* Describes the instruction at byte `offset` of this code of CPython 3.`minor`. */
+/* Describes the instruction at byte `offset` of this code of CPython 3.`minor`. O(offset): code has instructions of
+ * different lengths, so it is decoded from its begin. An offset in inline caches belongs to the instruction before
+ * them. */
 void bytecode__site(uint32_t minor, const uint8_t *code, uint32_t size, uint32_t offset, struct bytecode_site *ret);
 
 #endif

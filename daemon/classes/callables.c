@@ -15,6 +15,7 @@
 /* a slot function in so many other types, under other names, is a helper of the interpreter */
 #define SHARED 2u
 
+/* By address; then methods before slots and others, in the order of enum callable_kind; then in order of discovery. */
 static int by_address(const void *left, const void *right)
 {
 	const struct found *a = left, *b = right;
@@ -61,6 +62,8 @@ static int add_row(struct search *search, const struct code_frames *frames, uint
 	return 0;
 }
 
+/* A merge of two sorted lists, functions found and candidates: each address that is in either becomes one row. `i`
+ * and `at` are the next of each. */
 static int make_rows(struct search *search, const struct code_frames *frames)
 {
 	struct callables *out = search->out;
@@ -93,6 +96,9 @@ static int make_rows(struct search *search, const struct code_frames *frames)
 	return err;
 }
 
+/* The order of the steps matters: machinery and switchers need to know whether this is the interpreter (`builtins`),
+ * instances need the types of members.c, bodies need the finished rows. -E2BIG of the first step is no failure:
+ * 65,536 functions are named. */
 int callables__find(const struct elf_bytes *elf, struct callables *ret)
 {
 	struct search search = {.out = ret};

@@ -10,6 +10,11 @@
  * Left out: functions that many types share (PyObject_GenericGetAttr), and slots that no expression names (dealloc,
  * traverse, getattro). These are helpers of the interpreter.
  *
+ * Example: PyMethodDef {"append", list_append, METH_O, doc} in a table that PyTypeObject "list" points to
+ *          -> row {start list_append, name "list.append", kind CALLABLE_METHOD}
+ *
+ * Used by codemap/find.c (which callable is at a pc) and profile/callee.c (which one the Python code called).
+ *
  * All bytes are the target's. Errors: -errno; -ENOENT: the module does not use Python's C API. Threads: none kept.
  * Sources: CPython Include/methodobject.h, Include/cpython/object.h, Include/typeslots.h, Include/moduleobject.h.
  */
@@ -23,7 +28,10 @@
 #include "base/kept.h"
 #include "unwind/unwind.h"
 
+/* Names that are found in one file at most. An interpreter has up to 2,600. */
 #define CALLABLES_MAX 65536u
+/* Names of rows that no Python code calls. They are compared by kind; the names are shown in stacks ("(GC)") or not
+ * at all. */
 #define CALLABLE_COLLECTOR_NAME "(GC)"
 #define CALLABLE_MACHINERY_NAME "(call)"
 #define CALLABLE_ENTRY_NAME "(entry)"
@@ -46,6 +54,7 @@ enum callable_kind {
 };
 
 struct callables;
+/* One function of the file, under its best name. */
 struct callable {
 	const struct callables *of;
 	uint64_t start, end; /* vaddrs of its code; end: by its call frame information, or start + 1 */
@@ -59,6 +68,7 @@ struct callable {
 };
 
 #define CANDIDATE_CALLED 9u
+/* One name that a row's frame could stand for; see candidates.c. Sorted by `start`: each row has a part of them. */
 struct candidate {
 	uint64_t start;
 	const char *name;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A cache of callables on disk, for later sessions: finding those of an interpreter takes 30 ms. The key is the file's
- * identity (base/kept.h); the bytes are checked on reading, as a file could be damaged. */
+ * identity (base/kept.h); the bytes are checked on reading, as a file could be damaged.
+ *
+ * Example of the layout: head {7, n, n_candidates, n_names}, n rows of 32 bytes, n_candidates of 16, then
+ * "list.append\0len\0...". Names are offsets into the last part. */
 #include "classes/callables.h"
 
 #include <errno.h>
@@ -18,6 +21,7 @@ struct pack_head {
 	uint32_t builtins, unused;
 };
 
+/* A row as stored, without padding: the bytes are written as they are in memory. */
 struct pack_row {
 	uint64_t start, end;
 	uint32_t name, first, n; /* name: offset + 1; 0: none */
@@ -40,6 +44,8 @@ struct names {
 	struct buf bytes;
 };
 
+/* *ret: the name's offset in the stored text, plus 1; 0: no name. Linear in the arena's chunks, of which there are
+ * few. */
 static int add_name(struct names *names, const char *name, uint32_t *ret)
 {
 	const struct arena_chunk *chunk;
@@ -137,6 +143,9 @@ static int unpack_candidates(struct callables *out, const struct pack_head *head
 	return 0;
 }
 
+/* Called by kept__unpack() with the stored bytes. Whatever they are, rows are sorted and refer to candidates and
+ * names that exist: searches in them stay in bounds. The last byte of the names must be a NUL, so that each name
+ * ends. On error the caller frees. */
 static int unpack(void *to, const char *data, size_t len)
 {
 	struct callables *out = to;

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Candidates: all names that a function's frame could stand for. Its own names; those of functions that end with a jump
- * to it (they leave no frame); those of slots that call it (specialised instructions call it directly). The call site's
- * bytecode decides later which one it was (profile/callee.c). */
+/* Candidates: all names that a function's frame could stand for. Its own names; those of functions that end with a
+ * jump to it (they leave no frame); those of slots that call it (specialised instructions call it directly). The
+ * call site's bytecode decides later which one it was (profile/callee.c).
+ *
+ *    str.upper:  ...  jmp case_operation
+ *    str.lower:  ...  jmp case_operation   ->  case_operation has the candidates str.upper, str.lower (deep 1)
+ *
+ * Cost: one pass over the first 4 KB of each function. */
 #include "classes/search.h"
 
 #include <errno.h>
@@ -11,6 +16,7 @@
 #include "base/array.h"
 #include "classes/jumps.h"
 
+/* Beyond it, functions get only their own names. */
 #define CANDIDATES_MAX 65536u
 
 static int add_candidate(struct callables *out, uint64_t start, const struct found *found, uint32_t deep)

@@ -31,6 +31,8 @@ static bool any(const char *const *patterns, uint32_t n, const char *text)
 
 /* --- traits --- */
 
+/* By the qualified name, of which the beginning differs between classes ("SourceLoader.get_data"). The first row
+ * that matches applies: "*exec_module" would hold for extensions, too. */
 static struct trait python_trait(const char *name, const char *file)
 {
 	/* Lib/importlib/_bootstrap.py and _bootstrap_external.py, frozen under these names since 3.3. */
@@ -57,7 +59,9 @@ static struct trait python_trait(const char *name, const char *file)
 	return trait;
 }
 
-/* Collector and eval loop by their symbols, if the interpreter has any. "(GC)": found without (collector.c). */
+/* Collector and eval loop by their symbols, if the interpreter has any: Modules/gcmodule.c up to 3.12, Python/gc.c
+ * and gc_free_threading.c since; "_TAIL_CALL_*" are the instructions of 3.14's tail-calling interpreter. "(GC)":
+ * found without a symbol (collector.c). */
 static struct trait interpreter_trait(const char *name)
 {
 	static const char *const collector[] = {"gc_collect_*", "_PyGC_Collect*", "PyGC_Collect", "collect_with_callback*", "collect", "collect [[]clone *", /* 3.8 */
@@ -72,6 +76,8 @@ static struct trait interpreter_trait(const char *name)
 	return trait;
 }
 
+/* By the names that callables.h gives. A function that calls its argument and is missing here is taken for the
+ * callee itself. */
 enum class_forwards class__forwards(const char *callee)
 {
 	static const char *const shown[] = {

@@ -7,6 +7,9 @@
  * alone. Example: frames ins1 (interpreter), list.append (call), f (Python) are class "C call" with the name
  * list.append.
  *
+ * Caller: profile/classify.c, for each sample once its CPU time is known. Traits are stored with the functions' rows
+ * (profile/tables.h), so that no string is compared for a sample.
+ *
  * Memory: none; strings in results are those of the input, or constants. Threads: any. Errors: none.
  */
 #ifndef CPROFD_CLASSES_CLASSES_H
@@ -35,13 +38,18 @@
 enum class_kind { CPROFD_CLASSES(CLASS_ENUM) CLASS_COUNT };
 #undef CLASS_ENUM
 
+/* The name as in the `classes` event and in tables; "" for NONE and for what is out of range. */
 const char *class__name(enum class_kind kind);
 
-/* The kind of a function; same order as enum function_kind of events.h. */
+/* The kind of a function's row: who made the code, and how it came into the stack. Same order as enum function_kind
+ * of events.h, so that one is cast to the other. NOTE: a frame that says something, such as "(unknown native code)".
+ * INTERPRETER: native code of libpython or of the python program. CALL: a callee that was put between a Python frame
+ * and native ones. */
 enum class_origin {
 	ORIGIN_PYTHON, ORIGIN_NATIVE, ORIGIN_KERNEL, ORIGIN_NOTE, ORIGIN_JIT, ORIGIN_INTERPRETER, ORIGIN_CALL,
 };
 
+/* What a function means to the class of a sample that has it in its stack. Stored in eight bits, per function. */
 enum trait_kind {
 	TRAIT_NONE,        /* not determined yet */
 	TRAIT_PYTHON,
@@ -66,7 +74,8 @@ struct trait {
 	uint8_t detail;
 };
 
-/* `name`, `module`, `file`: "" where there is none. */
+/* Called once for each function. `name`: as shown (demangled; the Python name of a callee). `module`: the file's
+ * base name. `file`: the source file, of Python functions. "" where there is none; never NULL. */
 struct trait class__trait(enum class_origin origin, const char *name, const char *module, const char *file);
 
 /* Does the callable of this name call one of its arguments? Some are of interest themselves (partial, map), others are
@@ -83,7 +92,8 @@ enum class_forwards class__forwards(const char *callee);
 enum import_phase { IMPORT_PHASES(IMPORT_ENUM) };
 #undef IMPORT_ENUM
 
-/* The phase of a frame whose caller's phase is `outer`. */
+/* The phase of a frame whose caller's phase is `outer`. Apply it from the outermost frame inwards; IMPORT_NO: no
+ * import is in progress. A Python function that the import machinery calls is the module's body: IMPORT_EXECUTE. */
 enum import_phase class__import(enum import_phase outer, struct trait frame);
 
 /* --- a sample --- */
@@ -95,6 +105,7 @@ enum class_kernel {
 	KERNEL_NUMBERED, /* KERNEL_NUMBERED + n: in system call n */
 };
 
+/* One frame of the innermost run. The strings are those of the function's row, and live as long as the tables. */
 struct class_frame {
 	struct trait trait;
 	const char *name, *module;
@@ -112,6 +123,8 @@ struct class_result {
 	const char *name; /* detail of the class: callee, compiler, system call or import phase; "" */
 };
 
+/* The class of one sample, by the precedence of docs/classes.md. Always sets *ret. O(n) in the frames of the
+ * innermost run. */
 void class__of(const struct class_input *in, struct class_result *ret);
 
 #endif

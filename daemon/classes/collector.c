@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the garbage collector of an interpreter without symbols: gc.collect() and PyGC_Collect() both call it, and it
- * is the largest function that they call. The result is a callable with the name "(GC)". */
+/* Finds the garbage collector of an interpreter without symbols: gc.collect() and PyGC_Collect() both call it, and
+ * it is the largest function that they call. The result is a callable with the name "(GC)".
+ *
+ *    gc.collect (address from its PyMethodDef) --call--> gc_collect_main <--call-- PyGC_Collect (exported)
+ *
+ * Why not by a pattern of its code: compilers and versions differ too much, and these two callers have been the same
+ * since 3.8. With symbols, interpreter_trait() in classes.c knows it by name; the row is added all the same, and
+ * agrees. */
 #include "classes/search.h"
 
 #include <string.h>
@@ -30,6 +36,7 @@ static uint64_t largest(const struct search *search, const struct code_frames *f
 	return best;
 }
 
+/* In the table of callables the row has no owner, so its name is shown as it is. */
 static int add(struct search *search, uint64_t address)
 {
 	return search__add(search, address, "", CALLABLE_COLLECTOR_NAME, CALLABLE_COLLECTOR);

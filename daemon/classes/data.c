@@ -40,6 +40,7 @@ static int get_near(const struct data *data, void *dst, uint64_t size, uint64_t 
 	return 0;
 }
 
+/* Linear: there are few segments. NULL: not in the file, which includes .bss. */
 static const struct data_segment *segment_of(const struct data *data, uint64_t vaddr)
 {
 	uint32_t i;
@@ -133,6 +134,7 @@ static int by_value(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
+/* A sorted array of addresses: data__is_exported() is called for each jump that is found. */
 static int sort_exported(struct data *data)
 {
 	const Elf64_Sym *symbols = data->symbols;
@@ -169,6 +171,7 @@ static int read_symbols(struct data *data, uint64_t symbols, uint64_t strings)
 	return elf_bytes__read(data->source, segment->offset + (symbols - segment->start), data->symbols, size) ?: sort_exported(data);
 }
 
+/* Linear over the dynamic symbols; called some 30 times for an interpreter. */
 bool data__symbol(const struct data *data, const char *name, uint64_t *ret)
 {
 	const Elf64_Sym *symbols = (const Elf64_Sym *)data->symbols;
@@ -217,6 +220,8 @@ bool data__is_exported_as(const struct data *data, uint64_t vaddr, const char *c
 
 /* --- opening --- */
 
+/* -ENOENT: nothing is writable, so there are no tables. The total of writable bytes is bounded here, before anything
+ * is allocated. */
 static int read_segments(struct data *data, const struct elf_image *image)
 {
 	uint64_t total = 0;
@@ -328,6 +333,8 @@ static void relocate(struct data *data, const struct elf_tags *tags, uint16_t ma
 	memcpy(at, &value, sizeof(value));
 }
 
+/* RELA only, which is all that x86-64 has. What lies outside of the segments is skipped, not an error: the rest may
+ * be good. */
 static int relocate_all(struct data *data, const struct elf_tags *tags, uint16_t machine,
 			uint64_t table, uint64_t size)
 {
@@ -351,6 +358,8 @@ static int relocate_all(struct data *data, const struct elf_tags *tags, uint16_t
 	return 0;
 }
 
+/* The names of dynamic symbols decide first (`needs`): most libraries of a process have nothing to do with Python,
+ * and cost one read of their string table. */
 static int read_all(struct data *data, const struct elf_image *image, const char *needs)
 {
 	struct elf_tags tags;

@@ -2,7 +2,13 @@
 /* The initialised data of an ELF file with its relocations applied, as the dynamic linker leaves it in memory: so that
  * tables of pointers can be found in the file. Private to this folder.
  *
- * All bytes are the target's: reading at an address outside of all segments returns false. */
+ * All bytes are the target's: reading at an address outside of all segments returns false.
+ *
+ * Why not the memory of the process: it is the same for each process that maps the file, so the result can be kept;
+ * and it needs no right to read the process. Addresses are vaddrs, as if the file was loaded at 0.
+ *
+ * Users: the steps of search.h. A struct data lives as long as one search, on one thread; its cache of pages is
+ * written by functions that take a const pointer. */
 #ifndef CPROFD_CLASSES_DATA_H
 #define CPROFD_CLASSES_DATA_H
 
@@ -15,6 +21,7 @@
 #define DATA_BYTES (64u << 20)  /* of writable segments; libtorch_python has 3 MB, an interpreter 1 MB */
 #define DATA_STRINGS (1u << 20) /* bytes of dynamic symbol names that are searched */
 
+/* A PT_LOAD segment. At most DATA_SEGMENTS of them; files have 4 to 6. */
 struct data_segment {
 	uint64_t start, end, offset; /* vaddrs and file offset; `end` of the bytes in the file, so without .bss */
 	uint64_t bytes;              /* writable segment: its offset in data.bytes */

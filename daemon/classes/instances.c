@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that each object has a pointer to. A type with tp_vectorcall_offset (PEP 590) says that calling an object
- * runs the function stored in the object at that offset: ufuncs, partial, NumPy's dispatchers. No table has that
- * function, but the code that makes such an object stores it at the type's offset. It is found there, where its address
- * is loaded and soon after stored: in the type's tp_new, or in a function that refers to the type, as other types have
- * other members at that offset. */
+/* Functions that each object has a pointer to. A type with tp_vectorcall_offset (PEP 590) says that calling an
+ * object runs the function stored in the object at that offset: ufuncs, partial, NumPy's dispatchers. No table has
+ * that function, but the code that makes such an object stores it at the type's offset. It is found there, where its
+ * address is loaded and soon after stored: in the type's tp_new, or in a function that refers to the type, as other
+ * types have other members at that offset.
+ *
+ *    lea   ufunc_vectorcall, reg     a function's address is loaded ...
+ *    mov   reg, 0x18(obj)            ... and stored at the offset that type "ufunc" has  ->  "numpy.ufunc.__call__"
+ *
+ * The code is tried at every byte, 64 KB at a time (arch/arch.h decodes). A store that only looks like one needs an
+ * offset of a known type, a function's first byte, and a function that makes this type: chance does not bring these
+ * together. */
 #include "classes/search.h"
 
 #include <errno.h>
@@ -72,7 +79,8 @@ static const struct search_instance *type_at(const struct search *search, const 
 	return NULL;
 }
 
-/* The offset at which `code` stores a function, if it is one that a type has, else 0; *ret_function: at `vaddr` its code is. */
+/* The offset at which `code` stores a function, if it is one that a type has, else 0; *ret_function: at `vaddr` its
+ * code is. */
 static uint64_t stores(const struct search *search, const uint8_t *code, uint64_t vaddr, uint64_t *ret_function)
 {
 	uint64_t offsets[MACHINE_STORES];
@@ -84,7 +92,8 @@ static uint64_t stores(const struct search *search, const uint8_t *code, uint64_
 	return 0;
 }
 
-/* What a Python function has is how it is entered (_PyFunction_Vectorcall, where that name is not exported): no function of C that it calls. */
+/* What a Python function has is how it is entered (_PyFunction_Vectorcall, where that name is not exported): no
+ * function of C that it calls. */
 static int add(struct search *search, uint64_t function, const char *type)
 {
 	if (!strcmp(type, "function"))
@@ -107,6 +116,8 @@ static int take(struct search *search, const struct code_frames *frames, const u
 	return type && piece && piece->start == function ? add(search, function, type->type) : 0;
 }
 
+/* machine__storers() gives a bit for each of the next MACHINE_SCAN bytes that could begin such a load; most have
+ * none. */
 static int scan_code(struct search *search, const struct code_frames *frames, const uint8_t *code, uint32_t size, uint64_t vaddr)
 {
 	uint32_t i, j, may;
@@ -122,6 +133,7 @@ static int scan_code(struct search *search, const struct code_frames *frames, co
 	return err;
 }
 
+/* Blocks overlap by MACHINE_STORES_BYTES, so that an instruction across their border is seen. */
 static int scan(struct search *search, const struct code_frames *frames, const struct data_segment *segment, uint8_t *code)
 {
 	uint64_t at, left;

@@ -17,6 +17,8 @@ static uint64_t through_plt(const struct data *data, uint64_t at)
 	return data__word(data, slot, &target) ? target : at;
 }
 
+/* A target counts if it is the first byte of another function, by call frame information. A jump to a stub of the
+ * PLT is resolved: a library calls its own exported functions that way. */
 uint32_t jumps__from(const struct data *data, const struct code_frames *frames, uint64_t at, bool calls,
 		     uint64_t ret[JUMPS_FROM])
 {

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds CPython's tables in the data of a module by their form: each aligned word of a writable segment is tried as the
- * begin of a PyMethodDef, PyTypeObject, PyType_Spec or PyModuleDef. First all method tables, then their owners (types
- * and modules), as a method's name needs its owner's; tables without an owner give names without one. */
+/* Finds CPython's tables in the data of a module by their form: each aligned word of a writable segment is tried as
+ * the begin of a PyMethodDef, PyTypeObject, PyType_Spec or PyModuleDef. First all method tables, then their owners
+ * (types and modules), as a method's name needs its owner's; tables without an owner give names without one.
+ *
+ *    PyMethodDef    name -> "append"   function -> code   flags 0x8   doc -> text
+ *    PyTypeObject   24: name -> "list"   32: basicsize   48: dealloc -> code   96: number -> data   232: methods -> table
+ *    PyModuleDef    name -> "math"   doc -> text   size -1   methods -> table
+ *
+ * A form is a conjunction of many conditions, so that data which is none of these does not match by chance. If a
+ * hostile file pretends, its functions have wrong names, as they could have by its symbols. */
 #include "classes/search.h"
 
 #include <ctype.h>
@@ -17,6 +24,7 @@
 #define METHODS_A_TABLE 4096u
 #define FREE_THREADED 16u       /* bytes by which a PyObject is larger there */
 
+/* An identifier; with `dots`, a dotted name as types have ("numpy.ufunc"), where "-" is a part of "method-wrapper". */
 static bool is_name(const char *text, bool dots)
 {
 	const char *c;
@@ -146,6 +154,7 @@ static uint32_t table_at(const struct search *search, uint64_t at)
 
 /* --- types --- */
 
+/* memcpy: `type` is aligned in the file's addresses, not in our buffer. */
 static uint64_t word_of(const uint8_t *type, uint32_t offset)
 {
 	uint64_t word;
@@ -194,6 +203,8 @@ static uint64_t vectorcall_offset(const struct data *data, uint64_t members)
 	return 0;
 }
 
+/* All slots of a static type, then its method table. Of a free-threaded build `at` is 16 bytes further
+ * (FREE_THREADED), so that the offsets are the same. */
 static int add_type(struct search *search, uint64_t at, const char *name)
 {
 	const struct data *data = search->data;
@@ -264,6 +275,7 @@ static bool is_spec(const struct data *data, uint64_t at, uint64_t *ret_slots, c
 	       data__word(data, spec.slots + 8, &value) && read_name(data, spec.name, true, ret_name);
 }
 
+/* Slots end with a number of 0. Members and tp_new are remembered for instances.c on the way. */
 static int add_spec(struct search *search, uint64_t slots, const char *name)
 {
 	uint64_t number, value, members = 0, maker = 0;
@@ -283,7 +295,8 @@ static int add_spec(struct search *search, uint64_t slots, const char *name)
 	return err;
 }
 
-/* PyModuleDef: base, name, doc, size, methods. */
+/* PyModuleDef from its m_name on: name, doc, size, methods. `at` is that member, since m_base before it has nothing
+ * to recognise. */
 static bool is_module(const struct search *search, uint64_t at, uint64_t *ret_methods, char ret_name[NAME_MAX_BYTES])
 {
 	const struct data *data = search->data;
@@ -303,6 +316,8 @@ static bool is_module(const struct search *search, uint64_t at, uint64_t *ret_me
 	       table_at(search, module.methods) != search->n_tables && read_name(data, module.name, true, ret_name);
 }
 
+/* Each word is tried as each kind, the rarest first. A table that was matched is not skipped: its inner words match
+ * nothing. */
 static int find_owners(struct search *search, const struct data_segment *segment)
 {
 	char name[NAME_MAX_BYTES];

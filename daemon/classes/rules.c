@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of native code that belongs to a compiler or to a JIT's dispatch (rules.h). The first row that matches
- * applies. */
+ * applies.
+ *
+ * Patterns are those of fnmatch(3). Order matters: "(callee)" before the module's own row, exceptions (CLASS_NONE)
+ * before the row that they are exceptions of. */
 #include "classes/rules.h"
 
 #include <stddef.h>

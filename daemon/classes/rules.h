@@ -8,6 +8,7 @@
 
 #define RULE_OF_CALLER CLASS_COUNT /* counts for its caller, as the C library does */
 
+/* One row. All strings are constants; `what` becomes the detail of the class ("LLVM"). */
 struct class_rule {
 	/* pattern (fnmatch) of the file name; "JIT": code of a JIT compiler; "(callee)": what Python code called */
 	const char *module;

@@ -6,7 +6,11 @@
  *   switchers.c   functions that take or release the GIL
  *   instances.c   functions that each object has a pointer to (vectorcall)
  *   bodies.c      unnamed functions to which named ones jump
- * callables.c runs them in this order and makes the rows before the last one. */
+ * callables.c runs them in this order and makes the rows before the last one.
+ *
+ * Each step adds to search->found. Only exported functions of the C API are found by symbols, since most
+ * interpreters and extensions are stripped. A search runs once for each file (callables_kept.c), on the thread that
+ * opens the module's symbols. */
 #ifndef CPROFD_CLASSES_SEARCH_H
 #define CPROFD_CLASSES_SEARCH_H
 
@@ -14,7 +18,8 @@
 #include "classes/data.h"
 #include "weave/frames.h"
 
-/* A function that was found, under one name. */
+/* A function that was found, under one name. Names are in out->names; `order`: the number of its discovery, which
+ * decides between names that are equally good. */
 struct found {
 	uint64_t address;
 	const char *name;
@@ -31,6 +36,7 @@ struct search_instance {
 	char type[128];
 };
 
+/* One search over one file. All arrays are owned by callables__find(). tables[i] and owned[i] belong together. */
 struct search {
 	const struct data *data;
 	struct callables *out;

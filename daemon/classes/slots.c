@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of slots: {number in typeslots.h, table, offset in it, Python name}. */
+/* The table of slots: {number in typeslots.h, table, offset in it in bytes, Python name}. A function that a type has
+ * there can be called by an expression: `a + b` calls nb_add, "int.__add__". Slots without an expression
+ * (tp_dealloc, tp_traverse) are left out. Where a slot serves two methods the more frequent name stands for both:
+ * nb_add is __add__ and __radd__. */
 #include "classes/slots.h"
 
 /* clang-format off */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The slots of a type: where its functions are, and their Python names. Example: the function at offset 0 of the
- * PyNumberMethods table is "__add__". Private to this folder.
- * Sources: CPython Include/cpython/object.h (PyTypeObject and the tables it points to; these parts are the same in 3.8 to
- * 3.15), Include/typeslots.h (numbers that never change: a part of the stable ABI). */
+ * PyNumberMethods table is "__add__". Private to this folder. Sources: CPython Include/cpython/object.h
+ * (PyTypeObject and the tables it points to; these parts are the same in 3.8 to 3.15), Include/typeslots.h (numbers
+ * that never change: a part of the stable ABI). */
 #ifndef CPROFD_CLASSES_SLOTS_H
 #define CPROFD_CLASSES_SLOTS_H
 

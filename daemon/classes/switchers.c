@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the functions of an interpreter that take and release the GIL, and those that the eval loop calls for that
  * between two instructions. They are not exported: take_gil() is what both PyEval_RestoreThread() and
- * PyEval_AcquireThread() call, drop_gil() what PyEval_SaveThread() and PyEval_ReleaseThread() call. */
+ * PyEval_AcquireThread() call, drop_gil() what PyEval_SaveThread() and PyEval_ReleaseThread() call.
+ *
+ * Why: a thread that waits for the GIL between two instructions stands behind a call that has returned already. With
+ * these rows profile/callee.c knows that the instruction calls nothing. Sources: Python/ceval_gil.h (3.8 to 3.11),
+ * Python/ceval_gil.c (3.12+). */
 #include "classes/search.h"
 
 #include <errno.h>
@@ -12,6 +16,7 @@
 #include "base/cleanup.h"
 #include "classes/jumps.h"
 
+/* Bounds of code that is searched: of one function, and of the eval loop. */
 #define SWITCHER_BYTES 4096u
 #define EVAL_BYTES (1u << 20)
 #define NEAR 24u /* bytes from one call to the next */
@@ -32,6 +37,7 @@ static bool has(const struct functions *functions, uint64_t at)
 	return i < functions->n;
 }
 
+/* What this exported function calls or jumps to; none if the file lacks the symbol. */
 static struct functions called_by(const struct search *search, const struct code_frames *frames, const char *symbol)
 {
 	struct functions ret = {};
@@ -89,12 +95,14 @@ static int add_callers(struct search *search, const struct code_frames *frames, 
 	return err;
 }
 
+/* Is there a direct call at byte `at` of the piece? */
 static bool calls(const uint8_t *code, const struct code_piece *piece, uint32_t at, uint64_t *ret)
 {
 	return machine__transfer(code + at, piece->size - at, piece->start + at, ret) == MACHINE_CALL;
 }
 
-/* take_gil() may be there twice, as gcc knows one argument in one of them; the eval loop calls the other, right after drop_gil(). */
+/* take_gil() may be there twice, as gcc knows one argument in one of them; the eval loop calls the other, right
+ * after drop_gil(). */
 static int add_after_drop(struct search *search, const struct code_frames *frames, const struct functions *drop)
 {
 	const struct code_piece *piece = NULL, *called;
@@ -125,6 +133,7 @@ static int add_after_drop(struct search *search, const struct code_frames *frame
 	return err;
 }
 
+/* The functions that release the GIL come first: `but` excludes them from those that take it. */
 int search__switchers(struct search *search, const struct code_frames *frames)
 {
 	struct functions take = {}, drop = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Abbreviations, and the values of attributes (DWARF 5, 7.5.3 to 7.5.6).
  *
- *      .debug_abbrev:  code(ULEB) tag(ULEB) children(1)  { attribute(ULEB) form(ULEB) [constant(SLEB)] } ... 0 0
+ *    .debug_abbrev:  code(ULEB) tag(ULEB) children(1)  { attribute(ULEB) form(ULEB) [constant(SLEB)] } ... 0 0
  *
  * A form says how long a value is, so even attributes that nobody needs must have a known form: of an unknown one
  * the rest of the unit cannot be read. */

@@ -3,7 +3,7 @@
  * characters. Two things decide: an escape stands for nothing that needs none (letters, digits, "_"), and Python's
  * names hold no other ASCII than <lambda>, <locals> and their like.
  *
- *      "_3clocals_3e"  ->  "<locals>"        "caf_c3_a9"  ->  "café" (UTF-8)       "a_2b"  ->  "a+" (types) */
+ *    "_3clocals_3e"  ->  "<locals>"     "caf_c3_a9"  ->  "café" (UTF-8)     "a_2b"  ->  "a+" (types) */
 #include "symbols/numba_text.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
  * in no dynamic symbol table, but run-time type information has their names, and a virtual table all their
  * functions.
  *
- *     typeinfo  { vtable of __si_class_type_info + 16, name, base }   (Itanium C++ ABI, 2.9.5)
- *     vtable    { 0, typeinfo, function, function ... }               (2.5.2)
+ *   typeinfo  { vtable of __si_class_type_info + 16, name, base }   (Itanium C++ ABI, 2.9.5)
+ *   vtable    { 0, typeinfo, function, function ... }               (2.5.2)
  *
  * A derived class has its base's slots, then its own. So what is called through a slot has one name and one list of
  * parameters in all classes that have the slot from the same class, and any of them that has a symbol gives it to
