@@ -4,7 +4,7 @@
  * (types and modules), as a method's name needs its owner's; tables without an owner give names without one.
  *
  *    PyMethodDef    name -> "append"   function -> code   flags 0x8   doc -> text
- *    PyTypeObject   24: name -> "list"   32: basicsize   48: dealloc -> code   96: number -> data   232: methods -> table
+ *    PyTypeObject   24: name -> "list"   32: basicsize   48: dealloc -> code   96: number -> data   232: methods
  *    PyModuleDef    name -> "math"   doc -> text   size -1   methods -> table
  *
  * A form is a conjunction of many conditions, so that data which is none of these does not match by chance. If a

@@ -43,6 +43,7 @@ void elf_bytes__free(struct elf_bytes *bytes)
 	*bytes = (struct elf_bytes)ELF_BYTES_NONE;
 }
 
+/* Until all is read or the file ends; short reads and signals are no errors. Errors of the file system become -EIO. */
 static int read_file(int fd, uint64_t at, char *dst, size_t len, size_t *ret_len)
 {
 	size_t done = 0;
@@ -91,6 +92,8 @@ int elf_bytes__read(const struct elf_bytes *bytes, uint64_t at, void *dst, size_
 	return err ? err : got == len ? 0 : -ENODATA;
 }
 
+/* `looked` is written through a const pointer, by any thread: an atomic store of one word, and a lost one costs one
+ * fstat(). */
 bool elf_bytes__stale(const struct elf_bytes *bytes)
 {
 	uint64_t *looked = &((struct elf_bytes *)bytes)->looked, now;

@@ -92,6 +92,7 @@ int elf_dynamic__open(struct host_reader *reader, uint64_t base, struct elf_dyna
 }
 
 /* Symbol `index`: 0 when it is `name` and defined here, -ENOENT, -EBADMSG. */
+/* One read of the symbol, one of as many bytes as the name has: names are never read to their end. */
 static int match(const struct elf_dynamic *elf, uint64_t index, const char *name, size_t len,
 		 struct elf_symbol *ret)
 {
@@ -116,8 +117,9 @@ static int match(const struct elf_dynamic *elf, uint64_t index, const char *name
 	return 0;
 }
 
-/* DT_GNU_HASH: u32 buckets, first symbol, bloom words, bloom shift; u64 bloom[];
- * u32 bucket[]; u32 chain[], the lowest bit of which ends a chain. */
+/* DT_GNU_HASH: u32 buckets, first symbol, bloom words, bloom shift; u64 bloom[]; u32 bucket[]; u32 chain[], the
+ * lowest bit of which ends a chain. The bloom filter, which spares a loader most of its misses, is not read: one
+ * question more or less does not matter here. The hash is h * 33 + c, from 5381. */
 static int lookup_gnu(const struct elf_dynamic *elf, const char *name, size_t len,
 		      struct elf_symbol *ret, enum elf_problem *ret_problem)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Dynamic symbols of an ELF image as it lies in a target's memory: found from
- * the ELF header at its base through PT_DYNAMIC and the symbol hash tables. They
- * survive strip, need no file, and are what the target's own loader used.
+/* Dynamic symbols of an ELF image as it lies in a target's memory: found from the ELF header at its base through
+ * PT_DYNAMIC and the symbol hash tables. They survive strip, need no file, and are what the target's own loader
+ * used.
  *
- * All of it is the target's to forge: every address goes through the reader,
- * every walk has a bound, and what does not fit together is a named problem.
- */
+ *    base 0x7f31c0000000  ->  "_PyRuntime"  ->  {address 0x7f31c0a4f2c0, size 0x8d5f8, STT_OBJECT}
+ *
+ * Caller: target/, to find CPython's variables. All of it is the target's to forge: every address goes through the
+ * reader, every walk has a bound, and what does not fit together is a named problem. */
 #ifndef CPROFD_ELF_DYNAMIC_H
 #define CPROFD_ELF_DYNAMIC_H
 
@@ -13,6 +14,7 @@
 
 #include "elf/bytes.h"
 
+/* X(id, sentence): why an image cannot be read. */
 #define ELF_PROBLEMS(X) \
 	X(NONE, "no problem") \
 	X(NOT_ELF, "there is no 64-bit little-endian ELF header at its start") \
@@ -28,6 +30,7 @@ enum elf_problem { ELF_PROBLEMS(ELF_PROBLEM_ENUM) ELF_PROBLEM_COUNT };
 #undef ELF_PROBLEM_ENUM
 const char *elf_problem__sentence(enum elf_problem problem);
 
+/* An image that was opened. All members but `bias` are addresses in the target. Plain data: nothing to free. */
 struct elf_dynamic {
 	struct elf_bytes memory; /* of the target, by address */
 	uint64_t base;         /* where its first byte is mapped */
@@ -36,6 +39,7 @@ struct elf_dynamic {
 	uint64_t gnu_hash, hash; /* 0: not there */
 };
 
+/* A symbol that was found. address: in the target; size: as the symbol table has it, and not checked. */
 struct elf_symbol {
 	uint64_t address, size;
 	uint8_t type;          /* STT_* */

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The one reader of ELF files and images: headers, segments, sections, notes, the dynamic section,
- * symbol tables. Only 64-bit little-endian.
+/* The one reader of ELF files and images: headers, segments, sections, notes, the dynamic section, symbol tables.
+ * Only 64-bit little-endian.
  *
- * Owner: an image owns its copies of the headers (elf_image__free()) and borrows its bytes.
- * Threads: no state, no locks; an image that is open is only read. Units: offsets and sizes in
- * bytes of the file, vaddrs as the file has them. Bytes may be hostile: what is given out was
- * within its bounds when it was read, each loop has a limit, and headers are copies, which do not
- * change when the bytes do. Errors: -ENOEXEC: no ELF of that class, byte order and version;
- * -EBADMSG: it does not fit together; -ENOENT: it has none of that; -EIO, -ENOMEM.
+ * Owner: an image owns its copies of the headers (elf_image__free()) and borrows its bytes. Threads: no state, no
+ * locks; an image that is open is only read. Units: offsets and sizes in bytes of the file, vaddrs as the file has
+ * them. Bytes may be hostile: what is given out was within its bounds when it was read, each loop has a limit, and
+ * headers are copies, which do not change when the bytes do. Errors: -ENOEXEC: no ELF of that class, byte order and
+ * version; -EBADMSG: it does not fit together; -ENOENT: it has none of that; -EIO, -ENOMEM.
  *
- * Sources: System V gABI, chapters 4 (Object Files) and 5 (Program Loading and Dynamic Linking);
- * processors' parts: arch/x86_64.h. */
+ * Users: symbols/, unwind/, jit/, classes/, modules/, target/. A typical use:
+ *
+ *     elf_bytes__init_fd(&bytes, fd); elf_image__open(&bytes, ELF_ALL, &image);
+ *     number = elf_image__section(&image, ".eh_frame");
+ *    elf_bytes__read(&bytes, image.sections[number].sh_offset, ...);
+ *
+ * Sources: System V gABI, chapters 4 (Object Files) and 5 (Program Loading and Dynamic Linking); processors' parts:
+ * arch/x86_64.h. */
 #ifndef CPROFD_ELF_ELF_H
 #define CPROFD_ELF_ELF_H
 
@@ -21,6 +26,7 @@
 
 #include "elf/bytes.h"
 
+/* What a file may make us hold at most: 6.4 MB of section headers, 28 KB of program headers. */
 #define ELF_SECTIONS_MAX 100000u
 #define ELF_SEGMENTS_MAX 512u
 /* Of section names: LLVM's objects have those of symbols with them. */
@@ -34,8 +40,11 @@
 /* Of a file's first EI_NIDENT bytes: an ELF file, but of 32 bits. */
 bool elf_ident__is_32_bit(const unsigned char *ident);
 
+/* What elf_image__open() reads. ELF_ALL is more than both: the build-id is searched for only then. */
 enum elf_part { ELF_SEGMENTS = 1, ELF_SECTIONS = 2, ELF_ALL = 7 /* and the build-id */ };
 
+/* An opened image. Section and segment headers are copies in host memory; their offsets are not checked against the
+ * file: a reader of one gets an error from elf_bytes__read(). */
 struct elf_image {
 	const struct elf_bytes *bytes; /* borrowed */
 	uint16_t type, machine;	       /* ET_*, EM_* */
@@ -56,7 +65,7 @@ void elf_image__free(struct elf_image *image);
 
 /* "": it has none. */
 const char *elf_image__name(const struct elf_image *image, const Elf64_Shdr *section);
-/* The section's number, 0: none. */
+/* The number of the first section of this name; 0: none. O(sections). */
 uint32_t elf_image__section(const struct elf_image *image, const char *name);
 /* The last one of that type, as a loader takes it; NULL: none. */
 const Elf64_Phdr *elf_image__segment(const struct elf_image *image, uint32_t type);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Headers, checked once. What a loader does not look at (e_version, e_ehsize) may be anything: JIT
- * compilers write their images by hand. */
+ * compilers write their images by hand.
+ *
+ * Order of the reads: ELF header -> section 0, if the header's fields overflowed into it -> program headers ->
+ * section headers -> section names -> notes. A file of which a later part is damaged is still good for the earlier
+ * ones, except for program headers. */
 #include "elf/elf.h"
 
 #include <errno.h>
@@ -14,6 +18,7 @@ bool elf_ident__is_32_bit(const unsigned char *ident)
 	return !memcmp(ident, ELFMAG, SELFMAG) && ident[EI_CLASS] == ELFCLASS32;
 }
 
+/* `n` items of `item` bytes into a new array, *ret (a pointer to a pointer of any type). The caller bounds n. */
 static int read_table(const struct elf_bytes *bytes, uint64_t at, size_t item, uint64_t n,
 		      void *ret)
 {
@@ -47,6 +52,8 @@ static int read_segments(struct elf_image *image, const Elf64_Ehdr *header, cons
 	return err;
 }
 
+/* A string table that is cut by the end of the file is taken as far as it goes; a NUL is added, so that each name
+ * ends. */
 static int read_names(struct elf_image *image, uint32_t number)
 {
 	const Elf64_Shdr *s = number < image->n_sections ? &image->sections[number] : NULL;
@@ -67,6 +74,7 @@ static int read_names(struct elf_image *image, uint32_t number)
 	return 0;
 }
 
+/* Anything wrong means: no sections. Only lack of memory is an error. */
 static int read_sections(struct elf_image *image, const Elf64_Ehdr *header, const Elf64_Shdr *first)
 {
 	uint64_t n = header->e_shnum ? header->e_shnum : first->sh_size;
@@ -129,6 +137,7 @@ static bool take_build_id(struct elf_image *image, const uint8_t *notes, size_t 
 #define NOTES_MAX (1u << 16) /* bytes of one section */
 #define NOTES_SECTIONS_MAX 256u
 
+/* Larger sections than NOTES_MAX are skipped. The bytes need not be whole. */
 static bool notes_at(struct elf_image *image, uint64_t at, uint64_t size)
 {
 	uint8_t *notes;
@@ -243,6 +252,8 @@ int elf_image__offset(const struct elf_image *image, uint64_t vaddr, uint64_t le
 	return -ENOENT;
 }
 
+/* The segment that has the file's first page: where it is mapped, minus where it wants to be. 0 for a program that
+ * is not moved. */
 int elf_image__bias(const struct elf_image *image, uint64_t base, uint64_t *ret_bias)
 {
 	uint32_t i;

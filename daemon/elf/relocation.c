@@ -39,6 +39,8 @@ static bool is_placed(const struct elf_image *image, uint32_t index)
 	       image->sections[index].sh_addr;
 }
 
+/* One relocation, into our copy. A value of 4 bytes must fit, signed or unsigned. `address`: of the section that is
+ * relocated. False: it is of an unknown type, or does not fit. */
 static bool apply(const struct elf_image *image, const Elf64_Rela *rela, const Elf64_Sym *symbol,
 		  uint64_t address, uint8_t *bytes, size_t len)
 {
@@ -62,6 +64,8 @@ static bool apply(const struct elf_image *image, const Elf64_Rela *rela, const E
 	return true;
 }
 
+/* A bad relocation does not end the loop: the others are applied all the same, and the result says that something is
+ * missing. The symbol is read from the file for each: objects of a JIT are in memory. */
 bool elf_image__relocate(const struct elf_image *image, uint32_t number, uint8_t *bytes, size_t len,
 			 uint32_t *budget)
 {

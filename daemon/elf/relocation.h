@@ -18,7 +18,7 @@ enum elf_relocation_kind {
 };
 
 struct elf_relocation {
-	uint8_t kind, width; /* bytes */
+	uint8_t kind, width; /* enum elf_relocation_kind; bytes that it writes: 4 or 8 */
 };
 
 /* UNKNOWN, too, of another machine than ELF_MACHINE. */

@@ -8,6 +8,7 @@
 
 #define CHAIN_MAX (1u << 24)
 
+/* The first table of this type. SHT_SYMTAB_SHNDX belongs to the table that its sh_link names. */
 static int by_section(const struct elf_image *image, uint32_t type, struct elf_symbols *ret)
 {
 	const Elf64_Shdr *table = NULL, *strings;
@@ -37,8 +38,9 @@ static int by_section(const struct elf_image *image, uint32_t type, struct elf_s
 	return 0;
 }
 
-/* The number of symbols is told by the hash table only. DT_GNU_HASH: the last
- * chain ends behind the last symbol. */
+/* The number of symbols is in the hash table only. DT_GNU_HASH has it implicitly: symbols are sorted by bucket, so
+ * the chain of the highest bucket ends behind the last symbol. All buckets are read, in pieces; a chain of more than
+ * 4,096 is damaged. */
 static int count_gnu(const struct elf_image *image, uint64_t hash, uint64_t *ret_n)
 {
 	uint64_t at, chains, symbol = 0;
@@ -76,6 +78,7 @@ static int count_gnu(const struct elf_image *image, uint64_t hash, uint64_t *ret
 	return -EBADMSG;
 }
 
+/* DT_HASH has as many chains as symbols: it is preferred, as one read answers. */
 static int count(const struct elf_image *image, uint64_t gnu, uint64_t sysv, uint64_t *ret_n)
 {
 	uint32_t header[2];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The dynamic section (gABI, chapter 5). */
+/* The dynamic section (gABI, chapter 5): pairs of tag and value, up to DT_NULL. Of some 30 kinds nine are taken; of
+ * repeated ones the last. Used for files (elf_image__tags()) and for images in a target's memory (elf/dynamic.c),
+ * hence the buffer-and-offset form. */
 #include "elf/elf.h"
 
 #include <errno.h>
@@ -32,6 +34,7 @@ static void take(struct elf_tags *tags, const Elf64_Dyn *entry)
 			       sizeof(uint64_t));
 }
 
+/* 64 entries at a time. If that fails, one at a time: in a target the page behind the section may not be mapped. */
 int elf_bytes__tags(const struct elf_bytes *bytes, uint64_t at, uint64_t size, struct elf_tags *ret)
 {
 	uint64_t left = size / sizeof(Elf64_Dyn), n, i;

@@ -17,7 +17,10 @@
  * the entry, and unlinks before it frees. Step 5 rejects objects that ended meanwhile.
  *
  * "On the list": the previous entry, or the head, points to it. Reading one pointer is one instant; walking the whole
- * list would be many. */
+ * list would be many.
+ *
+ * What remains: the target writes A, B, A to one byte between the reads. A JIT does not; a hostile target only
+ * deceives about itself. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +31,7 @@
 #define PIECE 16384u /* bytes that are compared at once */
 #define POLLS 4u     /* tries to find the entry linked while its neighbours change */
 
+/* One read of target memory, counted. It does not stop the target, and may fail: its pages may be gone. */
 static int get(struct jit *jit, struct host_reader *memory, void *dst, size_t size, uint64_t address)
 {
 	jit->counts[JIT_COUNT_READS]++;
@@ -88,6 +92,7 @@ int node__linked(struct jit *jit, struct host_reader *memory, const struct list 
 	return linked;
 }
 
+/* Step 4. Piece by piece: only the copy is ever in memory as a whole. */
 static int same_again(struct jit *jit, struct host_reader *memory, const struct node *node,
 		      const char *copy)
 {
@@ -102,6 +107,8 @@ static int same_again(struct jit *jit, struct host_reader *memory, const struct 
 	return 0;
 }
 
+/* The numbers are the five steps of the first comment. -EBADMSG only if the entry stayed on the list the whole time:
+ * then the image itself is unreadable, and trying again would not help. */
 int node__copy(struct jit *jit, struct host_reader *memory, const struct list *list,
 	       const struct node *node, char **ret_bytes)
 {

@@ -3,7 +3,12 @@
  *
  * Its symbol is global in Debian's libLLVM, but local in llvmlite's wheels and in jaxlib, so only in .symtab. Names are
  * compared only for symbols that could be it: variables of its size in writable data. libjax_common.so has 700,000
- * symbols and 74 MB of names; 2,271 of them are compared. */
+ * symbols and 74 MB of names; 2,271 of them are compared.
+ *
+ *    struct jit_descriptor { uint32_t version, action_flag;
+ *                             struct jit_code_entry *relevant_entry, *first_entry; };
+ *
+ * Called by modules/ for each ELF file that a process maps, on a worker thread; the result is kept with the file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +23,7 @@
 #define SYMBOLS_MAX (256u << 20)         /* bytes of one symbol table */
 #define COMPARED_MAX 65536u              /* names; a hostile file could make each comparison a page read */
 
+/* The file while it is searched. */
 struct module {
 	struct elf_image image;
 	uint64_t relro, relro_end; /* read-only after relocation (vtables): not the descriptor */
@@ -70,6 +76,8 @@ static int search(const struct module *module, const Elf64_Shdr *table, uint64_t
 	return -ENOENT;
 }
 
+/* Only what could be loaded (ET_DYN, ET_EXEC). A file with section headers that cannot be read is damaged, not
+ * stripped. */
 static int open_module(struct module *module, const struct elf_bytes *file)
 {
 	const struct elf_image *image = &module->image;

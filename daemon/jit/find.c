@@ -52,6 +52,7 @@ static bool says_same(const struct search *s, const struct object *object, const
 	       !strcmp(object->names + row->name, s->object->names + s->row.name);
 }
 
+/* Called for each row over the pc. Fills in the best one so far; false ends the search, at ROWS_MAX. */
 static bool consider(void *ctx, const struct span *row)
 {
 	struct search *s = ctx;
@@ -93,6 +94,7 @@ static bool consider_first(void *ctx, const struct span *row)
 	return true;
 }
 
+/* The best row of one source. A pc at the very end of the address space is in no code, and pc + 1 would overflow. */
 static bool search(const struct jit *jit, enum jit_source source, uint64_t pc, uint64_t time,
 		   struct search *ret)
 {
@@ -161,6 +163,7 @@ int jit__find(const struct jit *jit, uint64_t pc, uint64_t time_ns, struct jit_f
 
 /* --- all functions that jitdump and perf map name in a range --- */
 
+/* Collects rows for jit__functions(); rows beyond `max` are not collected. */
 struct gathering {
 	struct jit_function *to;
 	uint64_t lo;
@@ -198,6 +201,7 @@ static bool is_current(const struct jit *jit, struct jit_function *function)
 	       (found.source != JIT_SOURCE_PERF_MAP || found.serial == function->serial);
 }
 
+/* Not what a pc is, but what all code there is: modules/jit_tables.c makes unwind tables of it. */
 uint32_t jit__functions(const struct jit *jit, uint64_t lo, uint64_t hi, struct jit_function *ret, uint32_t max)
 {
 	struct gathering g = {.to = ret, .lo = lo, .max = max};

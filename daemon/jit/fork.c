@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* fork(): the child has a copy of all of its parent's JIT code, at the same addresses; from then on the objects of both
- * live and end independently. So the child gets a copy of what is known of the parent, and polls its own list. */
+ * live and end independently. So the child gets a copy of what is known of the parent, and polls its own list.
+ *
+ * Called by modules/ when a fork record arrives. The child's objects keep id and origin, so that its functions and
+ * unwind tables are the parent's ones. The files (jitdump, perf map) are not copied: the child has its own, by its
+ * own pid. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +31,7 @@ static bool was_there(const struct jit_life *life, uint64_t time)
 	return life->born_after < time && (!life->died_by || life->died_by > time);
 }
 
+/* n_objects is counted up before the copies are checked, so that jit__free() frees a half-made one. */
 static int fork_object(struct jit *to, const struct jit *from, const struct object *object)
 {
 	struct object *fresh = &to->objects[to->n_objects];

@@ -45,6 +45,7 @@ static int by_range(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* Two passes: count, then fill. Code ranges are the truth for everything else: a symbol outside of them is dropped. */
 static int read_ranges(const struct elf_image *elf, struct jit_image *image)
 {
 	uint32_t i, n = 0;
@@ -71,6 +72,7 @@ static int read_ranges(const struct elf_image *elf, struct jit_image *image)
 	return 0;
 }
 
+/* O(log n). NULL: `address` is in no code range. */
 static const struct jit_range *range_of(const struct jit_image *image, uint64_t address)
 {
 	uint32_t lo = 0, hi = image->n_ranges;
@@ -150,6 +152,8 @@ static uint32_t tidy(const struct jit_image *image, struct candidate *c, uint32_
 	return kept;
 }
 
+/* Copies the names into one block, since `bytes` does not stay. Two passes, so that a hostile image (many symbols
+ * with one long name) is refused before anything is allocated. */
 static int keep_symbols(struct jit_image *image, const struct candidate *c, uint32_t n)
 {
 	size_t len = 0, name_len;
@@ -179,6 +183,7 @@ static int keep_symbols(struct jit_image *image, const struct candidate *c, uint
 	return 0;
 }
 
+/* .symtab, else .dynsym. The string table's place also becomes the second probe. SYMBOLS_MAX bounds the sort. */
 static int read_symbols(const struct elf_image *elf, const Elf64_Shdr *table,
 			struct jit_image *image)
 {
@@ -252,12 +257,15 @@ static void join_probes(struct jit_image *image)
 	image->probe[1].len = 0;
 }
 
+/* The psABI has a section type of its own for it; some compilers write PROGBITS. It must have been loaded. */
 static bool is_unwind(const struct elf_image *elf, const Elf64_Shdr *s)
 {
 	return (s->sh_type == SHT_PROGBITS || s->sh_type == ELF_SHT_UNWIND) && s->sh_addr &&
 	       s->sh_size && !strcmp(elf_image__name(elf, s), ".eh_frame");
 }
 
+/* One pass over the sections. A damaged part makes the whole image bad: a half-understood object would give wrong
+ * frames. */
 static int parse(const struct elf_image *elf, struct jit_image *image)
 {
 	const Elf64_Shdr *dynsym = NULL, *symtab = NULL;

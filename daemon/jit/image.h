@@ -4,7 +4,9 @@
  *
  * LLVM registers the relocatable object (ET_REL) that it loaded, with each section's sh_addr set to where the section
  * was put: symbols are relative to their section, and relocations are not applied. Others register ET_EXEC or ET_DYN:
- * their symbols are addresses. */
+ * their symbols are addresses.
+ *
+ * Caller: list.c (keep()), with a verified copy. In: 1 KB to some MB of ELF. Out: what registry__add() takes over. */
 #ifndef CPROFD_JIT_IMAGE_H
 #define CPROFD_JIT_IMAGE_H
 
@@ -32,7 +34,7 @@ struct jit_image {
 	} probe[2];
 };
 
-/* -EBADMSG: not a consistent image; -ENOMEM. */
+/* -EBADMSG: not a consistent image; -ENOMEM. On error *ret is empty. Nothing of `bytes` is referred to afterwards. */
 int jit_image__parse(const void *bytes, size_t len, struct jit_image *ret);
 void jit_image__free(struct jit_image *image);
 

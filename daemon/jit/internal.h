@@ -19,6 +19,8 @@
 
 struct list;
 
+/* One JIT object with what it owns. `seen` is the public part; its `ranges` points to the same array as `ranges`
+ * here. An object stays until jit__done(), so that samples from before its end still find it. */
 struct object {
 	struct jit_object seen;
 	struct jit_range *ranges;
@@ -30,7 +32,8 @@ struct object {
 	const struct list *list; /* GDB: the list it is on; lists are never moved */
 };
 
-/* An entry of a list, as it was when its image was copied and verified. */
+/* An entry of a list, as it was when its image was copied and verified. `next` and `prev` are the target's pointers,
+ * updated by each walk that finds the entry unchanged. */
 struct entry {
 	uint64_t address, next, prev; /* of a struct jit_code_entry, in the target */
 	uint64_t image, size;
@@ -41,11 +44,13 @@ struct entry {
 	uint32_t walk;          /* number of the walk that saw it last */
 };
 
-struct jit_head {                /* struct jit_descriptor in GDB's manual */
+/* struct jit_descriptor in GDB's manual: 24 bytes, read at once. `relevant`: the entry that `action` is about. */
+struct jit_head {
 	uint32_t version, action;
 	uint64_t relevant, first;
 };
 
+/* One __jit_debug_descriptor and all entries that are on it. Times are CLOCK_MONOTONIC ns; 0: never. */
 struct list {
 	uint64_t address;       /* of the descriptor */
 	struct jit_head head;   /* as the last complete poll read it */
@@ -64,11 +69,14 @@ struct list {
 	bool drops;             /* an object was seen to end; Numba's never do */
 };
 
+/* State of reading /tmp/perf-PID.map: only the line that is incomplete. Its functions are objects of the registry. */
 struct perf_map {
 	struct buf line;        /* begin of a line whose end has not come yet */
 	uint64_t ended;         /* everything that was written by that time was read */
 };
 
+/* State of reading jit-PID.dump. Unwind information and lines come in records of their own, before the load that
+ * they are for. */
 struct jitdump {
 	struct buf head;        /* the bytes so far of the record that is being read, without its code */
 	uint64_t skip;          /* bytes to skip after it */
@@ -92,6 +100,7 @@ struct jit {
 	struct jit_reach reach;
 	struct list lists[JIT_DESCRIPTORS_MAX];
 	uint32_t n_lists;
+	/* Random: a target must not be able to make objects whose probes collide. */
 	struct hash_seed seed;
 	struct jit_range replaced[JIT_REPLACED_MAX]; /* the last ones, a ring */
 	uint64_t n_replaced;    /* all so far */
@@ -119,6 +128,7 @@ struct making {
 };
 /* Adds an object, and ends older ones where its code lies. -ENOMEM, -ENOSPC. */
 int registry__add(struct jit *jit, struct making *making, uint32_t *ret_id);
+/* The object was last known to live at died_after, and was gone at died_by. No effect if it has ended before. */
 void registry__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_by);
 /* The object ended because a newer one took its addresses, and that one ended, too. If its entry is still on the list,
  * it was registered again. */
@@ -129,11 +139,14 @@ static inline bool is_trampoline(enum jit_source source, const char *name)
 	return name && source != JIT_SOURCE_GDB && !strncmp(name, "py::", 4);
 }
 
+/* Notes that a file put other code into [start, end), for jit__replaced(). */
 void registry__replaced(struct jit *jit, uint64_t start, uint64_t end);
 void registry__recount(struct jit *jit); /* bytes of its objects */
 void registry__free(struct jit *jit);
 
 /* --- list.c --- */
+/* Polls one list; see jit__poll(), whose results are the same. *budget: bytes of images that this poll may still
+ * copy. */
 int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, bool full,
 	       size_t *budget);
 void list__free(struct list *list);
@@ -141,6 +154,8 @@ void list__free(struct list *list);
 int list__fork(const struct list *list, const struct jit *to, struct list *ret);
 
 /* --- copy.c: one entry's image, verified --- */
+/* An entry of a list as it is in the target at this instant (struct jit_code_entry of GDB's manual), with its own
+ * address. */
 struct node {
 	uint64_t address, next, prev, image, size;
 };

@@ -7,9 +7,14 @@
  *   JITDUMP    jit-PID.dump (Linux, tools/perf/Documentation/jitdump-specification.txt)
  *   PERF_MAP   /tmp/perf-PID.map (the same, jit-interface.txt): Node, Java, CPython -X perf
  *
+ * Example: Numba compiles foo() to 0x7f0c12a41000. A poll finds its ELF image on LLVM's list and makes an object of it.
+ * jit__find(jit, 0x7f0c12a41020, time of a sample) gives {name "_ZN8__main__3foo...", start 0x7f0c12a41000, object 7}.
+ *
  * There is one `struct jit` for each process image (an exec begins a new one). All input is the target's bytes: they
  * may be anything, and may change while they are read. Memory and time are bounded by the limits below; what exceeds
  * them is counted.
+ *
+ * Callers: modules/, which polls lists and reads the files, and codemap/find.c, which asks the question.
  *
  * Owner: the caller owns the struct jit; everything returned is borrowed from it, valid until the next call that takes
  * a `struct jit *` without const. Units: addresses are the target's; times are CLOCK_MONOTONIC ns; sizes are bytes.
@@ -24,6 +29,7 @@
 #include "cprofd/host.h"
 #include "jit/reach.h"
 
+/* Limits of one struct jit. What exceeds them is refused and counted; what is known stays. */
 #define JIT_DESCRIPTORS_MAX 16u
 #define JIT_ENTRIES_MAX 65536u         /* of one list */
 #define JIT_IMAGE_MAX (64u << 20)      /* one ELF image; XLA's largest are some MB */
@@ -31,6 +37,8 @@
 #define JIT_POLL_BYTES (64u << 20)     /* of images, in one poll */
 #define JIT_NAME_MAX 65535u            /* longer names are cut */
 
+/* In the order in which jit__find() asks them. A GDB image has exact sizes and unwind information; a perf map has no
+ * times. */
 enum jit_source { JIT_SOURCE_GDB, JIT_SOURCE_JITDUMP, JIT_SOURCE_PERF_MAP, JIT_SOURCE_COUNT };
 
 /* Statistics. X(id, sentence) */
@@ -60,6 +68,8 @@ int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret);
 /* Sets the number that new objects get as `origin`: the process that made them. Objects copied by jit__fork() keep
  * theirs, so (origin, id) names an object in all processes that run it. 0 at first. */
 void jit__set_origin(struct jit *jit, uint32_t origin);
+/* A statistic since jit__new(); 0 for what is out of range. And the memory held: names, ranges, unwind information
+ * and rows. */
 uint64_t jit__count(const struct jit *jit, enum jit_count count);
 size_t jit__bytes(const struct jit *jit);
 
@@ -77,7 +87,7 @@ int jit__add_descriptor(struct jit *jit, uint64_t address);
 /* Can code be replaced by other code at the same address? True if a list dropped an object, or if there are files. */
 bool jit__replaces(const struct jit *jit);
 
-/* Where JIT code ever was (reach.h). */
+/* Where JIT code ever was (reach.h), of all sources. Never shrinks. */
 const struct jit_reach *jit__reach(const struct jit *jit);
 
 /* Polls all lists for changes. To be called every 20 to 100 ms, and at once when a pc is unknown. Without changes it
@@ -172,7 +182,7 @@ struct jit_object {
 /* The object with the smallest id >= `id`; NULL: none. */
 const struct jit_object *jit__object(const struct jit *jit, uint32_t id);
 
-/* How many have ended so far. */
+/* How many objects have ended so far: a number that only grows, so that a caller notices a change by comparing. */
 uint64_t jit__ends(const struct jit *jit);
 
 /* The symbols of an object, in no order; linear in the symbols of all objects. */

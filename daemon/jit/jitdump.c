@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Parser of jit-PID.dump while it grows (Linux, tools/perf/Documentation/jitdump-specification.txt). It is fed with
- * bytes split anywhere, so it collects the head of a record until step() can take it; machine code is skipped. */
+ * bytes split anywhere, so it collects the head of a record until step() can take it; machine code is skipped.
+ *
+ *    file     magic "JiTD", version 1, size 40, machine, pid, timestamp, flags
+ *    record   id(4) size(4) timestamp(8)  body
+ *    LOAD     pid tid vma code_addr code_size index, "py::fib:/home/me/fib.py" NUL, machine code
+ *    UNWINDING_INFO  sizes, .eh_frame, .eh_frame_hdr     before the LOAD that it is for
+ *
+ * `size` of each record leads to the next one, so that unknown and damaged ones are skipped. A hostile size makes
+ * the reader skip up to 4 GB, which it does not read. At most JIT_NAME_MAX or UNWIND_MAX bytes of a record are held. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +156,7 @@ static int take_load(struct jit *jit, const char *bytes, size_t len)
 		   time_of(jit, &load.prefix), load.code_index);
 }
 
+/* Search for the object that a MOVE record is about: alive, at the old address, with the same index. */
 struct moving {
 	struct jit *jit;
 	const struct move *move;
@@ -165,6 +174,8 @@ static bool is_moving(void *ctx, const struct span *span)
 	return !moving->object;
 }
 
+/* Code moved: the object ends, and a new one with its name begins at the new address. The old range counts as
+ * replaced. */
 static int take_move(struct jit *jit, const char *bytes, size_t len)
 {
 	_cleanup_free_ char *name = NULL;
@@ -192,6 +203,7 @@ static int take_move(struct jit *jit, const char *bytes, size_t len)
 		   move.code_index);
 }
 
+/* .eh_frame_hdr is cut off the end: tables are made from .eh_frame alone. */
 static int take_unwinding(struct jit *jit, const char *bytes, size_t len)
 {
 	struct jit_unwind *unwind = &jit->dump.unwind;
@@ -289,6 +301,8 @@ static size_t wanted(const struct jitdump *dump)
 	return prefix.total_size < sizeof(prefix) ? sizeof(prefix) : needed(&prefix);
 }
 
+/* Invariant: dump->head has the first bytes of a record and never more than step() needs; dump->skip bytes of the
+ * one before are still to come. jit__jitdump_skip() lets the caller leave those out of its reads. */
 static int feed(struct jit *jit, const char *at, size_t len)
 {
 	struct jitdump *dump = &jit->dump;

@@ -45,6 +45,8 @@ static bool hash_entry(const void *holder, uint32_t row, uint64_t *ret)
 	return true;
 }
 
+/* The entry at this address in the target, by a hash index; NULL: none. Pointers into list->entries are valid until
+ * remember(). */
 static struct entry *known(const struct list *list, uint64_t address)
 {
 	uint32_t at, row;
@@ -58,6 +60,7 @@ static struct entry *known(const struct list *list, uint64_t address)
 	return NULL;
 }
 
+/* Adds the entry, or replaces the one at its address. */
 static int remember(struct list *list, const struct entry *entry)
 {
 	struct entry *there = known(list, entry->address);
@@ -80,6 +83,7 @@ static int remember(struct list *list, const struct entry *entry)
 	return 0;
 }
 
+/* True as well of an entry without a probe: nothing was made of it, so there is nothing to confuse it with. */
 static bool has_names(struct jit *jit, struct host_reader *memory, const struct entry *entry)
 {
 	return !entry->probe || entry__probe(jit, memory, entry) == entry->probe;
@@ -153,6 +157,8 @@ static int walk(struct jit *jit, struct list *list, struct host_reader *memory, 
 
 /* --- taking what a walk found --- */
 
+/* Makes an object of a verified copy. An image that cannot be parsed is counted, and its entry is remembered without
+ * an object, so that it is not copied at each poll. The object was born after the last complete poll and before now. */
 static int keep(struct jit *jit, struct list *list, const struct node *node, const char *bytes,
 		struct entry *entry)
 {
@@ -184,6 +190,7 @@ static int keep(struct jit *jit, struct list *list, const struct node *node, con
 	return err;
 }
 
+/* A host_reader over a copy in our memory, for entry__probe(). */
 struct copy_reader {
 	struct host_reader reader;
 	const char *bytes;
@@ -224,6 +231,8 @@ int jit__take_image(struct jit *jit, uint32_t id, void **ret_bytes, size_t *ret_
 	return 0;
 }
 
+/* Copies one new entry and makes an object of it. If another object is known at the entry's address, that one has
+ * ended: malloc() gave its memory out again. */
 static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 		const struct node *node)
 {
@@ -356,6 +365,10 @@ static bool quiet(struct jit *jit, const struct list *list, struct host_reader *
 	       unchanged(jit, memory, first, &node, false);
 }
 
+/* One poll: up to ROUNDS walks while the target changes its list. Order matters: `begin` is taken before the head is
+ * read, so that "complete at begin" is true for entries linked before; list->head is stored only after all was
+ * taken, else the next poll would take the list for unchanged. 1: something new or ended; 0; -EAGAIN: more to do;
+ * -EFAULT, -ENOMEM. */
 int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, bool full,
 	       size_t *budget)
 {
@@ -417,6 +430,7 @@ void list__free(struct list *list)
 	free(list->slots.slots);
 }
 
+/* Entries whose objects the child did not get are left out: its first poll finds what is there now. */
 int list__fork(const struct list *list, const struct jit *to, struct list *ret)
 {
 	size_t slots = list->slots.capacity * sizeof(*list->slots.slots);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Parser of /tmp/perf-PID.map while it grows. Each line is "START SIZE name", numbers in hex:
  *   7f0012345000 80 py::fib:/home/me/fib.py
- * If lines overlap, the later one is right (find.c). */
+ * If lines overlap, the later one is right (find.c).
+ *
+ * The format has no times and no ends (Linux, tools/perf/Documentation/jit-interface.txt): a function was there
+ * since some time between the previous read of the file and this one, and until another line covers it. What follows
+ * the second blank is the name, blanks included. Lines that are none are counted and skipped. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +18,14 @@
 #define BATCH_LINES 1024u
 #define BATCH_NAMES (128u << 10)
 
+/* Lines on their way into one object. `born_after`: when the file was read last; `born_by`: now. */
 struct batch {
 	struct jit_image image; /* symbols and names; no ranges: a line may be replaced alone */
 	size_t capacity;
 	uint64_t born_after, born_by;
 };
 
+/* Makes an object of the batch and begins a new one. -ENOSPC (too much in all) is counted, and no error of the file. */
 static int flush(struct jit *jit, struct batch *batch)
 {
 	struct making making = {
@@ -42,6 +48,7 @@ static int flush(struct jit *jit, struct batch *batch)
 	return err == -ENOSPC ? 0 : err;
 }
 
+/* Room for one more line and its name. Memory of names doubles; flush() gives the slack back. */
 static int room(struct batch *batch, size_t name_len)
 {
 	struct jit_image *image = &batch->image;
@@ -159,6 +166,8 @@ static int half(struct perf_map *map, const char *bytes, size_t len)
 	return buf__append(&map->line, bytes, fits);
 }
 
+/* All lines of one call go into batches that are registered before it returns; an incomplete last line waits for the
+ * next call. */
 int jit__perf_map(struct jit *jit, const void *bytes, size_t len)
 {
 	struct perf_map *map = &jit->perf_map;

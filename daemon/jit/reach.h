@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reach: could there ever have been JIT code at this address? A bitmap with one bit per 64 KB; addresses 2 GB apart
- * share a bit. It is fast enough to be asked for each frame of each sample. "No" is certain; "yes" may be wrong.
+ * share a bit. "No" is certain; "yes" may be wrong. The question comes for each frame of each sample, before any
+ * search: the bitmap's 4 KB stay in the CPU's cache. Bits are never cleared.
  *
  * Zero-initialised is empty. Plain data: a copy is another one. One thread. */
 #ifndef CPROFD_JIT_REACH_H

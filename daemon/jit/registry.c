@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The registry of JIT objects: when each lived (struct jit_life), its names, and rows in spans.c over its code. New
- * code ends older objects at the same addresses; jit__done() frees what ended before the oldest sample. */
+ * code ends older objects at the same addresses; jit__done() frees what ended before the oldest sample.
+ *
+ * Ids grow, so objects[] is sorted by id and found by binary search. Rows refer to objects by id: a row whose object
+ * is gone is skipped, and removed at the next jit__done(). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +95,7 @@ const struct jit_object *jit__object(const struct jit *jit, uint32_t id)
 	return at < jit->n_objects ? &jit->objects[at].seen : NULL;
 }
 
+/* Idempotent. died_by 0 means "lives", so an end at time 0 is stored as 1. */
 void registry__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t died_by)
 {
 	struct object *object = registry__get(jit, id);
@@ -165,6 +169,7 @@ bool jit__has_trampolines(const struct jit *jit)
 	return jit->trampolines;
 }
 
+/* Does another row lie where a new one goes? */
 struct taking {
 	uint32_t object;
 	bool taken;
@@ -187,6 +192,7 @@ static bool lives_there(void *ctx, const struct span *span)
 	return !o->found;
 }
 
+/* The object ended, and no living object has code where it was. */
 bool registry__revived(const struct jit *jit, uint32_t id)
 {
 	const struct object *object = registry__get(jit, id);
@@ -252,6 +258,8 @@ static int add_rows(struct jit *jit, const struct jit_object *object, const stru
 	return 0;
 }
 
+/* Memory is checked first, for all of it. The id is used up even on error, as rows with it may exist. Older objects
+ * are ended last: until then a failure changes nothing that is found. */
 int registry__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 {
 	struct jit_image *image = making->image;
@@ -338,6 +346,7 @@ static bool tell_symbol(void *ctx, const struct span *span)
 	return true;
 }
 
+/* Visits all rows of the source, since the rows of one object lie all over the index. */
 void jit__each_symbol(const struct jit *jit, uint32_t id, jit_symbol_fn *fn, void *ctx)
 {
 	struct each_symbol each = {.object = registry__get(jit, id), .fn = fn, .ctx = ctx};
@@ -382,6 +391,7 @@ static bool still_asked(void *ctx, const struct span *span, const struct span *n
 	return false;
 }
 
+/* spans__retain() may fail for lack of memory: then nothing is freed now, and the next call tries again. */
 void jit__done(struct jit *jit, uint64_t time_ns)
 {
 	struct done done = {.jit = jit, .time = time_ns};

@@ -43,6 +43,7 @@ static uint64_t set_max_end(struct span *rows, uint32_t n)
 	return root->max_end;
 }
 
+/* Two sorted arrays into a new one; of equal rows a's come first. */
 static struct span *merge(const struct span *a, uint32_t n_a, const struct span *b, uint32_t n_b,
 			  size_t capacity)
 {
@@ -138,6 +139,7 @@ static bool visit(const struct span *rows, uint32_t n, uint64_t lo, uint64_t hi,
 	return true;
 }
 
+/* Level 0 first, which is not sorted: at most 256 comparisons. */
 void spans__each(const struct spans *spans, uint64_t lo, uint64_t hi, spans_fn *fn, void *ctx)
 {
 	uint32_t level, i;
@@ -153,6 +155,8 @@ void spans__each(const struct spans *spans, uint64_t lo, uint64_t hi, spans_fn *
 			return;
 }
 
+/* All rows in one sorted array, filtered in place, become the only level above 0 that is used: the lowest whose
+ * capacity they fit. */
 int spans__retain(struct spans *spans, spans_keep *keep, void *ctx)
 {
 	uint32_t total = spans->total, level, i, n = 0;
@@ -192,6 +196,7 @@ int spans__retain(struct spans *spans, spans_keep *keep, void *ctx)
 	return 0;
 }
 
+/* A level above 0 is copied without spare capacity: it is never added to, only merged into a new one. */
 int spans__copy(const struct spans *spans, struct spans *ret)
 {
 	uint32_t level;

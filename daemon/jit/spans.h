@@ -5,7 +5,14 @@
  * O(log n) on average and 32 bytes per row. Each array is also an interval tree without pointers: the middle row of
  * a range is the root, and each row holds the largest end in its subtree.
  *
- * Owner: its holder; zero-initialised is empty. Threads: one. */
+ * Owner: its holder; zero-initialised is empty. Threads: one.
+ *
+ * Example: rows [0x1000,0x2000) text of object 1, [0x1000,0x1080) "f", [0x1080,0x1100) "g", and [0x1000,0x1800) of
+ * object 2, which came later: a query of [0x1010,0x1011) visits the first, second and fourth. Which of them was
+ * there is find.c's decision.
+ *
+ * Why not a plain sorted array: a JIT adds rows all the time, and each would move half of the others. Query: O(log n
+ * + found) for each of at most 20 arrays. */
 #ifndef CPROFD_JIT_SPANS_H
 #define CPROFD_JIT_SPANS_H
 

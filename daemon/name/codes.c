@@ -16,6 +16,8 @@
 #include "name/pieces.h"
 #include "name/text.h"
 
+/* `arena` has all names and line tables; it only grows, and codes__retain() copies what is kept into a new one.
+ * by_key has all code objects, by_file the distinct file names. */
 struct codes {
 	struct hash_seed seed;
 	struct arena arena;
@@ -129,6 +131,7 @@ static int keep_text(struct codes *codes, const char *text, size_t len, const ch
 	return 0;
 }
 
+/* Interned: equal file names are one pointer, by which are_equal() compares. */
 static int keep_file(struct codes *codes, const char *text, size_t len, const char **ret)
 {
 	struct slots *slots = &codes->by_file;
@@ -173,6 +176,7 @@ static int decode(struct codes *codes, const struct part_string *string)
 	return err ? err : buf__reserve(out, 1); /* data is never NULL */
 }
 
+/* Both or none. Strings that could not be read come with a later record. */
 static int take_names(struct codes *codes, struct code *code, const struct record_code *record)
 {
 	const struct record_part *name = record__part(record, PART_QUALNAME);
@@ -248,6 +252,7 @@ static int take_piece(struct codes *codes, struct code *code, const struct part_
 	return 0;
 }
 
+/* Parts whose offset and length do not fit were refused by record__check() (collect/record.c). */
 static int take_lines(struct codes *codes, struct code *code, const struct record_code *record)
 {
 	const struct record_part *part = NULL;
@@ -376,6 +381,8 @@ static int find_first(struct codes *codes, uint32_t serial)
 	return 0;
 }
 
+/* A record of a code object that is complete changes nothing. `entered` is read before the record is taken: whether
+ * the code object has a slot in by_content already. */
 int codes__add(struct codes *codes, const struct record_code *record, enum py_lines format,
 	       uint32_t *ret_serial, bool *ret_changed)
 {
@@ -452,6 +459,8 @@ static int copy(struct codes *to, const struct code *from)
 	return is_whole(code) ? find_first(to, code->first) : 0;
 }
 
+/* Copies what is kept into a new registry, and only then frees the old one: on error nothing has changed. The sets
+ * of pieces are moved last, since moving cannot fail. */
 int codes__retain(struct codes *codes, const uint8_t *keep)
 {
 	struct codes fresh = {.seed = codes->seed};

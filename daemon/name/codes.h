@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Codes: the registry of captured code objects.
  *
- * A code object comes as RECORD_CODE records, perhaps several times, with its line table in pieces in any order. Its
- * identity is the capture key; within the session it also has a serial number (from 0, in order of arrival). Strings
- * are kept once, in UTF-8. Keys are computed from the target's bytes, so the hash is randomly seeded.
+ * The sampler sends a code object when a walk meets it for the first time (bpf/capture.h), as RECORD_CODE: names,
+ * file, first line, line table. It may come several times, with its line table in pieces in any order. Its identity
+ * is the capture key, which frames of samples carry; within the session it also has a serial number (from 0, in
+ * order of arrival). Strings are kept once, in UTF-8. Keys are computed from the target's bytes, so the hash is
+ * randomly seeded.
  *
- * Memory: CODES_BYTES_MAX for everything; beyond that a new code object is refused (-ENOSPC) until codes__retain() has
- * freed some. Line tables longer than CODES_LINES_MAX are not kept. Threads: one. Errors: -errno.
- */
+ *    RECORD_CODE {key 0x51c0..., PART_QUALNAME "fib", PART_FILE "/home/me/fib.py", first_line 3, lines_total 18}
+ *      -> codes__find(codes, 0x51c0...) = 7;  codes__position(codes, 7, offset 34) = line 5, column 12
+ *
+ * Callers: profile/profile.c adds, profile/tables.c asks. Memory: CODES_BYTES_MAX for everything; beyond that a new
+ * code object is refused (-ENOSPC) until codes__retain() has freed some. Line tables longer than CODES_LINES_MAX are
+ * not kept. Threads: one. Errors: -errno. */
 #ifndef CPROFD_NAME_CODES_H
 #define CPROFD_NAME_CODES_H
 
@@ -25,6 +30,7 @@
 
 struct code_pieces; /* which parts of a line table have come */
 
+/* A code object. All strings are owned by the registry and never NULL; "" as long as they have not come. */
 struct code {
 	uint64_t key;
 	uint64_t process_start; /* boottime ns; with tgid it names the process that it was read from */
@@ -65,8 +71,9 @@ size_t codes__bytes(const struct codes *codes);
 int codes__position(const struct codes *codes, uint32_t serial, int32_t offset,
 		    struct position *ret);
 
-/* Keeps only the code objects whose bit is set in `keep` (by serial). They get new serial numbers from 0, in the old
- * order. */
+/* Keeps only the code objects whose bit is set in `keep` (bit i % 8 of byte i / 8, by serial). They get new serial
+ * numbers from 0, in the old order, so all serials that are stored elsewhere must be renumbered. -ENOMEM: nothing
+ * changed. */
 int codes__retain(struct codes *codes, const uint8_t *keep);
 
 #endif

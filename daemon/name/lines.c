@@ -28,11 +28,13 @@
 #define CODE_UNIT 2 /* sizeof(_Py_CODEUNIT) */
 #define NO_LINE INT8_MIN
 
+/* A decoder's place in the table. Tables have no index, so each question begins at the front: O(size). */
 struct table {
 	const uint8_t *next, *end;
 	uint32_t line; /* of the last span that has one */
 };
 
+/* The answer for a run of instructions, before it is checked. */
 struct span {
 	uint32_t line, end_line;
 	uint32_t column, end_column; /* from 1; 0: unknown */
@@ -104,6 +106,7 @@ static int table__one_line_form(struct table *table, unsigned lines, struct span
 	return 0;
 }
 
+/* Codes 0 to 9: the same line; the code and the upper 4 bits of the operand are the column, the lower 4 the width. */
 static int table__short_form(struct table *table, unsigned code, struct span *ret)
 {
 	uint32_t byte;
@@ -155,6 +158,7 @@ static int locations__position(struct table table, size_t offset, struct span *r
 	return -ERANGE;
 }
 
+/* The first entry whose end is behind the offset. A trailing odd byte is a damaged table. */
 static int linetable__position(struct table table, size_t offset, struct span *ret)
 {
 	uint64_t end = 0;
@@ -178,6 +182,7 @@ static int linetable__position(struct table table, size_t offset, struct span *r
 	return table.next < table.end ? -EBADMSG : -ERANGE;
 }
 
+/* No -ERANGE: the last line has no end, so every offset behind it has that line. */
 static int lnotab__position(struct table table, size_t offset, struct span *ret)
 {
 	uint64_t start = 0;

@@ -5,7 +5,10 @@
  * the line table of 3.10 (PEP 626), the location table of 3.11+ (PEP 657,
  * InternalDocs/code_objects.md, Objects/locations.md). Pure functions over (buffer, length); the bytes
  * are the target's and may be anything. Threading: none kept.
- */
+ *
+ * Example: a function at line 3 with `return fib(n-1) + fib(n-2)` in line 5; offset 34 is {line 5, end_line 5,
+ * column 12, end_column 20}. Callers: name/codes.c for captured code, python/code.c for code that is read from a
+ * sleeping process. */
 #ifndef CPROFD_NAME_LINES_H
 #define CPROFD_NAME_LINES_H
 

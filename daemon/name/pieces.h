@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Which bytes of a line table have arrived? A set of ranges; pieces come in any order, perhaps repeatedly. Private to
- * daemon/name/. */
+/* Which bytes of a line table have arrived? A set of ranges; pieces come in any order, perhaps repeatedly. Private
+ * to daemon/name/.
+ *
+ * Pieces come mostly in order, so there is one range most of the time. The array is fixed: a target cannot make it
+ * grow. */
 #ifndef CPROFD_NAME_PIECES_H
 #define CPROFD_NAME_PIECES_H
 

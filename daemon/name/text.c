@@ -65,6 +65,7 @@ static char *put_utf8(char *out, uint32_t point)
 	return out + len;
 }
 
+/* Two passes: the first checks and measures, so that memory is reserved once and the second cannot fail. */
 int text__from_unicode(const void *data, size_t len_bytes, unsigned kind, bool ascii,
 		       struct buf *ret_utf8)
 {

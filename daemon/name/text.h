@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts a captured Python str to UTF-8. Pure; the bytes are the target's and may be anything. */
+/* Converts a captured Python str to UTF-8. Pure; the bytes are the target's and may be anything. Example: kind 2,
+ * bytes e9 00 74 00 e9 00 -> "été". */
 #ifndef CPROFD_NAME_TEXT_H
 #define CPROFD_NAME_TEXT_H
 

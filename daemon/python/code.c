@@ -14,6 +14,7 @@
 #define CO_FAST_CELLS 0xc0 /* CO_FAST_CELL | CO_FAST_FREE: pycore_code.h, 3.11+ */
 #define LINES_MAX (1u << 20)
 
+/* 0 as well if it cannot be read: an address of 0 then fails at its own read. */
 static uint64_t word(struct host_reader *memory, uint64_t address)
 {
 	uint64_t value = 0;
@@ -45,6 +46,7 @@ int python_code__file(struct values *values, uint64_t code, struct buf *ret)
 	return object__put_text(values, word(values->memory, code + values->layout->code_filename), ret);
 }
 
+/* Reads the whole table, up to LINES_MAX bytes: where the entry of `offset` is, only decoding shows. */
 uint32_t python_code__line(struct values *values, uint64_t code, int32_t offset)
 {
 	const struct py_layout *l = values->layout;
@@ -68,6 +70,8 @@ static int pad(struct buf *out)
 	return buf__append(out, zeros, -out->len % 8);
 }
 
+/* A str as a part_string, padded to 8 bytes; at most `most` bytes of it. -EFAULT: not readable, nothing was
+ * appended. */
 static int put_string(struct buf *out, struct host_reader *memory, const struct py_layout *l, uint16_t kind, uint64_t string, uint64_t most,
 		      uint16_t variable)
 {
@@ -89,6 +93,8 @@ static int put_string(struct buf *out, struct host_reader *memory, const struct 
 	return buf__append(out, &part, sizeof(part)) ?: buf__append(out, bytes, size) ?: pad(out);
 }
 
+/* The begin of the line table as one part_bytes. What is behind RECORD_LINES_MAX is missing: the record's
+ * lines_total shows that. */
 static int put_lines(struct buf *out, struct host_reader *memory, const struct py_layout *l, uint64_t table, uint32_t size)
 {
 	struct part_bytes part = {.part.kind = PART_LINES, .length = size};

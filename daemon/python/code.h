@@ -2,9 +2,11 @@
 /* Code objects, read from the target's memory: names, a line, the bytecode of a call site, and a whole one as the
  * record that the sampler sends.
  *
+ * Callers: serve/asleep.c and serve/sleepers.c for threads that have no tick, serve/site.c for call sites, walk.c
+ * for `cprofd dump`.
+ *
  * All bytes are the target's and may be anything. Pure over a reader; one thread at a time. Errors: -errno, as in
- * python/values.h.
- */
+ * python/values.h. */
 #ifndef CPROFD_PYTHON_CODE_H
 #define CPROFD_PYTHON_CODE_H
 

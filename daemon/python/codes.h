@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash table: key of a code object -> its address in the target. Private to this folder. */
+/* A hash table: key of a code object -> its address in the target. Private to this folder.
+ *
+ * The sampler's walker names code objects by key (cprofd/py/code.h) and stops at those that it has not seen; here
+ * they become known by adding them. At most CODES_MAX: what does not fit is not known, and a walk ends there with a
+ * loss. */
 #ifndef CPROFD_PYTHON_CODES_H
 #define CPROFD_PYTHON_CODES_H
 

@@ -4,7 +4,13 @@
  *   split dict     keys shared by a class's instances; values in an array of their own
  *   managed dict   3.11+: values or a dict in words in front of the object; 3.13+: values inside the object
  * Free-threaded builds differ and are refused. The search is linear over the entries: the hash of a str is randomised
- * by the target, and dicts of attributes are small. */
+ * by the target, and dicts of attributes are small.
+ *
+ * Sources: Objects/dictobject.c, Include/internal/pycore_dict.h of each version. Offsets come from the layout
+ * (cprofd/pylayout.h).
+ *
+ * A dict may be resized while it is read. Then an entry is stale or torn: its key must still be
+ * a str with the name that is searched for, and its value is checked as an object when it is used. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,6 +18,7 @@
 
 #define ENTRIES_MAX 4096u
 
+/* What is needed of a PyDictKeysObject. */
 struct keys {
 	uint64_t entries;   /* address of the first entry */
 	uint32_t n, size;   /* number of entries; bytes of one */
@@ -46,6 +53,7 @@ static int keys_new(const struct py_layout *l, const uint8_t *head, uint64_t n, 
 	return 0;
 }
 
+/* keys_size exists up to 3.10 only (dk_size); that decides between the two forms. */
 static int read_keys(struct values *values, uint64_t address, struct keys *ret)
 {
 	const struct py_layout *l = values->layout;
@@ -166,6 +174,8 @@ static int find_managed(struct values *values, uint64_t object, const struct obj
 	return before[1] ? dict__find(values, before[1], name, ret) : -ENODATA;
 }
 
+/* By tp_flags and tp_dictoffset: an instance has a managed dict, or a dict at an offset, or none (slots are class
+ * attributes, object.c). Negative offsets, of variable-sized types, are not followed. */
 int instance__find(struct values *values, uint64_t object, const struct object_type *type, const char *name, uint64_t *ret)
 {
 	uint64_t dict = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the GIL's state in _PyRuntime by its form (gil.h): each aligned offset is tried as a struct gil_state. */
+/* Finds the GIL's state in _PyRuntime by its form (gil.h): each aligned offset is tried as a struct gil_state.
+ *
+ * Cost: one read of all of _PyRuntime, and one try for each 8 bytes of it. Done when a process is identified,
+ * and again later if the answer was not sure. */
 #include "python/gil.h"
 
 #include <stdlib.h>
@@ -17,6 +20,8 @@ static int order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* `last_holder` must be a thread state that exists: that alone excludes nearly everything. found[1] and several[1]
+ * are the same for candidates with the default interval. */
 size_t gil__find(const void *bytes, size_t len, const uint64_t *threads, size_t n)
 {
 	size_t at, found[2] = {SIZE_MAX, SIZE_MAX}; /* with any interval; with the default one */

@@ -2,7 +2,7 @@
 /* The state of the GIL: struct _gil_runtime_state (Include/internal/pycore_gil.h), which is the same in 3.8 to 3.15.
  * Its offset in _PyRuntime differs with each version and build, so it is found by its form: a switch interval, a thread
  * state that exists, a lock that is taken or not, a mutex. If two offsets match, neither is used, unless one alone has
- * the default interval.
+ * the default interval. The result is given to the sampler (struct image), which reads holder and lock at each tick.
  *
  * All bytes are the target's. Threads: any. Errors: 0 or SIZE_MAX, not found: then no holder is shown.
  */
@@ -15,6 +15,8 @@
 
 #include "cprofd/record.h"
 
+/* Up to 3.11 it is a member of _PyRuntime, since 3.12 of each interpreter; the main interpreter lies within
+ * _PyRuntime. Only interval, last_holder and locked are used; the rest serves to recognise it. */
 struct gil_state {
 	uint64_t interval;      /* us */
 	uint64_t last_holder;   /* PyThreadState * */

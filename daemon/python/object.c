@@ -33,6 +33,7 @@ int object__word(struct values *values, uint64_t address, uint64_t *ret)
 	return object__read(values, ret, sizeof(*ret), address);
 }
 
+/* tp_name of a static type, a C string such as "numpy.ufunc"; mostly shorter than what is read. */
 static int read_name(struct values *values, struct object_type *type)
 {
 	int err = object__read(values, type->name, sizeof(type->name) - 1, type->name_at);
@@ -83,6 +84,7 @@ int object__type(struct values *values, uint64_t object, struct object_type *ret
 
 /* --- text --- */
 
+/* A layout could have members behind what is read at once (TEXT_HEAD_MAX): then nothing of a str is read. */
 static bool is_head_whole(const struct py_layout *l)
 {
 	return l->unicode_ascii_data <= TEXT_HEAD_MAX && l->unicode_length + 8u <= l->unicode_ascii_data &&
@@ -235,6 +237,8 @@ static int through_descriptor(struct values *values, struct class_memo_row *ret)
 	return 0;
 }
 
+/* Direct-mapped: one row for each hash. NULL: no cache, or the class has no valid version, so that a change would
+ * not be noticed. */
 static struct class_memo_row *memo_of(struct values *values, const struct class_memo_row *key)
 {
 	uint64_t hash = (key->type >> 4 ^ (uintptr_t)key->name ^ key->process) * 0x9e3779b97f4a7c15ull;
@@ -247,6 +251,7 @@ static bool is_same(const struct class_memo_row *row, const struct class_memo_ro
 	return row->version == key->version && row->type == key->type && row->name == key->name && row->process == key->process;
 }
 
+/* An attribute that the class or a base has. That there is none is cached as well (CLASS_NOTHING). */
 static int class_attribute(struct values *values, uint64_t object, const struct object_type *type, const char *name, uint64_t *ret)
 {
 	struct class_memo_row found = {.process = values->process, .type = type->address, .name = name, .version = type->version};
@@ -287,6 +292,7 @@ static int code_attribute(struct values *values, uint64_t object, const char *na
 	return -ENODATA;
 }
 
+/* As Python's getattr(), but for what computes: instance first, then class. A bound method stands for its function. */
 static int attribute(struct values *values, uint64_t object, const char *name, uint64_t *ret)
 {
 	const struct py_layout *l = values->layout;
@@ -459,6 +465,8 @@ static int follow(struct values *values, uint64_t object, const struct source *s
 	return put_object(values, object, ret);
 }
 
+/* On error nothing stays appended. Step 0 of a source is the captured local itself. The lowest three bits of a word
+ * may be tags (3.14+). */
 int values__text(struct values *values, uint64_t address, const struct source *source, struct buf *ret)
 {
 	size_t before = ret->len;

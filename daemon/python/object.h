@@ -17,6 +17,7 @@
 #define TYPE_DICT (1u << 29)
 #define TYPE_TYPE (1u << 31)
 
+/* What is needed of a PyTypeObject: addresses and numbers, in the target's terms. */
 struct object_type {
 	uint64_t address, flags, dict, mro, cached_keys, basic_size;
 	uint32_t version;     /* tp_version_tag; 0: not valid */
@@ -40,7 +41,7 @@ int object__text(struct values *values, uint64_t object, struct object_text *ret
 int object__put_text(struct values *values, uint64_t object, struct buf *ret);
 /* Copies a str that is ASCII, shorter than `size`, and without NUL; -ENODATA: it is not. */
 int object__ascii(struct values *values, uint64_t object, char *ret, size_t size);
-/* Is it a str equal to this ASCII text? */
+/* Is it a str equal to this ASCII text of less than 256 bytes? False as well if it cannot be read. */
 bool object__is_text(struct values *values, uint64_t object, const char *text);
 /* The characters of a short ASCII str; `bytes`: a copy of the first `len` bytes of the object. */
 const uint8_t *object__text_in(const struct py_layout *layout, const uint8_t *bytes, size_t len, size_t *ret_size);
@@ -49,9 +50,11 @@ const uint8_t *object__text_in(const struct py_layout *layout, const uint8_t *by
 int object__items(struct values *values, uint64_t tuple, uint64_t *ret_n);
 int object__item(struct values *values, uint64_t tuple, uint64_t i, uint64_t *ret);
 
+/* The value of a key that is a str; -ENODATA: there is none. Compares strings one by one, at most 4,096 entries. */
 int dict__find(struct values *values, uint64_t dict, const char *name, uint64_t *ret);
 /* Iterates over a dict's values in insertion order; *at is 0 at first. -ENODATA: there are no more. */
 int dict__next(struct values *values, uint64_t dict, uint32_t *at, uint64_t *ret);
+/* An attribute in the instance's own dict or values, not in its class. -ENODATA: it has none. */
 int instance__find(struct values *values, uint64_t object, const struct object_type *type, const char *name,
 		   uint64_t *ret);
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Prefaults the pages of a code object: reading them through /proc/PID/mem makes them resident, so that the sampler can
  * read them at the next tick. The values read are not trusted: addresses only lead to further reads of the same target.
- * */
+ *
+ *
+ * Caller: serve/drain.c, when the sampler reports a code object that it could not read. The target's pages change
+ * only from "not resident" to "resident", as if it had touched them itself. */
 #include <string.h>
 
 #include "python/code.h"
@@ -10,6 +13,7 @@
 #define CODE_BYTES 256u /* a code object's members that are used, in any version */
 #define VARIABLES_MAX RECORD_VARIABLES_MAX
 
+/* One byte of each page from address to address + len. Ends at the first page that cannot be read. */
 static void touch(struct host_reader *memory, uint64_t address, uint64_t len)
 {
 	uint64_t end = address + len;

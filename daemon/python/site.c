@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads a call site: the bytecode up to a frame's position, decoded by classes/bytecode.c, and the names that it loads.
- * */
+ *
+ *
+ * Caller: serve/site.c, once for each call site that is sampled. Example: frame at offset 34 of fib() -> co_names
+ * ("np", "sin"), CALL with names[own - 1] "sin", an attribute of the global "np". */
 #include <errno.h>
 #include <string.h>
 
@@ -10,6 +13,7 @@
 
 #define CODE_MAX 65536u /* bytes of bytecode; longer functions get no call sites */
 
+/* Where a code object has its bytecode: in itself since 3.11, in a bytes object before. */
 struct instructions {
 	uint64_t address;
 	uint32_t size;         /* bytes */
@@ -58,6 +62,8 @@ static uint64_t function_of(struct values *values, uint64_t object)
 	return function;
 }
 
+/* Only what stands before the instruction is read, as nothing behind it matters. Names go into ret->names once each:
+ * the callee's first, then its owner's, then others. *ret is zeroed by the caller. */
 int python_site__read(struct values *values, uint64_t code, uint32_t offset, struct call_site *ret)
 {
 	const struct py_layout *l = values->layout;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads all thread states of a process at once, sorted by thread, for callers that walk many threads. */
+/* Reads all thread states of a process at once, sorted by thread, for callers that walk many threads.
+ *
+ *    _PyRuntime.interpreters.head -> interpreter -> threads.head -> tstate -> next ... -> next interpreter
+ *
+ * A thread has several states if it runs subinterpreters. New ones come at
+ * the head of their list, so the first of a thread is the inner one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of NumPy's ufuncs. A call of a ufunc shows as "numpy.ufunc.__call__"; its own name (PyUFuncObject.name) says
  * which one it is. Example: for `np.add(a, b)` the call site gives owner "np" and attribute "add"; sys.modules leads to
- * the module numpy and its `add`. */
+ * the module numpy and its `add`.
+ *
+ * Called for a callee "numpy.ufunc.__call__" (serve/site.c), with names from the call site. NumPy's array object has
+ * had `name` at this offset since 1.7; in NumPy 2 ufuncobject.h is the same up to it. */
 #include <errno.h>
 #include <string.h>
 
@@ -34,6 +37,7 @@ int values__modules(struct values *values, uint64_t runtime, uint64_t *ret)
 	return err ? err : has_type(values, *ret, "dict") ? 0 : -ENODATA;
 }
 
+/* sys.modules[module].attribute, by the module's dict. The budget of reads begins anew for each of the two dicts. */
 static int member(struct values *values, uint64_t modules, const char *module, const char *attribute, uint64_t *ret)
 {
 	uint64_t object = 0, dict = 0;

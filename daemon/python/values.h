@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Values: what a variable of the target holds, read from its memory and turned into text.
  *
- * No code of the target is called: an attribute is what the instance's dict has, in each of CPython's layouts (split,
- * managed, inline values), or what its class and the bases have. The target runs meanwhile, so the bytes may be torn or
- * freed. Each object is checked before use: types by their flags, sizes bounded, at most VALUES_READS reads for one
- * value. Pure over a reader; one thread at a time.
- */
+ *    source `self.func_id.func_qualname`, word 0x7f12... (the local `self`)   ->   "foo"
+ *    source `args.*`, a tuple (int64, array(float64, 1d, C))                 ->   "int64, array(float64, 1d, C)"
+ *
+ * No code of the target is called: an attribute is what the instance's dict has, in each of CPython's layouts
+ * (split, managed, inline values), or what its class and the bases have. The target runs meanwhile, so the bytes may
+ * be torn or freed. Each object is checked before use: types by their flags, sizes bounded, at most VALUES_READS
+ * reads for one value.
+ *
+ * Callers: units/read.c, for the values that name compiles and phases; serve/. Pure over a reader; one thread at a
+ * time. */
 #ifndef CPROFD_PYTHON_VALUES_H
 #define CPROFD_PYTHON_VALUES_H
 
@@ -31,6 +36,7 @@ struct class_memo {
 	} rows[CLASS_MEMO_ROWS];
 };
 
+/* One question's context. Set reads to 0 before each value: it counts up to VALUES_READS. */
 struct values {
 	struct host_reader *memory;
 	const struct py_layout *layout;

@@ -27,6 +27,7 @@ static inline int py_seen(__u64 key)
 #define ROUNDS 256u            /* 64 new code objects each */
 #define CODES_KEPT 8192u       /* known code objects of earlier processes are dropped above this */
 
+/* `walk` and `out` are those of the last walk; they are large, so they are kept here and not on the stack. */
 struct python_walker {
 	struct host_reader *memory;
 	struct image image;
@@ -64,6 +65,7 @@ void python_walker__turn_to(struct python_walker *self, const struct image *imag
 
 /* --- frames --- */
 
+/* The caller gets frames of its own: the walker's are overwritten by the next walk. */
 static int copy(const struct py_frame *frames, uint32_t n, struct python_frames *ret)
 {
 	ret->n = n < RECORD_PY_FRAMES_MAX ? n : RECORD_PY_FRAMES_MAX;
@@ -108,6 +110,9 @@ static void walk_known(struct python_walker *self, const struct python_tstates *
 			py_walk_chain(walk, &self->image, &self->out, i, NULL);
 }
 
+/* Each round walks the whole stack with the code objects known so far; a walk that meets unknown ones lists them in
+ * walk->todo. It ends when there are none, or after ROUNDS: a hostile stack may have more. host_reader_current is
+ * what the walker's read_user() reads by, and is restored for who called us. */
 int python_walker__walk(struct python_walker *self, const struct dump_thread *thread, const struct python_tstates *tstates, struct python_frames *ret)
 {
 	struct host_reader *before = host_reader_current;

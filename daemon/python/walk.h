@@ -2,6 +2,8 @@
 /* Python frames of a thread that is not running, read from its process's memory: the sampler's walker (cprofd/pywalk.h)
  * in user space, the list of thread states, and the addresses of code objects.
  *
+ * Callers: serve/dump.c, serve/sleepers.c and serve/asleep.c.
+ *
  * All bytes are the target's and may be anything. Owner: each object belongs to its caller. Threads: one at a time.
  * Errors: -errno; inconsistent data ends a walk with a loss (enum loss).
  */
@@ -35,6 +37,7 @@ const struct python_tstate *python_tstates__find(const struct python_tstates *ts
 
 /* --- walk.c: Python frames --- */
 
+/* A walker for one process at a time: its reader, its layout, and the code objects that are known. */
 struct python_walker;
 /* `memory` is borrowed, `image` is copied. image->runtime 0: the process runs no Python, so no thread has frames. */
 int python_walker__new(struct host_reader *memory, const struct image *image, struct python_walker **ret);
