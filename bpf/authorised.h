@@ -41,7 +41,7 @@ static __always_inline __u64 authorised_dumpable(struct mm_struct *mm)
 static __always_inline void authorised_note(struct target *to, struct task_struct *task)
 {
 	struct task_struct *broker = (struct task_struct *)bpf_get_current_task();
-	struct cred *cred = (struct cred *)BPF_CORE_READ(task, real_cred);
+	struct cred *own = (struct cred *)BPF_CORE_READ(broker, real_cred), *cred = (struct cred *)BPF_CORE_READ(task, real_cred);
 
 	to->start = BPF_CORE_READ(task, group_leader, start_boottime);
 	to->mm = (__u64)BPF_CORE_READ(task, mm);
@@ -50,7 +50,7 @@ static __always_inline void authorised_note(struct target *to, struct task_struc
 	bpf_probe_read_kernel(&to->capabilities, sizeof(to->capabilities), &cred->cap_permitted);
 	bpf_probe_read_kernel(to->ids, sizeof(to->ids), &cred->uid);
 	to->dumpable = authorised_dumpable((struct mm_struct *)to->mm);
-	to->hides = to->dumpable != DUMPABLE_USER && to->user_ns == (__u64)BPF_CORE_READ(broker, real_cred, user_ns);
+	to->hides = to->dumpable != DUMPABLE_USER && to->user_ns == (__u64)BPF_CORE_READ(own, user_ns);
 }
 
 /* A function of its own, because its callers have no stack left. "hidden": the verifier then checks it only where it
