@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Code whose place was taken by something else, as the kernel tells it when it happens: the end of a
- * library is exact then, and a walk by a list that still had it is cut where it went astray. Where the
- * kernel does not tell, mappings are looked at now and then, and walks are believed. */
+/* Reports of the sampler that a range of addresses is given away (RECORD_MAP, from the tracepoint
+ * mmap:vm_unmapped_area). If code of a library lay there, that library is gone as of that instant. Without the report,
+ * cprofd would notice at its next reading of /proc/PID/maps, up to a second later, and meanwhile name the new code by
+ * the old file:
+ *
+ *    time   ---- libA.so at 0x7f..000 ----|report|---- libB.so at 0x7f..000 ----
+ *                                         |<-- walks here may have used libA's table: cut -->| list with libB published
+ *
+ * So a change holds two times: when it happened, and from when on the published list knows of it. Where the kernel has
+ * no such tracepoint, mappings are only read now and then, and walks are believed. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "modules/internal.h"
 
-/* Looking takes at most 1/20 of the time. */
+/* Reading the mappings may take 1/20 of the time: the pause is 20 times what the last reading took. */
 #define POLL_SHARE 20u
 #define PAUSE_NS (1 * MS)
 
-/* A loader maps the pieces of a library after it found room for all. */
+/* A loader asks for room for a whole library, and maps its pieces over it afterwards: reading at once would see half of
+ * it. */
 #define SETTLE_NS (3 * MS)
 
 uint64_t modules__clock(void)
@@ -36,7 +44,8 @@ static bool meet(const struct change *change, uint64_t start, uint64_t end)
 	return change->start < end && start < change->end;
 }
 
-/* One that no walk can meet any more, else two become one. */
+/* The oldest change goes: no walk can meet it any more if a list knows of it. Else it is merged into the next: too
+ * large a range only cuts more walks than needed. */
 static void make_room(struct modules_process *process)
 {
 	struct change *changes = process->changes;
@@ -72,7 +81,8 @@ static uint32_t first_behind(const struct modules_process *process, uint64_t sta
 	return low;
 }
 
-/* The next one from `i` on that meets [start, end): of what is mapped now first, then of what is gone. n + n_gone: none. */
+/* The next mapping from `i` on that meets [start, end): first of those that are there, then of those that are gone; n +
+ * n_gone: none. */
 static uint32_t next_met(const struct modules_process *process, uint32_t i, uint64_t start, uint64_t end)
 {
 	uint32_t all = process->n + process->n_gone;
@@ -87,7 +97,8 @@ static uint32_t next_met(const struct modules_process *process, uint32_t i, uint
 	return i;
 }
 
-/* A look was there first: what it found gone was gone by then, and what it found new came after. */
+/* The mappings were read before this report arrived, but after the change: what that reading found gone was gone by
+ * `time`, and what it found new came after it. */
 static bool correct(struct modules_process *process, uint64_t start, uint64_t end, uint64_t time)
 {
 	bool file = false;
@@ -108,8 +119,8 @@ static bool correct(struct modules_process *process, uint64_t start, uint64_t en
 	return file;
 }
 
-/* Does code of a file lie there, as far as is known? What the last look saw first may have come just now, if
- * it was under way. */
+/* Does code of a file lie there, as far as is known? A mapping that the last reading saw first may be the new one
+ * already, if the change happened while it was reading. */
 static bool is_file_code(struct modules_process *process, uint64_t start, uint64_t end,
 			 uint64_t time)
 {
@@ -128,8 +139,7 @@ static bool is_file_code(struct modules_process *process, uint64_t start, uint64
 	return file;
 }
 
-/* In order of time, which they come in but for what two CPUs wrote: what is older than a question
- * is not looked at. */
+/* Keeps the ranges in order of time. They nearly come in it: only records of two CPUs may be out of order. */
 static void give(struct modules_process *process, uint64_t start, uint64_t end, uint64_t time)
 {
 	uint32_t i;
@@ -141,8 +151,8 @@ static void give(struct modules_process *process, uint64_t start, uint64_t end, 
 	process->given[i] = (struct given){start, end, time};
 }
 
-/* Was a file's code seen there once (from entry `i` on)? Whose time it was has to be told
- * apart. What a JIT had there is in no list, and told apart by its objects. */
+/* Was a file's code seen there once (from entry `i` on)? Then names of before and after have to be told apart by the
+ * time. Code of a JIT needs none of this: its objects have times of their own. */
 static bool has_file(const struct modules_process *process, uint32_t i, uint64_t start, uint64_t end)
 {
 	uint32_t all = process->n + process->n_gone;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Files: one for each that somebody maps code of, from its first mapping to its table in a pool.
  *
- *    files__get()   a mapping of a file that is new             FILE_NEW
- *    files__ask()   the broker is asked for it, one at a time   FILE_ASKED
- *    modules__file() its descriptor came; a worker reads it     FILE_OPEN
- *    files__done()  its segments and its table are here         FILE_DONE; MODULE_READY, or MODULE_BARE: it has no table
+ *    files__get()     a mapping of a file that is new             FILE_NEW
+ *    files__ask()     the broker is asked for it, one at a time   FILE_ASKED
+ *    modules__file()  its descriptor came; a worker reads it      FILE_DONE, MODULE_WAITS
+ *    files__done()    its segments and its table are here         MODULE_READY, or MODULE_BARE: it has no table
  *
- * Who holds the descriptor of a file knows that its inode is given to no other file, so a file is known by device
- * and inode as long as that is open; one that is written to meanwhile is another file. */
+ * A file is known by device and inode while it is open, since a file that is open keeps its inode. One that is written
+ * to meanwhile is another file. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +20,14 @@
 #include "modules/internal.h"
 
 #define TRIES 3u
+/* Bytes of the vDSO, which has some pages. */
 #define IMAGE_MAX (64u << 10)
 /* Of a file: so often, and so long, is code followed that walks stopped in. */
 #define FOLLOWS_MAX 256u
 #define FOLLOW_NS (3000 * MS)
 #define KEPT_BYTES (1u << 20) /* a larger table is not stored each time */
 
+/* As /proc/PID/maps names it. */
 static const char vdso[] = "[vdso]";
 
 static bool is_vdso(const struct mapping *mapping)
@@ -35,6 +37,8 @@ static bool is_vdso(const struct mapping *mapping)
 }
 
 /* Was it written to since? */
+/* A compiler or package manager may write a file anew in place: then mappings of before have other code than the
+ * file. */
 static bool changed(const struct file *file)
 {
 	struct stat stat;
@@ -54,6 +58,7 @@ static int32_t jitdump_of(const char *path)
 	return slash && sscanf(slash, "/jit-%10d.dump%n", &pid, &end) == 1 && end && pid > 0 && !slash[end] ? pid : 0;
 }
 
+/* Only known once a worker has read the file: an ELF file may lie in /dev/shm, too. */
 bool files__is_memory(const struct file *file)
 {
 	static const char *const names[] = {"/memfd:", "/dev/zero", "/SYSV", "/dev/shm/"};
@@ -67,6 +72,8 @@ bool files__is_memory(const struct file *file)
 	return memory;
 }
 
+/* NULL: MODULES_MAX of them, or no memory. Ids are positions in modules->files + 1; files stay for the whole
+ * session. */
 static struct file *add(struct modules *modules, const struct mapping *mapping)
 {
 	struct file *file, **files;
@@ -98,7 +105,7 @@ static struct file *add(struct modules *modules, const struct mapping *mapping)
 	return file;
 }
 
-/* What every stack goes through. */
+/* Does every stack go through it? The first file is the program. */
 static bool is_common(const struct file *file)
 {
 	const char *slash = strrchr(file->seen.path, '/'), *name = slash ? slash + 1 : file->seen.path;
@@ -107,11 +114,13 @@ static bool is_common(const struct file *file)
 	       !strncmp(name, "libc-", 5) || !strncmp(name, "ld-", 3) || !strncmp(name, "libpython", 9);
 }
 
+/* In which order files get their tables: see enum job_rank. */
 static enum job_rank rank_of(const struct modules *modules, const struct file *file)
 {
 	return file->urgent ? JOB_WANTED : is_common(file) ? JOB_COMMON : JOB_OTHER;
 }
 
+/* Before it is open: the broker is asked for it next. Afterwards: its job is moved to the front. */
 void files__want(struct modules *modules, struct file *file)
 {
 	if (file->seen.state != MODULE_WAITS || file->urgent)
@@ -124,6 +133,7 @@ void files__want(struct modules *modules, struct file *file)
 }
 
 /* The job is the worker's, or gone. */
+/* Also copies an image in memory, as the job may outlive it. */
 static int hand_over(struct modules *modules, const struct file *file, struct job *job)
 {
 	int err = 0;
@@ -143,6 +153,7 @@ static int hand_over(struct modules *modules, const struct file *file, struct jo
 	return err;
 }
 
+/* An open file, or an image in memory, goes to a worker. */
 static void give(struct modules *modules, struct file *file)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -164,6 +175,7 @@ static void give(struct modules *modules, struct file *file)
 
 /* --- code that is followed when a walk stops in it --- */
 
+/* Has a worker follow the code around `places`, and make another table from the one that there is. */
 static void follow(struct modules *modules, struct file *file)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -184,6 +196,7 @@ static void follow(struct modules *modules, struct file *file)
 	file->following = !hand_over(modules, file, job);
 }
 
+/* Keeps the places in order, each once. While a job runs, they are gathered for the next (files__tick()). */
 void files__follow(struct modules *modules, struct file *file, uint64_t place)
 {
 	uint32_t i = file->n_places;
@@ -217,7 +230,7 @@ void files__tick(struct modules *modules)
 	}
 }
 
-/* What walks went by until now is used until they are over. */
+/* Takes the new table. The old one is retired: walks that began before may still use it. */
 static int followed(struct modules *modules, struct file *file, struct job *job)
 {
 	struct placed_table table = {};
@@ -236,7 +249,8 @@ static int followed(struct modules *modules, struct file *file, struct job *job)
 	return 0;
 }
 
-/* The kernel's own: as it lies in memory. */
+/* The vDSO is no file: its image is copied from the process's memory. All processes of a kernel have the same one or
+ * two, so they are compared by their bytes. */
 static struct file *get_vdso(struct modules *modules, struct modules_process *process,
 			     const struct mapping *mapping)
 {
@@ -272,6 +286,7 @@ struct file *files__get(struct modules *modules, struct modules_process *process
 
 	if (is_vdso(mapping))
 		return get_vdso(modules, process, mapping);
+	/* Anonymous memory, the heap, a stack: code there is a JIT's. */
 	if (!mapping->inode)
 		return NULL;
 	for (i = modules->n_files; i > 0;
@@ -296,8 +311,8 @@ static bool is_askable(const struct file *file)
 	return file && file->state == FILE_NEW && file->failed < TRIES && file->pid;
 }
 
-/* What walks wait for; the program; then from the top of memory, where the loader and libc are,
- * down to what was loaded last. */
+/* What a walk waits for; then the program; then those that were seen last, which are those at the top of memory: the
+ * loader and libc, and on to what was loaded last. */
 static struct file *next_file(const struct modules *modules)
 {
 	uint32_t i;
@@ -338,6 +353,8 @@ static bool is_another(const struct modules *modules, uint64_t inode)
 	return false;
 }
 
+/* An answer to files__ask(). The descriptor is checked against the mapping: between the question and the opening, the
+ * process may have mapped another file at that place. */
 void modules__file(struct modules *modules, int fd)
 {
 	struct file *file = modules->asked;

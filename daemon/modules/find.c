@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What is at pc of a process at a time: whose mappings, which mapping, which file or object of a JIT; how long that
- * holds, and which frames of a walk are true by it. */
+/* Answers "what is at this pc of this process, at this time?": whose mappings, which mapping, which file or object of a
+ * JIT; for how long that holds; and which frames of a walk are true by it.
+ *
+ * The question is asked up to some seconds after the time that it is about, and things have changed by then. Therefore
+ * mappings and objects have a time of birth and of death, and are kept for a while after it. */
 #include <errno.h>
 
 #include "modules/internal.h"
@@ -136,6 +139,7 @@ int modules__find(struct modules *modules, const struct modules_process *process
 		ret->stable = code < process->code + process->n && !files__is_memory(code->file) && code->file->seen.state != MODULE_WAITS;
 		ret->start = code->start;
 		ret->end = code->end;
+		/* Until the worker has read the segments, only the offset in the file is known. */
 		ret->vaddr_known =
 			code->biased || (code->file->segments.n &&
 					 !segments__bias(&code->file->segments, code->offset,
@@ -156,6 +160,8 @@ int modules__find(struct modules *modules, const struct modules_process *process
 
 /* --- how long does an answer hold? --- */
 
+/* Combines what is known (answers) with how many changes lie before that time: for two times with the same number, all
+ * answers are the same. */
 uint64_t modules__changes(const struct modules *modules, const struct modules_process *process,
 			  uint64_t time)
 {
@@ -181,6 +187,9 @@ uint64_t modules__stable(const struct modules_process *process, uint64_t time)
 
 /* --- walks --- */
 
+/* Walks between `time` of a change and the list that knows of it may have used a wrong table in that range. The frame
+ * in the range itself is true (its pc was read from the one before, which is trusted); what was found through its
+ * table, further out, is not. */
 static uint32_t trusted(const struct change *changes, uint32_t n_changes, const __u64 *pc, uint32_t n, uint64_t time)
 {
 	uint32_t i, k;

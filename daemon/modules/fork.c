@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Forked children: what their parent had at the fork is theirs, and tables and lists are shared until
- * they differ. */
+/* Forked children: what their parent had at the fork is theirs. A fork copies the address space, so all mappings, JIT
+ * objects and unwind tables hold for the child, too. Making them anew would take a worker's time for each child of a
+ * pool, and the first samples would have no stacks.
+ *
+ * Tables and lists are shared, with a count of references, until parent and child differ. NULL in place of a count
+ * means one owner: most processes have no children. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +50,7 @@ bool fork__is_eldest(const struct modules *modules, const struct modules_process
 	return true;
 }
 
+/* By comparing bytes: lists are small (32 bytes a range), and equal ones are frequent after forks. */
 struct modules_process *fork__twin(struct modules *modules, struct modules_process *process,
 				   const void *list, size_t size)
 {

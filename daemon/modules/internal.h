@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of modules: who holds what. */
+/* Inside of modules: who holds what. Private to daemon/modules/.
+ *
+ *    modules -> files      one for each file that somebody has mapped code of; with its unwind table
+ *            -> processes  one for each image of a process; with its mappings (code), JIT objects, published list
+ *            -> pools      BPF maps, mapped here: tables and lists lie there, and the sampler reads them
+ *            -> worker     threads that read files and make tables; they touch only the job that they were given
+ *
+ * All of it belongs to the engine's main thread. The sampler reads a list or a table at any time, so neither is ever
+ * changed in place: a new one is written beside it, published by one store, and the old room is retired until no tick
+ * can still use it.
+ *
+ * Times are CLOCK_MONOTONIC ns. Addresses are the target's. */
 #ifndef CPROFD_MODULES_INTERNAL_H
 #define CPROFD_MODULES_INTERNAL_H
 
@@ -19,6 +30,7 @@ struct placed_table {
 	uint16_t pool;
 };
 
+/* NEW: the broker has to be asked for it. ASKED: it was. DONE: a worker has read it, or reads it, or nobody will. */
 enum file_state { FILE_NEW, FILE_ASKED, FILE_OPEN, FILE_DONE };
 
 /* A module, and what only this folder knows of it. */
@@ -27,35 +39,50 @@ struct file {
 	enum file_state state;
 	uint32_t major, minor;
 	uint64_t inode;
-	int32_t pid; /* whose mapping is asked for */
+	/* The mapping by which the broker finds the file: start..end in process pid. pid 0: that mapping is gone,
+	 * another one is needed. */
+	int32_t pid;
 	uint64_t start, end;
+	/* How often opening it failed; after TRIES it is left alone. */
 	unsigned failed;
+	/* A walk waits for its table: its job comes first. */
 	bool urgent;
+	/* Owned; < 0: not open. While it is open, its inode cannot be given to another file. */
 	int fd;
 	int64_t size, mtime_s, mtime_ns; /* when it was opened */
 	void *image;			 /* no file: the vDSO's bytes */
 	size_t image_size;
 	struct segments segments;
+	/* ELF address of __jit_debug_descriptor (the GDB interface's list); 0: it has none. */
 	uint64_t descriptor_at;
 	struct placed_table table;
 	/* Code of it that is not described, where walks stopped (ELF addresses, ascending): it is followed,
 	 * and another table made. */
 	uint64_t places[UNWIND_PLACES_MAX];
-	uint32_t n_places, follows; /* so often */
+	/* follows: how often code was followed in it; follow_ns: CPU time that this took. */
+	uint32_t n_places, follows;
 	uint64_t follow_ns;
-	bool following, followed; /* a job runs; there is nothing left for one */
-	int32_t jitdump; /* it is jit-PID.dump of this one; 0: it is none */
+	/* following: a job for this is under way. followed: nothing is left to follow, or the bounds are used up. */
+	bool following, followed;
+	/* It is jit-PID.dump of this pid: a file of a JIT compiler, mapped executable only to be noticed. 0: it is
+	 * none. */
+	int32_t jitdump;
 };
 
 /* An executable mapping. */
 struct code {
 	uint64_t start, end, offset;
 	struct file *file; /* NULL: anonymous */
+	/* What is added to the file's ELF addresses; valid with `biased`, which needs the file's segments. */
 	uint64_t bias;
 	bool biased;
 	bool descriptor;     /* its JIT's list is known to `jit` */
-	uint32_t look;	     /* modules_process.looks of its first sight */
-	bool exact;	     /* `born` is known, else it came some time after it */
+	/* modules_process.polls at which it was seen first: the last poll may have seen it before its mapping was
+	 * reported. */
+	uint32_t look;
+	/* `born` is the time that the sampler reported. Else it is the begin of the poll before the one that saw it: it
+	 * came some time after that. */
+	bool exact;
 	uint64_t born, died; /* died 0: it is there */
 };
 
@@ -74,7 +101,9 @@ struct object {
 struct change {
 	uint64_t start, end;
 	uint64_t time;
-	uint64_t known; /* since then the published list does not have that code; 0: not yet */
+	/* From this time on the published list does not have the former code. Walks between `time` and `known` may have
+	 * gone by a wrong table. 0: such a list is still to come. */
+	uint64_t known;
 	bool file;	/* code of a file lies there, or did */
 };
 #define CHANGES_MAX 64u
@@ -82,26 +111,34 @@ struct change {
 /* A file that a JIT compiler writes. */
 struct jit_file {
 	int fd; /* < 0: there is none */
-	uint64_t id; /* of this opening */
+	/* Of this opening, by which tail.c knows it: another file gets another id. */
+	uint64_t id;
+	/* The descriptor is this struct's. A jitdump's belongs to its struct file. */
 	bool owned;
 	uint64_t device, inode;
 	uint64_t offset; /* all before it was given to `jit` */
-	char last[16];	 /* a perf map: what lies before it; other bytes there: another file */
+	/* The bytes before `offset` (n_last of them): other bytes there mean that the file was written anew. */
+	char last[16];
 	uint32_t n_last;
 	bool behind;  /* more is there */
-	uint64_t ended; /* all that was written by then was read */
-	uint64_t stamp, read_at; /* of its last change, as it was when it was read to its end */
+	/* Everything that was written by this time was read. */
+	uint64_t ended;
+	/* stamp: of size and time of change when it was read to its end; the same stamp means that there is nothing
+	 * new. 0: not known. */
+	uint64_t stamp, read_at;
 	bool removed; /* it has no name any more */
 	bool midline; /* it begins within a line */
 };
 
-/* Functions of such files that begin in STRETCH bytes of addresses, and have one table. */
+/* Functions that such files name and that begin in one JIT_BLOCK of addresses. They share a table. */
 struct jit_block {
 	uint64_t start;
-	struct jit_function *functions, *next; /* by address. next: of the table that is being made */
+	/* By address. functions: those that `table` describes; next: those of the table that is being made. */
+	struct jit_function *functions, *next;
 	uint32_t n, n_next;
 	bool making;
-	uint64_t due; /* the next one not before */
+	/* Not before this time is another table made. */
+	uint64_t due;
 	struct placed_table table;
 };
 
@@ -110,22 +147,27 @@ struct jit_files {
 	int32_t own; /* the process's own pid; 0: not known yet */
 	bool asked;
 	uint64_t asked_at, pause;
-	uint64_t wanted;   /* somebody met code that nobody knows, as of then */
+	/* The latest time at which a walk met code that nothing names; the perf map may have appeared since. */
+	uint64_t wanted;
 	uint64_t news;	   /* when something was read */
-	uint64_t replaced; /* jit__replaced() */
+	/* Cursor of jit__replaced(). */
+	uint64_t replaced;
 	struct change changes[CHANGES_MAX]; /* code with a table that was replaced, the oldest first */
 	uint32_t n_changes;
 	struct jit_block *jit_blocks;
 	uint32_t n_jit_blocks, capacity;
 };
 
-/* Room that was given away where no code was ever seen: most often it is no code's. */
+/* A range of addresses that the kernel gave away although no code was ever seen there: mostly it is data. Kept, as code
+ * may follow. */
 struct given {
 	uint64_t start, end;
 	uint64_t time;
 };
 #define GIVEN_MAX 256u
 
+/* One image of one process: an exec closes it, and the next image is another struct. After its end it is kept for
+ * KEPT_NS, since samples of before still come. */
 struct modules_process {
 	struct modules_process *next;
 	uint64_t id;
@@ -135,40 +177,56 @@ struct modules_process {
 	int maps;
 	uint64_t opened, closed; /* closed 0: it runs */
 	uint64_t runtime;
+	/* The file that holds `runtime` (_PyRuntime): libpython, or the program. NULL: not found, or no Python. */
 	const struct file *interpreter;
-	struct code *code; /* by address; those that are gone behind */
+	/* n mappings that are there, by address, then n_gone that are not any more. */
+	struct code *code;
 	uint32_t n, n_gone;
-	uint64_t maps_hash, files_hash; /* files_hash: of what files lie where; 0: it is to be read
-					   with names */
+	/* Hashes of the executable mappings, all and those of files: the same hash means that nothing changed.
+	 * files_hash 0: the mappings have to be read with their names next time. */
+	uint64_t maps_hash, files_hash;
 	uint64_t read_at;   /* when the last look began to read, */
 	uint64_t read_end;  /* and when it had read */
-	uint32_t polls;	    /* that found a change */
-	uint64_t asked_for; /* somebody met a pc in no mapping since: as of then */
+	/* Readings of the mappings that found a change. */
+	uint32_t polls;
+	/* The latest time at which a walk met a pc in no mapping. */
+	uint64_t asked_for;
+	/* How long to wait before it is read again for that reason; doubles while it finds nothing. */
 	uint64_t pause;
-	uint64_t poll_ns;   /* what a look costs */
+	/* How long the last reading took: bounds how often it is done. */
+	uint64_t poll_ns;
 	struct change changes[CHANGES_MAX]; /* the oldest first */
 	uint32_t n_changes, changes_gone;
-	uint64_t n_reports; /* changes and given room, so often */
-	uint64_t file_answers;	       /* what is known of files' code changed so often */
+	/* All reports of changes and given room so far: a generation number for late.c. */
+	uint64_t n_reports;
+	/* A generation number: answers about code of files may have changed. */
+	uint64_t file_answers;
 	struct given given[GIVEN_MAX]; /* the oldest first */
 	uint32_t n_given;
-	bool dirty; /* the list is to be made anew */
-	bool grown; /* objects came that it has not */
+	/* The list has to be made anew from all that is mapped. */
+	bool dirty;
+	/* Objects of a JIT came that the list does not have: they can be merged into it. */
+	bool grown;
 	bool poll_soon;
-	bool inherited; /* what it knows of JITs is its parent's, objects by id: not compared with its
-			 * memory yet */
+	/* What it knows of JIT objects was copied from its parent, and not compared with its own memory yet. */
+	bool inherited;
 	/* the list that is published */
 	void *list;
 	size_t list_size;
-	uint64_t list_word, list_at; /* struct unwind_process.list; when it was published */
+	/* list_word: struct unwind_process.list, which says where it lies; list_at: when it was published. */
+	uint64_t list_word, list_at;
 	struct refcount *list_refcount;
+	/* Mixed into addresses in the sampler's cache of rules, so that two processes never share an entry by
+	 * chance. */
 	uint64_t salt;
 	struct jit *jit; /* NULL: no list and no file of a JIT's is known */
 	struct jit_files *files; /* NULL: it has no code of a JIT's */
-	uint64_t polled; /* all that the JIT had registered or written by then is known */
+	/* Everything that its JITs had registered or written by this time is known. */
+	uint64_t polled;
 	struct object *objects;
 	uint32_t n_objects, objects_capacity, next_object;
-	uint32_t n_listed; /* those in front are in the list, if they have not ended */
+	/* So many objects in front are in the published list, unless they ended. */
+	uint32_t n_listed;
 	uint32_t n_ended;  /* of them, as of the last sweep */
 	uint64_t ends;	   /* jit__ends() of then */
 };
@@ -199,8 +257,11 @@ struct modules {
 	struct worker *worker;
 	struct file **files;
 	uint32_t n_files;
+	/* The file that the broker is opening at this moment; NULL: none. One at a time, as answers come without a
+	 * name. */
 	struct file *asked;
-	struct file *hot; /* a walk waits for it */
+	/* A walk waits for it: asked for next. */
+	struct file *hot;
 	struct modules_process *processes;
 	uint32_t n_processes;
 	uint64_t last_process;
@@ -210,17 +271,25 @@ struct modules {
 	uint64_t map_asked; /* of which process the perf map is asked for; 0: none */
 	uint64_t last_jit_file;
 	struct tail *tail;  /* NULL: nothing was to be read yet */
-	int64_t bytes_left; /* to be read of such files; what a piece was too long is below 0 */
+	/* Bytes of JIT compilers' files that may still be read (refill()); below 0 after a piece that was longer than
+	 * what was left. */
+	int64_t bytes_left;
 	uint64_t bytes_at;  /* as of when */
-	struct job *homeless; /* done; their tables wait for a pool */
+	/* Jobs that are done, but whose tables wait for a pool. */
+	struct job *homeless;
 	struct retired *retired;
+	/* The next process's salt is made from it. */
 	uint64_t salts;
+	/* Number of the last list: part of list_word, by which the sampler notices another list. */
 	uint16_t change;
-	uint64_t answers; /* changed so often */
+	/* A generation number: any answer of modules__find() may have changed. */
+	uint64_t answers;
 	bool follows;	  /* some file's code is, or has to be */
 	uint64_t now;
 	struct modules_counts counts;
-	struct late *late; /* walks again */
+	/* Scratch of late.c; NULL: no walk was done again yet. */
+	struct late *late;
+	/* A hash table of places where walks ended; stop_modules: the module's id of each. */
 	struct modules_stop stops[STOPS];
 	uint32_t stop_modules[STOPS];
 };
@@ -328,7 +397,7 @@ bool jit_files__current(const struct modules_process *process);
 bool jit_files__known(const struct modules_process *process, enum jit_source source, uint64_t time);
 /* Is the perf map on its way? */
 bool jit_files__awaited(const struct modules_process *process);
-/* Somebody met code that nobody knows. */
+/* A walk met code that no file names. */
 void jit_files__miss(const struct modules_process *process, uint64_t time);
 void jit_files__close(struct modules_process *process);
 void jit_files__free(struct modules *modules, struct modules_process *process, uint64_t now);

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What JIT compilers write for perf: /tmp/perf-PID.map, which only the broker can open, and the jitdump, which the process
- * has mapped executable so that perf finds it. They are read on as they grow, before samples ask; a file that
- * became shorter, or has other bytes where it was read to, begins anew.
+/* Files that JIT compilers write for perf, read as they grow:
  *
- * How much is read is bounded for the session (BYTES_BURST, then BYTES_SECOND), and for a tick. */
+ *    /tmp/perf-PID.map   lines "7f3a10 40 name\n" (start and size in hex): only the broker can open it
+ *    jit-PID.dump        binary records with code and unwind information; the process maps a page of it executable, so
+ *                        that perf notices it: hence it is among the mappings here
+ *
+ * They are read at each tick, before samples ask. A file that became shorter, or has other bytes before the point where
+ * reading stopped, was written anew. Both may lie on a file system that does not answer, so a thread of its own reads
+ * (tail.c).
+ *
+ * How much is read is bounded: BYTES_TICK in a tick, and for the session BYTES_BURST at first, then BYTES_SECOND. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,6 +41,7 @@ struct jit *jit_files__jit(struct modules_process *process)
 
 /* --- reading --- */
 
+/* A token bucket: BYTES_SECOND flow in, BYTES_BURST is its size. */
 static void refill(struct modules *modules, uint64_t now)
 {
 	uint64_t more = modules->bytes_at ? (now - modules->bytes_at) / 1000 * BYTES_SECOND / 1000000 : BYTES_BURST;
@@ -49,6 +56,7 @@ static void refill(struct modules *modules, uint64_t now)
 		modules->bytes_left = BYTES_BURST;
 }
 
+/* Objects that are known stay: they tell what was there before. */
 static void restart(struct modules_process *process, struct jit_file *file)
 {
 	file->offset = file->n_last = 0;
@@ -59,6 +67,7 @@ static void restart(struct modules_process *process, struct jit_file *file)
 		jit__jitdump_restart(process->jit);
 }
 
+/* Keeps the last bytes for is_another(). `midline`: reading began within a line, whose rest is skipped. */
 static int give_map(struct modules_process *process, struct jit_file *file, const char *bytes, size_t n)
 {
 	const char *line = bytes;
@@ -81,7 +90,8 @@ static bool is_another(const struct jit_file *file, const struct tail_piece *pie
 	       (file->n_last && memcmp(piece->bytes, file->last, file->n_last));
 }
 
-/* One piece. 0: it ended; 1: there may be more; -errno. */
+/* Reads one piece, which begins n_last bytes before the offset so that they can be compared. 0: the end was reached; 1:
+ * there may be more; -errno. Machine code in a jitdump is skipped without reading it. */
 static int read_piece(struct modules *modules, struct modules_process *process, struct jit_file *file, bool *ret_changed)
 {
 	bool map = file == &process->files->map;
@@ -138,7 +148,8 @@ static uint64_t stamp_of(int fd)
 		(uint64_t)!now.stx_nlink << 40) | 1;
 }
 
-/* Most often nothing was written. That is looked at closer now and then. */
+/* Most often nothing was written since: the same size and time of change. Times have a coarse clock and network file
+ * systems cache them, so each CLOSER_NS it is read nevertheless. */
 static bool is_quiet(struct modules_process *process, struct jit_file *file)
 {
 	uint64_t begun = modules__clock();
@@ -179,6 +190,7 @@ static bool read_on(struct modules *modules, struct modules_process *process, st
 
 /* --- finding --- */
 
+/* Code that no file holds: only then is there a JIT compiler, and the broker is asked for its files. */
 static bool has_code(const struct modules_process *process)
 {
 	uint32_t i;
@@ -195,6 +207,8 @@ static bool is_due(const struct jit_files *files, uint64_t now)
 						      now >= files->asked_at + files->pause));
 }
 
+/* Asks the broker for the perf map, with growing pauses while there is none. One question at a time in the whole
+ * session. */
 static void ask(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct jit_files *files = process->files;
@@ -211,6 +225,7 @@ static void ask(struct modules *modules, struct modules_process *process, uint64
 	}
 }
 
+/* The same file opened again is closed; another one begins anew. */
 static void take_map(struct modules *modules, struct modules_process *process, int fd)
 {
 	struct jit_file *map = &process->files->map, fresh = {.fd = fd, .id = ++modules->last_jit_file, .owned = true, .behind = true};

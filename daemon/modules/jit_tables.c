@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Unwind tables of code that a perf map or a jitdump names. A jitdump's function that came with unwind information has a
- * table of its own, as an object of the GDB interface has. All others are followed by their instructions
- * (unwind/code.h), but not before a walk stops in one: a stretch of addresses at a time, since Node writes 20,000
- * of them and runs 100, and as CPython's trampolines lie in one place. */
+/* Unwind tables of code that a perf map or a jitdump names. A function of a jitdump that came with unwind information
+ * has a table of its own, as an object of the GDB interface has. All others are followed by their instructions
+ * (unwind/code.h).
+ *
+ * That is not done before a walk stops in one: Node writes 20,000 functions and runs 100. And it is done for a block of
+ * 64 KB of addresses at once, as neighbours are likely to run, too (all of CPython's trampolines lie in one place):
+ *
+ *    walk stops at pc -> jit_tables__want() -> make(): the block as an ELF image -> worker -> jit_tables__done() */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +18,17 @@
 #include "modules/internal.h"
 
 #define JIT_BLOCK (64ull << 10)
-#define FUNCTIONS_MAX 8192u /* that begin in one stretch */
+/* Functions that begin in one block. Others stay without a table. */
+#define FUNCTIONS_MAX 8192u
+/* Larger functions are not followed. */
 #define FUNCTION_BYTES (1u << 20)
+/* Blocks of one process, and blocks that are prepared before a walk stops there. */
 #define JIT_BLOCKS_MAX 1024u
 #define PREPARED_MAX 64u
-/* Making one anew takes at most 1/10 of the time. */
+/* A block's table is made again only after 10 times what the last one took: a JIT that adds functions all the time does
+ * not keep a worker busy. */
 #define SHARE 10u
-/* Padding between two functions is of one range with them. */
+/* Functions that are no further apart than this become one range of the list: between them lies padding. */
 #define PADDING 16u
 
 /* --- an ELF image --- */
@@ -28,6 +36,7 @@
 enum { SECTION_TEXT = 1, SECTION_SYMBOLS, SECTION_NAMES, SECTION_FRAMES, SECTIONS };
 static const char section_names[] = "\0.text\0.symtab\0.strtab\0.eh_frame";
 
+/* What an ELF image is made of. */
 struct picture {
 	uint64_t address, size; /* of the code */
 	const struct jit_function *functions;
@@ -40,10 +49,13 @@ static uint64_t align8(uint64_t size)
 	return (size + 7) & ~7ull;
 }
 
-/* The compiler of tables takes ELF files. So functions that a perf map or a jitdump names are written as one, in
- * memory: .text with the bytes from the target, .symtab with the functions, .eh_frame if there is some. No second
- * way into unwind/ is needed. */
-/* An object whose sections lie where they were loaded, as LLVM registers them. *ret_code: where its code is to be put. */
+/* The compiler of tables (unwind/) takes ELF files. So functions that a perf map or a jitdump names are written as one,
+ * in memory, and no second way into unwind/ is needed: a relocatable object whose sections have the addresses where
+ * they were loaded, as LLVM registers them.
+ *
+ *    ELF header | .text, read from the target | .eh_frame, if any | .symtab: the functions | .strtab | section headers
+ *
+ * *ret_code: where the caller puts the code. */
 static char *draw(const struct picture *p, size_t *ret_size, char **ret_code)
 {
 	const size_t frames_size = p->unwind ? p->unwind->len : 0, code_at = sizeof(Elf64_Ehdr),
@@ -89,6 +101,7 @@ static char *draw(const struct picture *p, size_t *ret_size, char **ret_code)
 	return image;
 }
 
+/* Reads what runs: what a jitdump holds may have been patched since. */
 static int read_code(const struct modules_process *process, void *dst, uint64_t size, uint64_t address)
 {
 	struct host_reader *reader = (struct host_reader *)&process->mem.reader;
@@ -96,6 +109,7 @@ static int read_code(const struct modules_process *process, void *dst, uint64_t 
 	return process->mem.fd < 0 ? -ENOENT : reader->read(reader, dst, size, address);
 }
 
+/* For an object with its own .eh_frame; only those of one range, which all of a jitdump are. */
 int jit_tables__image(struct modules_process *process, const struct jit_object *object, void **ret, size_t *ret_size)
 {
 	struct jit_unwind unwind;
@@ -119,6 +133,7 @@ int jit_tables__image(struct modules_process *process, const struct jit_object *
 
 /* --- stretches --- */
 
+/* Linear: at most JIT_BLOCKS_MAX, and asked for only where a walk stopped. */
 static struct jit_block *find(const struct modules_process *process, uint64_t pc)
 {
 	uint64_t start = pc & ~(JIT_BLOCK - 1);
@@ -130,7 +145,7 @@ static struct jit_block *find(const struct modules_process *process, uint64_t pc
 	return NULL;
 }
 
-/* The last one that begins at or before `start`; NULL: none. */
+/* Binary search: the last function that begins at or before `start`; NULL: none. */
 static const struct jit_function *holder(const struct jit_function *functions, uint32_t n, uint64_t start)
 {
 	uint32_t low = 0, high = n;
@@ -169,8 +184,9 @@ static bool function_at(const struct modules_process *process, uint64_t pc, uint
 
 /* --- CPython's trampolines --- */
 
-/* CPython writes its jitdump by 4 KB at a time, so those of the functions that were called last are not in it. All of an
- * arena are copies of one function, at equal distances: where the next one would be, and the same bytes are, there is one. */
+/* CPython writes its jitdump through a buffer of 4 KB, so the functions that were called last are not in it yet. All
+ * trampolines of an arena are copies of one function, at equal distances (Python/perf_trampoline.c). So where the next
+ * one would be, if the same bytes are there, there is one. It has no name, but a walk can go on. */
 #define COPY UINT32_MAX /* serial of such */
 #define ARENA (64u << 10)
 #define COPY_BYTES_MIN 8u /* CPython 3.12's has 11 */
@@ -183,6 +199,7 @@ struct copies {
 	char bytes[COPY_BYTES];
 };
 
+/* The last two known trampolines before pc give size, distance and bytes. */
 static bool find_copies(const struct modules_process *process, uint64_t pc, struct copies *ret)
 {
 	const struct code *code = modules_process__code(process, pc, UINT64_MAX);
@@ -268,7 +285,8 @@ bool jit_tables__may_retry(const struct modules_process *process, uint64_t pc)
 	return !jit_block || !has(jit_block, start);
 }
 
-/* The functions of a stretch; what they may not have been read of is left out. NULL: none. */
+/* The functions of a block, without those that have unwind information of their own or are too large. NULL: none, or no
+ * memory. */
 static struct jit_function *collect(struct modules_process *process, uint64_t start, uint64_t pc, uint32_t *ret_n)
 {
 	_cleanup_free_ struct jit_function *functions = calloc(FUNCTIONS_MAX, sizeof(*functions));
@@ -311,6 +329,7 @@ static int make(struct modules *modules, struct modules_process *process, struct
 		free(job);
 		return -ENOMEM;
 	}
+	/* All at once in one read; page by page only if that fails. */
 	if (read_code(process, code, picture.size, picture.address))
 		for (i = 0; i < picture.n; i++) { /* some of its pages are gone: then so are its functions */
 			char *to = code + (picture.functions[i].start - picture.address);
@@ -407,7 +426,7 @@ int jit_tables__done(struct modules *modules, struct modules_process *process, s
 
 /* --- code that was replaced --- */
 
-/* True: some of them went. */
+/* Removes the functions that meet the range. True: there were some. */
 static bool leave_out(struct jit_function *functions, uint32_t *n, const struct jit_range *range)
 {
 	uint32_t i, kept = 0, before = *n;
@@ -419,7 +438,7 @@ static bool leave_out(struct jit_function *functions, uint32_t *n, const struct 
 	return kept != before;
 }
 
-/* Walks of since then may have gone by the former's table. */
+/* Code with a table was replaced at some time after `since`: walks from then on may have used the former's table. */
 static void note(struct jit_files *files, const struct jit_range *range, uint64_t since)
 {
 	if (files->n_changes == CHANGES_MAX)
@@ -500,6 +519,7 @@ uint32_t jit_tables__count(const struct modules_process *process)
 	return n;
 }
 
+/* Neighbouring functions are merged into one range (PADDING): a list has few, large ranges. */
 void jit_tables__put(struct modules *modules, const struct modules_process *process, uint64_t time, uint32_t module,
 		     struct unwind_placed *to, uint32_t *n, uint32_t max)
 {

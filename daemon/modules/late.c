@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks again: what the sampler could not finish for lack of a table, with registers and stack as
- * they were recorded, through the tables of now, over what was mapped then. */
+/* Walks again what the sampler could not finish for lack of a table: registers and stack as they were recorded at the
+ * tick (struct part_stack), through the tables of today, over what was mapped at that time. It is the sampler's own
+ * walker, compiled for user space (unwind/walk.c).
+ *
+ * A list of that time is made for it, which costs more than a walk; so it is kept, and used for all times between which
+ * nothing came or went. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +18,8 @@ struct late {
 	struct host_pool pools[POOLS_MAX];
 	void *list;
 	uint32_t n;
-	uint64_t lists; /* made so far */
+	/* Lists made so far; mixed into the salt, so that the walker's caches keep none of the list before. */
+	uint64_t lists;
 	uint64_t process, time, now;
 	uint64_t read_at, n_reports; /* of the process */
 };
@@ -24,6 +29,8 @@ static bool lies_between(uint64_t t, uint64_t low, uint64_t high)
 	return low <= t && t <= high;
 }
 
+/* Is the list of time `a` that of time `b`? Only if no mapping, object, file of a JIT or change has a time between
+ * them. */
 static bool is_same(const struct modules_process *process, uint64_t a, uint64_t b)
 {
 	uint64_t low = a < b ? a : b, high = a < b ? b : a;
@@ -52,6 +59,8 @@ static bool is_same(const struct modules_process *process, uint64_t a, uint64_t 
 	return true;
 }
 
+/* True: late->list is that of `time`. Within one tick nothing new can have become known, hence the comparison with
+ * `now`. */
 static bool make_list(struct modules *modules, const struct modules_process *process, uint64_t time)
 {
 	struct late *late = modules->late;
@@ -150,6 +159,8 @@ static bool is_mapped(const struct modules_process *process, const struct file *
 	return false;
 }
 
+/* The sample waits in the profile (profile/unfinished.c) as long as this is true: a table is being made, or the
+ * mappings or a JIT's list were not read since that time. */
 bool modules__may_retry(const struct modules *modules, const struct modules_process *process,
 		    uint64_t pc, enum loss loss, uint64_t time)
 {

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists: what a process has mapped, as the walker reads it. */
+/* Lists: what a process has mapped, as the sampler's walker reads it (struct unwind_range, include/cprofd/unwind.h).
+ * For each range it says which table in which pool describes the code, and what is to be added to its addresses:
+ *
+ *    0x55d0c0a01000  size 0x2c1000  table in pool 1 of /usr/bin/python3.11   bias 0x55d0c0800000
+ *    0x7f14a1e28000  size 0x155000  PENDING: the table of libc.so.6 is still being made
+ *    0x7f149c000000  size 0x180     table of JIT object 17
+ *
+ * A list is published by its address, in the sampler's map `processes`. It is written whole, sorted, into the first
+ * pool, and never changed afterwards; the former one is retired. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +18,8 @@
 /* Words of struct unwind_range.module that are no module's id. */
 #define OF_OBJECT 0x80000000u /* + the object's; alone: of a file's functions */
 
+/* Without a table the range is in the list nevertheless: "no rule" and "not yet" are different losses, and both differ
+ * from "nothing is mapped". */
 static void put_code(struct modules *modules, const struct code *code, struct unwind_placed *to,
 		     uint32_t *n)
 {
@@ -68,7 +78,9 @@ static int by_start(const void *a, const void *b)
 	return x->range.module < y->range.module ? 1 : -1; /* the newer object first */
 }
 
-/* The first `sorted` of the n are in order. */
+/* Sorts n ranges of which the first `sorted` are in order: only the others are sorted, then both are merged from the
+ * end. A JIT that adds one object at a time would otherwise sort thousands of ranges for each. Without memory for the
+ * copy all are sorted. */
 static void put_in_order(struct unwind_placed *places, uint32_t sorted, uint32_t n)
 {
 	uint32_t fresh = n - sorted;
@@ -120,6 +132,7 @@ static bool was_there(const struct modules_process *process, const struct code *
 }
 
 /* All that was there at `time`, or is there NOW. */
+/* From all mappings, objects and functions, at most UNWIND_RANGES_MAX ranges. */
 static struct unwind_placed *gather(struct modules *modules, const struct modules_process *process,
 				    uint64_t time, uint32_t *ret_n)
 {
@@ -178,6 +191,8 @@ struct unwind_placed *lists__at(struct modules *modules, const struct modules_pr
 	return gather(modules, process, time, ret_n);
 }
 
+/* The key with tgid 0 stands for all processes of the image that have no entry of their own: forked children before
+ * their first sample. The eldest process of an image sets it. */
 static void notify(struct modules *modules, const struct modules_process *process)
 {
 	struct unwind_process value = {.list = process->list_word, .salt = process->salt};
@@ -214,7 +229,8 @@ bool lists__share(struct modules *modules, struct modules_process *from,
 	return true;
 }
 
-/* What is known by the list that is there is known by the new one, too, and by no other process' list. */
+/* Does the new list only add to the one that is there? Then the sampler's caches of rules stay valid, and the list
+ * keeps its number of changes. Not if another process shares the list: it would go on with the same number. */
 static bool only_grew(const struct modules_process *process, const struct unwind_placed *places, uint32_t n)
 {
 	const struct refcount *refcount = process->list_refcount;
@@ -223,7 +239,7 @@ static bool only_grew(const struct modules_process *process, const struct unwind
 	       ranges__stay(process->list, unwind_list_ranges(process->list_word), places, n);
 }
 
-/* False: no room. */
+/* Writes the list into the pool and publishes it. False: no room. */
 static bool publish(struct modules *modules, struct modules_process *process, const void *list,
 		    size_t size, const struct unwind_placed *places, uint32_t n, uint64_t now)
 {

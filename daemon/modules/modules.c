@@ -67,6 +67,7 @@ int modules__fd(const struct modules *modules)
 	return worker__fd(modules->worker);
 }
 
+/* A job is done: its table gets a place, or waits for one (homeless). */
 static void settle(struct modules *modules, struct job *job)
 {
 	int err = job->object ? objects__done(modules, job) : files__done(modules, job);

@@ -51,6 +51,7 @@ struct modules;
 struct modules_process;
 
 /* `tables`: walks are asked for; else only questions are answered. */
+/* 0 or -ENOMEM, or of pthread and eventfd. `host` is borrowed and outlives it. */
 int modules__new(struct modules_host *host, bool tables, struct modules **ret);
 struct modules *modules__free(struct modules *modules); /* NULL; waits for the jobs that run */
 /* Before the first process: where tables are kept (unwind.h). The fd is taken; < 0: nowhere. */

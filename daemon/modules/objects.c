@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of JIT compilers: each that is registered gets a table, from its unwind information and,
- * for functions that have none (LLVM writes none for those that cannot throw), from their code. */
+/* Objects of JIT compilers: each that is registered (GDB interface, or a jitdump's record) gets an unwind table: from
+ * its unwind information, and from their instructions for functions that have none (LLVM writes none for those that
+ * cannot throw).
+ *
+ *    jit__poll() finds objects -> give(): ELF image -> table__compile(), here or in a worker -> objects__done(): the list
+ *
+ * A compiler may register hundreds of objects a second, and runs them at once. So small ones are done in the loop,
+ * within the tick that found them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,11 +85,13 @@ static int registered(struct modules_process *process, const struct jit_object *
 	return 0;
 }
 
+/* A perf map's object is a batch of lines, without code of its own. */
 static int of_lines(struct modules_process *process, const struct jit_object *o, void **ret, size_t *ret_size)
 {
 	return -ENOENT; /* jit_tables.c */
 }
 
+/* How to get an object's ELF image, by where it came from. */
 static int (*const images[])(struct modules_process *process, const struct jit_object *o, void **ret, size_t *ret_size) = {
 	[JIT_SOURCE_GDB] = registered, [JIT_SOURCE_JITDUMP] = jit_tables__image, [JIT_SOURCE_PERF_MAP] = of_lines};
 
@@ -170,6 +178,8 @@ static bool give_new(struct modules *modules, struct modules_process *process)
 	return true;
 }
 
+/* `polled` moves only if everything is known: lists were read, all objects given to workers, files read to their
+ * end. */
 void objects__poll(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	bool news, all;
@@ -192,6 +202,7 @@ void objects__poll(struct modules *modules, struct modules_process *process, uin
 	objects__sweep(modules, process, now);
 }
 
+/* The process may be gone by now, or its objects dropped: then the table goes with the job. */
 int objects__done(struct modules *modules, struct job *job)
 {
 	struct modules_process *process = modules->processes;

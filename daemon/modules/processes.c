@@ -35,6 +35,8 @@ static bool same(const struct code *code, const struct mapping *m)
 		     : !m->inode);
 }
 
+/* A mapping that is new. Its birth is the time of the report that its room was given away, if there was one; else that
+ * of the last reading. */
 static void add_code(struct modules *modules, struct modules_process *process,
 		     const struct mapping *m, struct code *to, uint64_t born)
 {
@@ -45,10 +47,13 @@ static void add_code(struct modules *modules, struct modules_process *process,
 	to->look = process->polls;
 }
 
-/* What is mapped now comes first, then those that are gone (the newest first, bounded). */
+/* Makes process->code[] anew from what was read: mappings that were there before keep their entry (with its times), new
+ * ones are added, and those that are missing go behind, the newest first, at most GONE_MAX. Both lists are sorted by
+ * address, so one pass is enough. */
 static int merge(struct modules *modules, struct modules_process *process, const struct maps *maps,
 		 uint64_t now)
 {
+	/* A new mapping came after the last reading began; a report of the sampler may know it better. */
 	uint64_t born = process->read_at;
 	bool files = false;
 	struct code *fresh;
@@ -105,9 +110,9 @@ static int merge(struct modules *modules, struct modules_process *process, const
 	return 0;
 }
 
-/* Most looks find nothing new: one number says it, and saves the merge. 0 is left for "not known". A target may
- * make two sets of mappings with the same hash; it has its own names wrong then, and nobody else's. */
-/* *ret_files: of files alone. */
+/* Hash of the executable mappings; *ret_files: of those of files alone. Most readings find nothing new: the hash tells
+ * that without a merge. 0 means "not known" elsewhere, so it is never returned. A target may construct two sets of
+ * mappings with the same hash: then its own names are wrong, and nobody else's. FNV-1a's constants. */
 static uint64_t hash_code(const struct maps *maps, uint64_t *ret_files)
 {
 	uint64_t hash = 0xcbf29ce484222325ull, one;
@@ -170,7 +175,8 @@ static void ask_again(struct modules_process *process)
 	}
 }
 
-/* Most often code of a JIT alone came or went: of it no names are needed. */
+/* Most often only code of a JIT came or went: no names are needed for that, and reading without names is cheaper
+ * (maps__read_code()). False: they have to be read with names. */
 static bool read_code(const struct modules_process *process, struct maps *ret)
 {
 	uint64_t files;
@@ -185,6 +191,7 @@ static bool read_code(const struct modules_process *process, struct maps *ret)
 	return false;
 }
 
+/* Reads the mappings once, and takes over what changed. */
 static void look(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct maps maps = {};
@@ -332,6 +339,7 @@ void modules__close_process(struct modules *modules, struct modules_process *pro
 	close_files(process);
 }
 
+/* All that others refer to is by number (id), so nobody keeps a pointer to it. */
 static void free_process(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct modules_process **at = &modules->processes;
@@ -383,6 +391,7 @@ void modules_process__poll(struct modules *modules, struct modules_process *proc
 	lists__publish(modules, process, now);
 }
 
+/* Order: mappings first, since a JIT's list lies in them; then JIT objects; then both are published. */
 static void tick(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	if (process->maps >= 0 && is_due(process, now)) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Room for tables and lists: pools that the broker makes, the first for lists. */
+/* Room for tables and lists, in pools: BPF arrays that the broker creates and that are mapped here, so that writing a
+ * table needs no system call. Pool 0 holds lists, the others tables. What is not used any more is retired for RETIRE_NS
+ * before its room is given to something else, as a tick in an interrupt may still be reading it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 #include "base/cleanup.h"
 #include "modules/internal.h"
 
+/* One question at a time. Once the broker refused (a limit), it is not asked again. */
 static void ask(struct modules *modules, uint64_t bytes)
 {
 	if (modules->pool_asked || modules->pool_refused || modules->n_pools == POOLS_MAX)
@@ -28,6 +31,7 @@ void room__open(struct modules *modules)
 		ask(modules, MODULES_POOL_BYTES);
 }
 
+/* Pools have to come in the order in which they were asked for: their numbers are positions in the sampler's map. */
 void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t number)
 {
 	struct pool *pool = &modules->pools[modules->n_pools];
@@ -85,6 +89,8 @@ void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool)
 	return at;
 }
 
+/* The worker has found the table in the cache, and knows its size: it reads it directly into its place, without a copy
+ * of its own. */
 int room__give(struct modules *modules, struct job *job)
 {
 	int err;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel maps pages, so the address of a mapping and p_vaddr agree only in their distance: the bias is that of
- * the executable segment which holds the mapping's file offset (gABI, Program Loading). */
+/* The bias of a mapping: what is to be added to the file's ELF addresses. The kernel maps whole pages, so the address
+ * of a mapping and p_vaddr agree only in their distance; the bias is that of the executable segment which holds the
+ * mapping's file offset (gABI, Program Loading):
+ *
+ *    PT_LOAD offset 0x2000, vaddr 0x3000;  maps: 7f1200002000-... r-xp 00002000;  bias = 0x7f1200002000 - 0x3000 */
 #include "modules/segments.h"
 
 #include <errno.h>

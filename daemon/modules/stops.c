@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where walks stop: what is missing there is asked for, and counted. */
+/* Where walks stop: what is missing there (a file, a table, a perf map) is asked for, and real stops are counted by
+ * place, for `status` and the ledger. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "base/blocking.h"
 #include "modules/internal.h"
 
+/* A small hash table: 16 probes, then the place is not counted. Only the end of a long path is kept. */
 static void count_stop(struct modules *modules, const struct modules_found *found, uint64_t pc,
 		       enum loss loss)
 {
@@ -63,6 +65,7 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 	}
 }
 
+/* LOSS_NATIVE_PENDING is no stop to report: its table is on the way, and the sample is walked again. */
 void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
 		      enum loss loss, uint64_t time)
 {

@@ -19,8 +19,10 @@ struct tail {
 	pthread_mutex_t lock;
 	pthread_cond_t asked, answered;
 	bool busy, left; /* left: nobody waits any more, and the thread frees all */
-	bool untaken;	 /* the answer, or what it will be */
-	int fd;		 /* a copy */
+	/* The answer (or what will be one) was not fetched by tail__read() yet. */
+	bool untaken;
+	/* A copy, closed by the thread: the caller may close its own while a read hangs. */
+	int fd;
 	uint64_t key, offset;
 	struct tail_piece piece;
 	int error;
@@ -35,6 +37,7 @@ static void destroy(struct tail *tail)
 	free(tail);
 }
 
+/* Runs in the thread, without the lock: fstat() and pread() may never return. */
 static int read_piece(struct tail *tail)
 {
 	uint64_t begun = clock__now();
@@ -99,6 +102,7 @@ int tail__new(struct tail **ret)
 	return 0;
 }
 
+/* The thread frees everything, whenever its read returns; nobody waits for it. */
 struct tail *tail__free(struct tail *tail)
 {
 	if (!tail)

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of jobs in order of rank, one of results, a mutex, and an eventfd that tells the engine's loop about
- * results. Threads are started one by one as jobs come, and stay. A job touches nothing but itself, so the lock is
- * held for lists only, never during a read. */
+/* The threads that read files and make unwind tables: a list of jobs, one of results, a mutex, and an eventfd by which
+ * the engine's loop learns of results.
+ *
+ *    loop    worker__give(job) -> waiting      thread   takes the best -> running -> run() -> done, eventfd
+ *    loop    worker__take() <- done
+ *
+ * Threads are started one by one as jobs come, and stay. A job touches nothing but itself, so the lock is held for the
+ * lists only, never during a read. */
 #include "modules/worker.h"
 
 #include <errno.h>
@@ -28,7 +33,8 @@ struct worker {
 	bool stop;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct job *waiting, *running, *done; /* in no order */
+	/* In no order: the best one is searched for when a thread is free. */
+	struct job *waiting, *running, *done;
 	int event;
 	bool notified;		   /* the event is readable */
 	struct unwind_cache cache; /* directory < 0: none */
@@ -38,11 +44,14 @@ struct worker {
 
 /* --- one job --- */
 
+/* Tables are made in zeroed memory of the heap, and copied to their place by the loop, which alone gives out room in
+ * pools. */
 static void *allot(struct unwind_sink *sink, size_t size)
 {
 	return calloc(1, size);
 }
 
+/* For a table of the cache whose size was known before: it is read into its place in the pool. */
 struct place_sink {
 	struct unwind_sink sink;
 	const struct job *job;
@@ -55,7 +64,8 @@ static void *allot_place(struct unwind_sink *sink, size_t size)
 	return size == job->wanted ? job->place : NULL;
 }
 
-/* From the cache, or else compiled. */
+/* From the cache, or else compiled. A table of which only the size was wanted (`placed`) is left to the job's second
+ * turn. */
 static void make_table(const struct unwind_cache *cache, struct job *job,
 		       const struct elf_bytes *source)
 {
@@ -102,6 +112,8 @@ static void follow(struct job *job, const struct elf_bytes *source)
 	job->table = NULL;
 }
 
+/* Three kinds of jobs: to follow code for a table that there is (`before`), to read a table into its place (`place`),
+ * and a new file or object. Files are hostile: all that is read of them is checked in elf/ and unwind/. */
 static void run(const struct unwind_cache *cache, struct job *job)
 {
 	struct elf_bytes bytes = ELF_BYTES_NONE;
@@ -193,7 +205,8 @@ static void *work(void *arg)
 	while (!worker->stop) {
 		job = take_next(worker);
 		if (!job && worker->worked && !worker->running) {
-			/* Of 20 MB that it took most is free, and would stay. */
+			/* Nothing is left to do: of the 20 MB that making tables takes most is free by now, but the
+			 * heap would keep it. */
 			worker->worked = false;
 			worker->objects_size = 0;
 			pthread_mutex_unlock(&worker->lock);

@@ -25,6 +25,8 @@ enum job_rank {
 
 #define WORKER_JIT_BLOCK UINT32_MAX /* an object that is none: functions that begin at `jit_block` (jit_tables.c) */
 
+/* One file or object: what is wanted of it, and what became of it. `in` is the owner's, until the job is given; `out`
+ * is valid once it is done. */
 struct job {
 	struct job *next;
 	/* in: a file, or bytes (owned) */
@@ -32,7 +34,8 @@ struct job {
 	void *bytes;
 	uint64_t size;
 	enum job_rank rank;
-	bool tables, descriptor; /* what is wanted besides segments and identity */
+	/* What is wanted besides segments and identity: a table; the address of a JIT's list. */
+	bool tables, descriptor;
 	uint32_t module;	 /* whose: a module's id, or of an object of a JIT compiler: */
 	uint32_t object;
 	int32_t pid;
@@ -54,7 +57,9 @@ struct job {
 	struct unwind_table *table; /* malloc'd, or at `place` */
 	struct unwind_identity identity;
 	struct segments segments;
-	uint64_t descriptor_at; /* ELF address; 0: none */
+	/* ELF address of __jit_debug_descriptor; 0: none. */
+	uint64_t descriptor_at;
+	/* CPU time of the thread. */
 	uint64_t ns;
 	bool cached; /* the table was in the cache */
 };
