@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Collect: raw bytes of the rings -> checked records in order of time.
  *
- *   collector__record()   checks a record and copies it
- *   collector__preview()  passes each held sample to the sink once, in order of time, for work that cannot wait:
+ *     collector__record()   checks a record and copies it
+ *     collector__preview()  passes each held sample to the sink once, in order of time, for work that cannot wait:
  *                         reading objects and stacks of the target while they still exist
- *   collector__flush()    passes held records to the sink, oldest first. Rarely, many at a time: that is much cheaper
+ *     collector__flush()    passes held records to the sink, oldest first. Rarely, many at a time: that is much cheaper
+ *
+ * Producer: broker/ring.c, through serve/drain.c. Consumer: serve/drain.c again, which gives samples to profile/.
+ * Why order matters: a fork must come before its child's samples, an exec before those of the new program, and an
+ * object of a JIT is searched as of the sample's time.
+ *
+ *     ring of CPU 0: 10 12 15    ring of CPU 1: 11 13    record() in any order, flush(12) -> 10 11 12, held: 13 15
  *
  * RECORD_CODE needs no order: collector__record() passes it on at once, so a code object is known before the samples
- * that use it. No byte of a record is trusted: sizes, parts, counts and lengths are checked against the record before
- * anything reads them. A bad record is dropped and counted (LOSS_RECORD_BAD); that is not an error. Unknown kinds and
- * parts are skipped. Folded (compressed) samples are held as they came; the sink gets them unfolded.
+ * that use it. No byte of a record is trusted: sizes, parts, counts and lengths are checked against the record
+ * before anything reads them. A bad record is dropped and counted (LOSS_RECORD_BAD); that is not an error. Unknown
+ * kinds and parts are skipped. Folded (compressed) samples are held as they came; the sink gets them unfolded.
  *
- * Memory: COLLECT_ARENA_MAX. When that is full, everything held is flushed early; a record that is older than one that
- * was flushed then comes late, but is not lost. Threads: one. Errors: -errno; those of the sink are passed on.
- */
+ * Memory: COLLECT_ARENA_MAX. When that is full, everything held is flushed early; a record that is older than one
+ * that was flushed then comes late, but is not lost. Threads: one. Errors: -errno; those of the sink are passed on. */
 #ifndef CPROFD_COLLECT_H
 #define CPROFD_COLLECT_H
 
@@ -25,7 +30,8 @@
 
 #define COLLECT_ARENA_MAX (4u << 20)
 
-/* A checked sample, parsed once: its parts, or NULL if it has no such part. All point into the record. */
+/* A checked sample, parsed once: its parts, or NULL if it has no such part. All point into the record, which belongs
+ * to the collector and is valid for the call only; sample__copy() makes one that stays. */
 struct sample {
 	const struct record_sample *record;
 	const struct part_py_frames *python;
@@ -53,6 +59,7 @@ struct collect_sink {
 	int (*wait)(struct collect_sink *self, const struct record_wait *wait);
 };
 
+/* Since collector__new(). `bad` becomes LOSS_RECORD_BAD in the ledger. */
 struct collect_counts {
 	uint64_t records;       /* valid ones */
 	uint64_t bad;           /* LOSS_RECORD_BAD */
@@ -64,6 +71,8 @@ struct collector;
 /* The sink is borrowed and outlives the collector. */
 int collector__new(struct collect_sink *sink, struct collector **ret);
 struct collector *collector__free(struct collector *collector); /* NULL */
+/* Takes one record of a ring; `data` is not needed afterwards. 0 as well for a bad one, which is counted. -ENOMEM,
+ * or an error of the sink. */
 int collector__record(struct collector *collector, const void *data, size_t len);
 /* Passes on all held records with time <= up_to (UINT64_MAX: all). */
 int collector__flush(struct collector *collector, uint64_t up_to);
@@ -91,6 +100,7 @@ const struct record_part *record__part_after(const struct record_code *record, c
 
 /* --- folded samples (fold.c): pure --- */
 
+/* Room for the longest sample that the sampler sends, unfolded. */
 struct record_room {
 	_Alignas(8) char bytes[SAMPLE_RECORD_MAX];
 };

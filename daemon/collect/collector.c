@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The collector: a bounded arena of records that wait to be flushed. The ring is in order of reservation, which is
- * nearly the order of time: CPUs differ by the length of one interrupt. So sorting is rare, and short. */
+ * nearly the order of time: CPUs differ by the length of one interrupt. So sorting is rare, and short.
+ *
+ * Memory: the arena (records as they came, one after another), and held[] with time and offset of each. held[] is
+ * sorted, the records are not moved until compact(). Invariant: offsets in held[] are distinct and each leads to a
+ * whole record that was checked. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,6 +16,7 @@
 
 #define EXPECTED 1280u /* bytes of a record to prefetch: most are not longer */
 
+/* One record in the arena. `previewed`: the sink has seen it, but does not have it yet. */
 struct held {
 	uint64_t time;
 	uint32_t offset; /* in the arena; ascending in order of arrival */
@@ -85,6 +90,8 @@ static int preview(struct collector *collector, struct held *held)
 	return collector->sink->preview(collector->sink, &sample);
 }
 
+/* By kind. A kind that the sink has no function for is skipped, as is one that only other readers of the ring use
+ * (RECORD_MAP). */
 static int hand_on(struct collector *collector, const void *record)
 {
 	const struct record_header *header = record;
@@ -128,6 +135,8 @@ static int hold(struct collector *collector, const struct record_header *header)
 	return err;
 }
 
+/* A folded sample is checked unfolded, and held as it came: that is smaller, and it is unfolded again when it is
+ * passed on. */
 int collector__record(struct collector *collector, const void *data, size_t len)
 {
 	const struct record_header *header = data;
@@ -163,6 +172,8 @@ static int compare_held(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+/* Most of the time nothing is out of order, and this is one pass. Ties keep the order of
+ * arrival. */
 static void sort(struct collector *collector)
 {
 	size_t i;
@@ -239,6 +250,7 @@ static void expect(const struct collector *collector, size_t i)
 		__builtin_prefetch(record + at);
 }
 
+/* A record counts as done before the sink is called: one that the sink refuses is not offered again. */
 int collector__flush(struct collector *collector, uint64_t up_to)
 {
 	size_t done = 0;

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Unfolds samples that the sampler folded (compressed by repeats of words, cprofd/fold.h). Nothing in the record is
- * trusted: each count is checked against the rest of the record and of the output buffer. */
+ * trusted: each count is checked against the rest of the record and of the output buffer.
+ *
+ *    words   head {literals 3, distance 3, repeat 6}  a b c          ->  a b c a b c a b c
+ *    head    bit fields, see cprofd/fold.h
+ *
+ * Why: neighbouring stacks of deep recursion repeat the same frames; folded, a record needs less of the ring. */
 #include <errno.h>
 #include <string.h>
 

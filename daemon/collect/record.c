@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks records from the rings, and finds the parts of samples. This is the only place that reads unchecked lengths.
- * */
+ *
+ *
+ * A record is written by our own BPF program, into a ring that the engine maps; the engine checks it all the same,
+ * as a bug there must not become one here. After record__check() all sizes in the record are good: every other
+ * reader relies on that. */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Emits one thread as JSON: merges its native and Python frames (weave) and symbolizes them. */
+/* Emits one thread as JSON: merges its native and Python frames (weave) and symbolizes them.
+ *
+ * A frame whose name is not known shows its address, a walk that ended early a frame {"kind": "cut", "loss": ...,
+ * "why": ...}. Pure but for names, which codemap finds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +14,7 @@
 #define BYTES_MAX (3u << 20)
 #define NAME_MAX_BYTES 1024u
 
+/* Work space for one stack; too large for the C stack. */
 struct weaving {
 	uint8_t roles[DUMP_NATIVE_MAX];
 	struct weave_item items[DUMP_NATIVE_MAX + RECORD_PY_FRAMES_MAX + WEAVE_ITEMS_MORE];
@@ -42,6 +46,7 @@ static json_t *text(const char *bytes)
 	return json_stringn(clean, len);
 }
 
+/* On error the location is empty: "" and LOCATION_UNKNOWN. */
 static void find_location(struct codemap *codemap, const struct dump_result *result, uint64_t pc, uint64_t now,
 		       struct code_location *ret)
 {
@@ -69,6 +74,7 @@ static json_t *native_frame(struct codemap *codemap, const struct dump_result *r
 			 address, "exact", (pc & NATIVE_EXACT) != 0);
 }
 
+/* A frame in the place of what is missing, with the name of the loss and its sentence (cprofd/loss.h). */
 static json_t *note(uint16_t loss)
 {
 	return json_pack("{s:s, s:s, s:s}", "kind", "cut", "loss", names[loss], "why", sentences[loss]);
@@ -83,6 +89,8 @@ static bool is_shim(const json_t *frame)
 	return function && file && !strcmp(function, "__init__") && !strcmp(file, "__init__");
 }
 
+/* The JSON array under construction. `bytes` is an upper estimate of its text: each byte of a name may become
+ * \\uXXXX. */
 struct emitting {
 	json_t *frames;
 	size_t bytes;
@@ -134,6 +142,8 @@ static void put_python(struct emitting *emitting, const struct python_walker *py
 		put(emitting, json);
 }
 
+/* With --native=leaf only the innermost native frame is woven, and the native stack counts as incomplete.
+ * weave__own() cuts off what belongs to other greenlets. The order of weave's items is the order of the output. */
 static void put_woven(struct emitting *emitting, struct python_walker *python, struct codemap *codemap,
 		      const struct dump_result *result, uint64_t now)
 {

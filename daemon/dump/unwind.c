@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Native frames by libunwind, over what was recorded: its accessors read the copy of the stack, and call frame
- * information from the target's memory. */
+ * information from the target's memory.
+ *
+ * The target may run or be hostile. What it can do: expressions in call frame information that loop (READS_MAX),
+ * stacks that lead back (LOSS_NATIVE_ORDER), tables that lie (wrong frames of its own). No file is opened, and
+ * nothing is written.
+ *
+ * Reads go to the copy of the stack first, then to pages of the process (a direct-mapped cache of 128), and
+ * to anonymous writable memory only if `live`. */
 #include <errno.h>
 #include <libunwind.h>
 #include <stdlib.h>
@@ -62,6 +69,7 @@ static bool may_read(const struct dump_unwinder *self, uint64_t address)
 	return mapping && (self->state->live || mapping->inode || !(mapping->flags & MAPPING_WRITE));
 }
 
+/* NULL: not mapped, or not to be read. A failure is cached as well. */
 static const struct page *page_of(struct dump_unwinder *self, uint64_t address)
 {
 	struct page *page = &self->pages[(address / PAGE) % PAGES];
@@ -74,6 +82,7 @@ static const struct page *page_of(struct dump_unwinder *self, uint64_t address)
 	return page->there ? page : NULL;
 }
 
+/* The one place where libunwind's reads arrive. A word may lie across two pages. */
 static int read_word(struct dump_unwinder *self, uint64_t address, unw_word_t *ret)
 {
 	const struct dump_state *state = self->state;
@@ -171,6 +180,8 @@ static bool read_object(struct dump_unwinder *self, uint64_t base, struct object
 	return good;
 }
 
+/* The unwind table of the file that pc lies in; read when it is first needed. NULL: pc is in no executable file, or
+ * the file has no table. `objects` moves when it grows: use the result before the next call. */
 static struct object *object_of(struct dump_unwinder *self, uint64_t pc)
 {
 	const struct mapping *mapping = maps__find(self->maps, pc);
@@ -200,7 +211,8 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 	struct object *object = object_of(arg, ip);
 	int err = object ? search_table(space, ip, &object->info, ret, need, arg) : -UNW_ENOINFO;
 
-	/* A system call may be a function's last instruction (rt_sigreturn is): in the kernel the pc lies behind it. */
+	/* A system call may be a function's last instruction (rt_sigreturn is): in the kernel the pc lies behind it.
+	 * Functions begin at multiples of 16, so a pc there is not behind one. */
 	if (err && object && ip & 15)
 		err = search_table(space, ip - 1, &object->info, ret, need, arg);
 	return err;
@@ -210,6 +222,8 @@ static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void 
 {
 }
 
+/* Accessors that libunwind wants and that have no answer here: code registered at run time, writing, resuming,
+ * names. */
 static int no_dynamic(unw_addr_space_t space, unw_word_t *ret, void *arg)
 {
 	return -UNW_ENOINFO;
@@ -305,7 +319,8 @@ static uint16_t why_not(struct dump_unwinder *self, uint64_t pc, bool *ret_end)
 	return LOSS_NATIVE_NO_RULE;
 }
 
-/* Is it the code that a signal's handler returns to? At its first instruction, at the call, or behind that, in the kernel. */
+/* Is it the code that a signal's handler returns to? At its first instruction, at the call, or behind that, in the
+ * kernel. */
 static bool returns_from_signal(struct dump_unwinder *self, uint64_t pc)
 {
 	static const uint8_t steps[] = MACHINE_SIGRETURN_STEPS;
@@ -328,6 +343,8 @@ void dump_unwinder__walk(struct dump_unwinder *self, const struct dump_state *st
 {
 	unw_cursor_t cursor;
 	unw_word_t pc, sp, last = 0;
+	/* exact: this pc is where execution stood, not a return address. So it is of the first frame, and of one
+	 * that a signal interrupted. */
 	bool exact = true, signal, end;
 	int more = 1;
 	uint32_t i;

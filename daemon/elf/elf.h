@@ -10,8 +10,9 @@
  *
  * Users: symbols/, unwind/, jit/, classes/, modules/, target/. A typical use:
  *
- *     elf_bytes__init_fd(&bytes, fd); elf_image__open(&bytes, ELF_ALL, &image);
- *     number = elf_image__section(&image, ".eh_frame");
+ *    elf_bytes__init_fd(&bytes, fd);
+ *    elf_image__open(&bytes, ELF_ALL, &image);
+ *    number = elf_image__section(&image, ".eh_frame");
  *    elf_bytes__read(&bytes, image.sections[number].sh_offset, ...);
  *
  * Sources: System V gABI, chapters 4 (Object Files) and 5 (Program Loading and Dynamic Linking); processors' parts:

@@ -3,8 +3,8 @@
  *
  *    _PyRuntime.interpreters.head -> interpreter -> threads.head -> tstate -> next ... -> next interpreter
  *
- * A thread has several states if it runs subinterpreters. New ones come at
- * the head of their list, so the first of a thread is the inner one. */
+ * A thread has several states if it runs subinterpreters. New ones come at the head of their list, so the first of a
+ * thread is the inner one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

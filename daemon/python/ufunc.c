@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of NumPy's ufuncs. A call of a ufunc shows as "numpy.ufunc.__call__"; its own name (PyUFuncObject.name) says
- * which one it is. Example: for `np.add(a, b)` the call site gives owner "np" and attribute "add"; sys.modules leads to
- * the module numpy and its `add`.
+ * which one it is. Example: for `np.add(a, b)` the call site gives owner "np" and attribute "add"; sys.modules leads
+ * to the module numpy and its `add`.
  *
- * Called for a callee "numpy.ufunc.__call__" (serve/site.c), with names from the call site. NumPy's array object has
- * had `name` at this offset since 1.7; in NumPy 2 ufuncobject.h is the same up to it. */
+ * Caller: serve/site.c, for such a callee, with the names that its call site loads. */
 #include <errno.h>
 #include <string.h>
 

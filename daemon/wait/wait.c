@@ -70,6 +70,7 @@ static const struct {
 };
 /* clang-format on */
 
+/* `mode`: st_mode of the file that the descriptor is open on, as part_wait has it. */
 static enum wait_cause by_fd(uint32_t mode)
 {
 	switch (mode & S_IFMT) {
@@ -103,6 +104,8 @@ static bool calls_any(const struct wait_input *in, const char *const *patterns)
 	return false;
 }
 
+/* Any Python frame of the stack: the lock's own method is often innermost, but the compiler may have called it
+ * through a decorator. */
 static bool of_compiler(const struct wait_input *in)
 {
 	uint32_t i, k;

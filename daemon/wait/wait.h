@@ -5,6 +5,9 @@
  * The system call with its arguments decides nearly all cases. A futex is the GIL if its address lies in the
  * interpreter's state (_PyRuntime), and a lock if a function that takes locks is in the stack.
  *
+ * Example: read(3) of a socket -> WAIT_SOCKET, "socket I/O"; futex() at an address inside of _PyRuntime -> WAIT_GIL.
+ * Caller: profile/waits.c, for each wait that the sampler reports (part_wait).
+ *
  * Memory: none; strings are constants. Threads: any. Errors: none.
  */
 #ifndef CPROFD_WAIT_WAIT_H
@@ -15,7 +18,8 @@
 
 #include "cprofd/record.h"
 
-/* X(id, name): the numbers are those of the stream (samples, "cause"): new ones go to the end. The first is "not determined". */
+/* X(id, name): the numbers are those of the stream (samples, "cause"): new ones go to the end. The first is "not
+ * determined". */
 #define WAIT_CAUSES(X) \
 	X(NONE, "") \
 	X(READY, "ready")             /* it could run, but had no CPU, or was preempted */ \
@@ -41,15 +45,18 @@
 enum wait_cause { WAIT_CAUSES(WAIT_ENUM) WAIT_CAUSE_COUNT };
 #undef WAIT_ENUM
 
+/* "GIL"; "" for NONE and for what is out of range. */
 const char *wait__name(enum wait_cause cause);
 /* As a frame: "(waiting: GIL)", "(ready)". */
 const char *wait__frame(enum wait_cause cause);
 
+/* A frame of the thread's stack as it went to sleep. Strings are borrowed for the call. */
 struct wait_frame {
 	const char *name, *file; /* file: "" of native code */
 	bool python;
 };
 
+/* What is known of one wait: the kernel's record of it, and the stack for the cases that need one. */
 struct wait_input {
 	const struct part_wait *wait;
 	uint64_t runtime, runtime_end; /* the interpreter's state (_PyRuntime); 0: not known */
@@ -57,6 +64,7 @@ struct wait_input {
 	uint32_t n;
 };
 
+/* The cause, never WAIT_NONE. The order of the tests is the precedence in docs/waits.md. O(system calls + frames). */
 enum wait_cause wait__cause(const struct wait_input *in);
 
 #endif

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The eval loop is one C function, but compilers split it: into _PyEval_EvalFrameDefault, .cold and .part pieces
  * that a stripped file does not name. Named pieces are found by symbol. Of the others it counts as a part if the
- * eval loop jumps into it, it jumps back, and call frame information says that it is no function's begin. */
+ * eval loop jumps into it, it jumps back, and call frame information says that it is no function's begin.
+ *
+ * Example, CPython 3.13 with profile-guided optimisation: _PyEval_EvalFrameDefault is a piece of 3 KB (named); it
+ * jumps into a piece of 66 KB without a symbol, whose first row of call frame information has a frame already, and
+ * which jumps back: its .cold part. */
 #include "weave/eval_ranges.h"
 
 #include <errno.h>
@@ -59,6 +63,8 @@ static bool has(const struct eval_ranges *found, uint64_t start)
 	return false;
 }
 
+/* All pieces with a symbol of the eval loop: itself, ".cold" and ".part" where .symtab has them, and 3.14's
+ * handlers. */
 static int find_named(struct search *search, const struct symbol_file *symbols)
 {
 	struct symbol symbol = {};
@@ -82,7 +88,8 @@ static int find_named(struct search *search, const struct symbol_file *symbols)
 
 /* --- parts without a name --- */
 
-/* The jump or branch at byte i, which may be none: bytes are not decoded into instructions. Targets of false ones are at random. */
+/* The jump or branch at byte i, which may be none: bytes are not decoded into instructions. Targets of false ones
+ * are at random. */
 static bool jump_at(const uint8_t *code, uint64_t size, uint64_t i, uint64_t address, uint64_t *ret_target)
 {
 	enum machine_transfer transfer = machine__transfer(code + i, size - i, address + i, ret_target);
@@ -90,6 +97,7 @@ static bool jump_at(const uint8_t *code, uint64_t size, uint64_t i, uint64_t add
 	return transfer == MACHINE_JUMP || transfer == MACHINE_BRANCH;
 }
 
+/* Does this piece jump back into the range? True at the first such jump. */
 static bool jumps_into(const struct search *search, const struct code_piece *piece,
 		       const struct eval_range *range)
 {

@@ -23,6 +23,7 @@
 
 #define EVAL_RANGES_MAX 1024u /* 3.14 has some 250 instructions */
 
+/* Ranges do not overlap. */
 struct eval_range {
 	uint64_t start, end;    /* vaddrs */
 	uint8_t role;           /* WEAVE_EVAL, WEAVE_HANDLER */

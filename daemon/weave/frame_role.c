@@ -8,6 +8,7 @@
 /* Python/generated_cases.c.h, 3.14: a function for each instruction. */
 #define HANDLER_PREFIX "_TAIL_CALL_"
 
+/* Called for each function of the interpreter's module, not for each frame: its result is cached with the name. */
 enum frame_role frame_role__of(const char *symbol)
 {
 	if (!symbol || !*symbol)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The pieces of code that .eh_frame describes, sorted by address: functions, and halves of functions that a
  * compiler moved away. Those begin with another CFA than a function that was just called, which is how is_entry()
- * knows them. */
+ * knows them.
+ *
+ * Which code belongs together is needed where symbols are missing: a piece is the unit that eval_ranges.c and
+ * classes/ reason about. Sources: LSB 5.0, 10.6.1 (.eh_frame), and daemon/unwind/cfi.h, which decodes the entries.
+ * All bytes are the target's. */
 #include "weave/frames.h"
 
 #include <errno.h>
@@ -153,6 +157,7 @@ const struct code_piece *code_frames__find(const struct code_frames *frames, uin
 	return &frames->pieces[low - 1];
 }
 
+/* Collects what the first row of an entry says, for code_frames__is_entry(). */
 struct first_row {
 	struct cfi_rows rows;
 	uint64_t start;

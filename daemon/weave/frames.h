@@ -11,6 +11,7 @@
 
 #define CODE_FRAMES_BYTES (8u << 20) /* of .eh_frame; CPythons have 0.2 to 0.6 MB */
 
+/* One FDE. `cie`: offset of its CIE, too. */
 struct code_piece {
 	uint64_t start, size; /* vaddr */
 	uint32_t entry;       /* offset of its FDE in .eh_frame */

@@ -5,7 +5,10 @@
  *
  *    native   strlen, method_call, [eval loop], run_mod, [eval loop], main
  *    Python                        f, g (entry)          <module> (entry)
- *    woven    strlen, method_call, f, g,        run_mod, <module>,    main */
+ *    woven    strlen, method_call, f, g,        run_mod, <module>,    main
+ *
+ * Invariant of every path: within each side the order is never changed. So a result that is wrong at all is wrong in
+ * how the two sides interleave; and where that is not certain, `guess` or `loss` says so. */
 #include "weave/weave.h"
 
 #define NONE UINT32_MAX
@@ -79,6 +82,7 @@ static bool next_group(const struct weave_input *in, struct group *group)
 
 /* --- which eval loop has no group --- */
 
+/* What a survey of both sides finds: how many loops and groups there are, and what limits the pairing. */
 struct plan {
 	uint32_t loops, groups;
 	bool leaf;   /* the innermost frame is an eval loop: its Python frame may not be linked yet */

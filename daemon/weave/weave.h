@@ -11,6 +11,9 @@
  * counts these (PY_FRAME_LOOPS_*). Either stack may be truncated at its outer end. docs/weaving.md explains how each
  * case is recognised. What cannot be decided is counted as a loss: no order is invented.
  *
+ * Callers: profile/stack.c for samples, dump/emit.c for dumps. They say the role of each native frame (eval_ranges.h,
+ * frame_role__of()) and make frames with names of the items.
+ *
  * All arrays are innermost first. Memory: the caller's. Errors: none; see `loss`.
  */
 #ifndef CPROFD_WEAVE_WEAVE_H
@@ -41,6 +44,7 @@ enum frame_role frame_role__of(const char *symbol);
 bool weave__switches(const char *file_name);
 enum frame_role frame_role__of_switcher(const char *symbol);
 
+/* One stack. Only the flags of python[] are read. */
 struct weave_input {
 	const struct py_frame *python;
 	uint32_t n_python;
@@ -59,6 +63,7 @@ enum weave_kind {
 	WEAVE_LEFT_OUT,     /* here native frames were left out, see `loss` */
 };
 
+/* One frame of the merged stack, or a note (WEAVE_CUT_..., WEAVE_LEFT_OUT), whose index is 0. */
 struct weave_item {
 	uint32_t kind;      /* enum weave_kind */
 	uint32_t index;
@@ -78,7 +83,8 @@ uint32_t weave__own(const struct weave_input *input);
 /* Items beyond the frames themselves. */
 #define WEAVE_ITEMS_MORE 3u
 
-/* `items` has room for n_python + n_native + WEAVE_ITEMS_MORE. */
+/* `items` has room for n_python + n_native + WEAVE_ITEMS_MORE. Each Python frame is in the result once; each native
+ * frame at most once, in its order. O(n_python + n_native). */
 void weave(const struct weave_input *input, struct weave_item *items, struct weave_result *ret);
 
 #endif
