@@ -4,6 +4,9 @@
 #include "cli/recorder.h"
 #include "cli/several.h"
 
+/* One process takes the short way, in this process. Of several, each has a recorder in a child of its own
+ * (several.c), because a recorder gives up root when its first answer arrives and could not request the next
+ * session. */
 int attach__run(const struct cli_options *options)
 {
 	pid_t pids[CLI_PIDS_MAX];

@@ -58,6 +58,8 @@ static bool has_opener(void)
 	return false;
 }
 
+/* Runs in the first child. 127 is the shell's status for a command that was not found; browser__open() only
+ * tests it for 0. */
 static void __attribute__((noreturn)) execute(const char *path)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -65,6 +67,8 @@ static void __attribute__((noreturn)) execute(const char *path)
 	/* The environment (DISPLAY ...) is that of the user's session. */
 	if (user__become(user__calling()) || nothing < 0 || !is_there() || !has_opener())
 		_exit(127);
+	/* A browser prints for as long as it runs; nothing of that may end up on the terminal, or in a pipe
+	 * that carries our data. */
 	dup2(nothing, STDIN_FILENO);
 	dup2(nothing, STDOUT_FILENO);
 	dup2(nothing, STDERR_FILENO);
@@ -88,9 +92,12 @@ void browser__open(const char *path)
 	int status = -1;
 	pid_t pid;
 
+	/* A file:// address needs the absolute path. Where it cannot be found, the relative one is still a
+	 * good hint. */
 	if (!realpath(path, whole))
 		snprintf(whole, sizeof(whole), "%s", path);
 	user__calling(); /* read the user database before the fork; the result is cached for the child */
+	/* Else the child would have a copy of what stdio still buffers, and it would be written twice. */
 	fflush(NULL);
 	pid = fork();
 	if (!pid)

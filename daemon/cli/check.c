@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd check`: prints the rows that check_system.c (this machine) and check_process.c (one process) find, for
- * people or as JSON. Each row names one precondition, whether it holds, and the command that meets it. */
+/* `cprofd check`: prints the rows that check_system.c (this machine) and check_process.c (one process) find,
+ * for people or as JSON. Each row names one precondition, whether it holds, and the command that meets it:
+ *
+ *     ok       kernel                     6.1.0-30-amd64 (6.1 or later is needed)
+ *     missing  BTF                        /sys/kernel/btf/vmlinux
+ *                                         without it the sampler does not know the kernel's structures
+ *                                         -> use a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys */
 #include <stdarg.h>
 #include <string.h>
 
@@ -40,6 +45,7 @@ static void print_table(const struct check_list *list)
 		const struct check_row *row = &list->rows[i];
 
 		printf("%-8s %-26s ", state_names[row->state], row->name);
+		/* `found` may hold the name of a program, which may hold escape sequences for the terminal. */
 		safe_text__put(stdout, row->found);
 		putchar('\n');
 		if (row->state != CHECK_OK && *row->cost)
@@ -49,6 +55,8 @@ static void print_table(const struct check_list *list)
 	}
 }
 
+/* {"works": true, "daemon": false, "checks": [{"name": "kernel", "state": "ok", "found": "6.1.0 ...", "cost":
+ * "", "help": ""}, ...]}. Scripts rely on the names; `found` is for people. */
 static void print_json(const struct check_list *list, bool works)
 {
 	json_t *rows = json_array(), *all;
@@ -81,6 +89,8 @@ int check__run(const struct cli_options *options)
 	check__system(&list, options);
 	if (pid)
 		check__process(&list, pid);
+	/* Only MISSING decides over the exit status. A warning means that some feature is lost, and a script
+	 * that asks `cprofd check && ...` does not want to stop for that. */
 	for (i = 0; i < list.n; i++)
 		works = works && list.rows[i].state != CHECK_MISSING;
 	if (options->json) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd check PID`: is this process a supported Python, and may we read its memory? */
+/* `cprofd check PID`: is this process a supported Python, and may we read its memory?
+ *
+ * The process is identified here, with the rights of this process, by the functions that the engine uses
+ * later (target/). So the answer is that of a session without a daemon; a daemon may be allowed more. */
 #include <elf.h>
 #include <errno.h>
 #include <limits.h>
@@ -13,6 +16,8 @@
 #include "cli/forbidden.h"
 #include "target/process.h"
 
+/* The name of the user who owns /proc/PID, which is the process's effective user; "uid 1234" if the user
+ * database has no such user, as in containers. A process that is not dumpable belongs to root there. */
 static void owner_of(pid_t pid, char *ret, size_t size)
 {
 	const struct passwd *entry;
@@ -40,6 +45,8 @@ static void check_binary(struct check_list *list, const struct target_process *p
 	for (i = 0; i < process->maps.n && !found; i++) {
 		const char *name = mapping__name(&process->maps.items[i], &len);
 
+		/* libpython3.so is the forwarding library of the stable ABI (PEP 384): it has no interpreter
+		 * in it. */
 		if (len > 9 && !memcmp(name, "libpython", 9) &&
 		    !memmem(name, len, "python3.so", 10))
 			found = process->maps.items[i].path, len = process->maps.items[i].path_len;
@@ -51,9 +58,13 @@ static void check_binary(struct check_list *list, const struct target_process *p
 			   "static: in the program itself, or in a library of another name");
 }
 
+/* Three rows: version, file, and where the layout of its structures comes from. For an unsupported or foreign
+ * process there is one row, with the reason. */
 static void check_python(struct check_list *list, pid_t pid, const struct process_fds *fds,
 			 const struct process_stat *stat)
 {
+	/* The key ties what is read to one execution of a program: an exec in between changes arg_start or
+	 * start_data, and the identification fails instead of mixing two programs. */
 	struct image_key key = {.arg_start = stat->arg_start, .start_data = stat->start_data};
 	struct target_process process = {};
 	struct target_problem problem = {};
@@ -77,6 +88,9 @@ static void check_python(struct check_list *list, pid_t pid, const struct proces
 		check__add(list, "its Python", CHECK_OK, "CPython %s", version);
 		check_binary(list, &process);
 		sscanf(version, "%d.%d", &major, &minor);
+		/* _Py_DebugOffsets is in each interpreter since 3.13 (CPython 3.13:
+		 * Include/internal/pycore_runtime.h; 3.14: Include/internal/pycore_debug_offsets.h). It does
+		 * not have all members that we need. */
 		check__add(list, "its layout", CHECK_OK, "%s",
 			   minor >= 13 ? "from the process (_Py_DebugOffsets), the rest from "
 					 "the tables"

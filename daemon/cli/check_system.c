@@ -18,10 +18,14 @@
 #include "cli/check.h"
 #include "cli/connection.h"
 
+/* The oldest kernel that is tested (Debian 12). Older ones lack BPF features that the sampler uses, task
+ * iterators of one process among them. */
 #define KERNEL_MAJOR 6
 #define KERNEL_MINOR 1
 #define BTF "/sys/kernel/btf/vmlinux"
 
+/* The capabilities that the broker uses, and what is lost without each. docs/privileges.md has the reasons.
+ * `needed`: no session at all is possible without it. */
 static const struct {
 	const char *name;
 	int number;
@@ -49,6 +53,7 @@ static bool has_capability(unsigned long long mask, int number)
 	return mask >> number & 1;
 }
 
+/* The effective set, a hexadecimal mask with one bit for each CAP_* number: "CapEff:      000001ffffffffff". */
 static unsigned long long effective(void)
 {
 	unsigned long long mask = 0;
@@ -78,6 +83,8 @@ static int sysctl(const char *path)
 	return value;
 }
 
+/* Three things that no privilege can replace: a recent kernel, the machine that the unwinder knows, and the
+ * kernel's type information. */
 static void check_kernel(struct check_list *list)
 {
 	struct utsname name;
@@ -114,6 +121,8 @@ static void check_namespace(struct check_list *list)
 	check__help(row, "", broker_error__hint(BROKER_ERROR_NO_PROC));
 }
 
+/* Connects and closes at once: whether something accepts connections is all that is asked. With systemd's
+ * socket activation this starts the daemon. */
 static void check_daemon(struct check_list *list, const struct cli_options *options)
 {
 	bool by_name;
@@ -146,11 +155,13 @@ static void check_capabilities(struct check_list *list)
 
 		row = check__add(list, capabilities[i].name, has ? CHECK_OK : missing, "%s",
 				 has ? "held" : "not held");
+		/* The cost is printed only for what is not held, see check.h. */
 		check__help(row, capabilities[i].cost, "sudo cprofd ..., or use the daemon");
 	}
 }
 
-/* As which user a daemon runs the engines of root. */
+/* As which user a daemon runs the engines of root. A system user of its own is safer than `nobody`, whom
+ * other programs use as well: the kernel lets processes of one user send signals to each other. */
 static void check_user(struct check_list *list)
 {
 	bool own = privileges__engine_of_root() != PRIVILEGES_NOBODY;
@@ -162,7 +173,8 @@ static void check_user(struct check_list *list)
 	check__help(row, "other processes of nobody can stop or end an engine of root's", "sudo make install; sudo systemd-sysusers");
 }
 
-/* Loads the real sampler, through the kernel's verifier. */
+/* Loads and attaches the real sampler, so that the kernel's verifier goes through it. Nothing smaller would
+ * do: a probe program could pass where the sampler is refused. */
 static void check_bpf(struct check_list *list, bool verbose)
 {
 	const struct load_options how = {.verbose = verbose};
@@ -181,6 +193,7 @@ static void check_bpf(struct check_list *list, bool verbose)
 				 broker_error__sentence(error), strerror(-err));
 	check__help(row, "", broker_error__hint(error));
 	sampler__free(sampler);
+	/* Information only: cprofd needs CAP_BPF in any case. */
 	if (disabled != -100)
 		check__add(list, "unprivileged_bpf_disabled", CHECK_OK, "%d (%s)", disabled,
 			   disabled ? "CAP_BPF is asked for"
@@ -193,6 +206,8 @@ static void check_policy(struct check_list *list)
 	int scope = policy__ptrace_scope(), paranoid = policy__perf_paranoid();
 	struct check_row *row;
 
+	/* Root may trace whatever it likes, up to scope 3, which is for nobody
+	 * (Documentation/admin-guide/LSM/Yama.rst). */
 	if (!geteuid() && scope < 3)
 		return;
 	row = check__add(list, "ptrace_scope", scope ? CHECK_WARN : CHECK_OK, "%d (%s)", scope,
@@ -209,6 +224,7 @@ static void check_policy(struct check_list *list)
 
 static void check_perf(struct check_list *list)
 {
+	/* The event that a session opens for each thread (broker/): a timer that runs while the thread does. */
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
@@ -217,6 +233,8 @@ static void check_perf(struct check_list *list)
 		.sample_freq = 999,
 		.disabled = 1,
 	};
+	/* One event on this process, disabled: enough to see whether the system call is allowed. Containers
+	 * often forbid it by seccomp. */
 	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	int rate = sysctl("/proc/sys/kernel/perf_event_max_sample_rate");
 	int paranoid = sysctl("/proc/sys/kernel/perf_event_paranoid");
@@ -229,6 +247,8 @@ static void check_perf(struct check_list *list)
 		close(fd);
 	if (paranoid != -100)
 		check__add(list, "perf_event_paranoid", CHECK_OK, "%d (%s)", paranoid,
+			   /* Level 2 refuses kernel profiling to processes without CAP_PERFMON. Debian's
+			    * kernels have a level 3, which refuses all of it (docs/privileges.md). */
 			   paranoid > 1 ? "CAP_PERFMON is asked for" : "not in the way");
 	if (rate == -100)
 		return;
@@ -238,7 +258,8 @@ static void check_perf(struct check_list *list)
 		    "sudo sysctl kernel.perf_event_max_sample_rate=100000");
 }
 
-/* --kernel needs the addresses in /proc/kallsyms. */
+/* --kernel names frames of the kernel by /proc/kallsyms. With kptr_restrict 1 it shows addresses only to
+ * CAP_SYSLOG, with 2 to nobody. Hidden addresses are all zero, so the first line is enough to know. */
 static void check_kernel_names(struct check_list *list)
 {
 	int restrict_ = sysctl("/proc/sys/kernel/kptr_restrict");
@@ -263,6 +284,7 @@ void check__system(struct check_list *list, const struct cli_options *options)
 	check_namespace(list);
 	check_daemon(list, options);
 	check_policy(list);
+	/* What follows are the privileges of this process. With a daemon they do not matter. */
 	if (list->daemon)
 		return;
 	check_capabilities(list);

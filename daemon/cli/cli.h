@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line: the outermost layer, and the only one that prints.
  *
- * Data goes to stdout, messages to stderr. A command returns its exit status: CLI_DONE, CLI_COULD_NOT, CLI_USAGE.
- * Every message about a failure names the cause and what to do. One thread; signals are read through a signalfd.
+ * A command goes through four steps: main() finds its row in the table of commands; parse.c fills in struct
+ * cli_options; the row's run() checks that the options make sense together; then the work is done, by talking
+ * to an engine (connection.h) or by reading a recording (input.h).
+ *
+ * Data goes to stdout, messages to stderr. A command returns its exit status: CLI_DONE, CLI_COULD_NOT,
+ * CLI_USAGE. Every message about a failure names the cause and what to do. One thread; signals are read
+ * through a signalfd. Where a function below says "CLI_*", it returns such a status, and has already printed
+ * the reason if it is not CLI_DONE.
  *
  * options.c holds the table of options and commands.c that of commands; --help, the man page and the shell
  * completions are printed from these two (help.c). */
@@ -20,8 +26,10 @@
 #include "export/export.h"
 #include "report/report.h"
 
+/* Exit statuses are part of the interface: scripts test them. CLI_USAGE: nothing was started or written. */
 enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2 };
 
+/* systemd's cprofd.socket listens here, and `cprofd serve` does without --socket. */
 #define CLI_SOCKET "/run/cprofd/cprofd.sock"
 #define CLI_SOCKET_VARIABLE "CPROFD_SOCKET"
 #define CLI_SOCKET_NONE "none" /* no daemon */
@@ -29,18 +37,31 @@ enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2 };
 
 #define CLI_PIDS_MAX 16u /* as many as the sessions that one user may have in a daemon, by default (broker/limit.h) */
 
+/* All options of all commands, as parse.c found them. One struct for all: most options belong to several
+ * commands, and the table says which command takes which (option_row.commands), so a command never sees one
+ * that it does not know. Strings are borrowed from argv. Zero means "not given", unless parse.c sets a
+ * default before it reads the options. */
 struct cli_options {
 	pid_t pid;               /* -p, the first; 0: none given */
 	pid_t pids[CLI_PIDS_MAX];
+	/* of -p; operands are not in it, options__pids() adds them */
 	uint32_t n_pids;
 	uint32_t rate;           /* Hz */
+	/* Wall time from the moment at which the session has begun, not from the start of the program. */
 	uint64_t duration_ms;    /* 0: until stopped */
 	const char *output;      /* NULL: a default name; "-": stdout */
 	const char *format;      /* NULL: by the ending of the output's name, else speedscope */
-	bool lines, functions;   /* functions: asked for explicitly */
-	const char *native;      /* "off", "leaf", "full" */
+	/* Rows and frames are lines, not functions (--lines). functions: asked for explicitly, by --functions */
+	bool lines, functions;
+	/* Which native frames the sampler walks: "off" none; "leaf" only the innermost, without unwinding;
+	 * "full" all */
+	const char *native;
+	/* -s, --kernel, --mode=wall, --gil, --idle. They select what the sampler records, so they cannot be
+	 * applied afterwards. */
 	bool subprocesses, kernel, wall, gil, idle;
 	bool exit_status;        /* record: exit with the command's status */
+	/* Additional outermost frames in what is written: the thread's name; the compile, phase and pass
+	 * (--units) */
 	bool thread_names, unit_frames;
 	const char *thread;      /* NULL: all */
 	const char *class_name, *function, *module; /* only samples of these; NULL: all */
@@ -55,13 +76,16 @@ struct cli_options {
 	enum report_sort sort;
 	uint32_t top;            /* rows; 0: all */
 	bool top_given, csv;
+	/* Where tables end: at a cumulative share, or at rows below a share. */
 	double until, min_share; /* 0 to 1 */
 	bool native_frames;      /* report: also the interpreter's own */
 	uint32_t depth;          /* report: of the tree; 0: all of it */
 	bool tree;               /* report: its table, too */
 	bool phases;             /* report: the tree shows phases and passes */
 	const char *per;         /* diff: "share", "compile"; NULL: not given */
-	double level;            /* diff: 0 to 1; 0: not given */
+	/* diff: confidence of its intervals, such as 0.999. 0: not given */
+	double level;
+	/* Events go to stdout as they come, and no file is written. */
 	bool stream;
 	bool open;               /* in a browser */
 	bool after_dashes;       /* the operands came after `--`: a command */
@@ -82,6 +106,8 @@ struct cli_options {
 };
 
 /* --- commands.c --- */
+/* A row of the table of commands. Text is plain ASCII, wrapped by help.c, and shared by --help and the man
+ * page. */
 struct command {
 	const char *name;
 	const char *operands;    /* as --help shows them */
@@ -104,11 +130,14 @@ struct command {
 #define COMMAND_DIFF 512u
 #define COMMAND_RULES 4096u
 #define COMMAND_TOP 8192u
+/* The order is that of --help. */
 extern const struct command commands[]; /* ended by a NULL name */
+/* NULL: no such command. */
 const struct command *command__find(const char *name);
 /* Says that there is no such command, suggests the closest one, and lists them all. Returns CLI_USAGE. */
 int command__unknown(const char *name);
 
+/* Each runs one command, from the checked options to its exit status. */
 int attach__run(const struct cli_options *options);
 int record__run(const struct cli_options *options);
 int serve__run(const struct cli_options *options);
@@ -125,11 +154,13 @@ int help__run(const struct cli_options *options);
 /* --- rules.c --- */
 struct rules;
 struct rules_error;
+/* Prints FILE:LINE:COLUMN and what is wrong there. */
 void rules_error__say(const struct rules_error *error);
 /* The built-in rules and those of `path` (NULL: none). CLI_*; an error was already printed. */
 int rules__all(const char *path, struct rules **ret);
 
 /* --- options.c --- */
+/* A row of the table of options. An option that several commands share has one row; `commands` says which. */
 struct option_row {
 	const char *name;
 	char letter;             /* 0: none */
@@ -141,9 +172,11 @@ struct option_row {
 	const char *(*set)(struct cli_options *options, const char *value);
 };
 extern const struct option_row option_rows[]; /* ended by a NULL name */
+/* How many rows getopt's table in parse.c can take. */
 #define OPTIONS_MAX 96
 
-/* The one PID that a command works on: -p or the operand. CLI_DONE or CLI_USAGE. */
+/* The one PID that a command works on: -p or the operand. CLI_DONE or CLI_USAGE. With required false and
+ * nothing given, *ret is 0. */
 int options__pid(const struct cli_options *options, bool required, pid_t *ret);
 /* All PIDs of -p and the operands, without duplicates; at least one. CLI_DONE or CLI_USAGE. */
 int options__pids(const struct cli_options *options, pid_t ret[CLI_PIDS_MAX], uint32_t *ret_n);
@@ -155,7 +188,9 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 		   bool *ret_help);
 
 /* --- help.c --- */
+/* `cprofd --help`: all commands, a line each. */
 void help__overview(FILE *out);
+/* `cprofd COMMAND --help`: examples, text, options, formats. */
 void help__command(FILE *out, const struct command *command);
 
 /* --- say.c: messages on stderr; each call prints one line, whatever text it quotes (base/safe_text.h) --- */
@@ -170,6 +205,7 @@ void say__done(const char *hint, const char *format, ...) __attribute__((format(
 void say__failure(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A line that the next say() or say__progress() overwrites; only on a terminal. */
 void say__progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Is stderr a terminal? Decides over progress lines and styles. */
 bool say__is_terminal(void);
 /* From now on only failures are printed. */
 void say__quietly(void);

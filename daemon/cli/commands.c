@@ -208,6 +208,7 @@ const struct command *command__find(const char *name)
 
 int command__unknown(const char *name)
 {
+	/* The suggestion is by edit distance (export/close.h), as it is for names of functions and options. */
 	struct close close = {.want = name};
 	const struct command *command;
 	char likely[512], all[512];
@@ -219,6 +220,8 @@ int command__unknown(const char *name)
 					command->name);
 	}
 	close__text(&close, likely, sizeof(likely));
+	/* close__text() makes a list, the closest name first. Two suggestions for a mistyped command would
+	 * only confuse. */
 	likely[strcspn(likely, ",")] = '\0';
 	if (*likely)
 		say__failure("", "there is no command '%s': did you mean %s?", name, likely);

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Connects to the daemon. If there is none, forks a broker of its own, which starts an engine, and talks to them
- * over a socketpair. From then on both cases are the same: one JSON line per request, one per event. */
+/* Connects to the daemon. If there is none, forks a broker of its own, which starts an engine, and talks to
+ * them over a socketpair. From then on both cases are the same: one JSON line per request, one per event.
+ *
+ *     {"req":"attach","id":1,"pid":4242,"rate":999}       to the engine
+ *     {"ev":"answer","id":1,"ok":true,...}                from it
+ *     {"ev":"samples",...}                                from it, again and again
+ *
+ * The far end is the broker at first: it reads no request, but passes the socket on to the engine of this
+ * user. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -27,6 +34,7 @@ const char *connection__socket_path(const struct cli_options *options, bool *ret
 {
 	const char *path = options->socket ? options->socket : getenv(CLI_SOCKET_VARIABLE);
 
+	/* An empty variable counts as none, as usual in shells. */
 	*ret_by_name = path && *path;
 	return *ret_by_name ? path : CLI_SOCKET;
 }
@@ -38,12 +46,15 @@ static int name(int fd, pid_t pid)
 	return pid && !geteuid() ? peer__name(fd, &pid, 1) : 0;
 }
 
+/* The pid must be sent before the connection is accepted, so it is attached to the socket before connect():
+ * the broker then finds it together with the peer's credentials. */
 static int connect_naming(const char *path, pid_t pid, int *ret_fd)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	_cleanup_close_ int fd = -1;
 	int err;
 
+	/* 108 bytes, NUL included (unix(7)). A cut path would be another socket. */
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(address.sun_path, path);
@@ -103,6 +114,8 @@ static void __attribute__((noreturn)) run_broker(int fd, const struct cli_option
 	_exit(broker__run(&broker));
 }
 
+/* One of our own, if no daemon answers. The broker is a forked child of this program and not a thread,
+ * because it keeps root while this process gives it up. */
 static int start_own(const struct cli_options *options, pid_t pid, struct connection *connection)
 {
 	int pair[2], err;
@@ -110,6 +123,7 @@ static int start_own(const struct cli_options *options, pid_t pid, struct connec
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	fflush(NULL);
+	/* Before the fork: the broker can take the name from the socket as its first act. */
 	err = name(pair[0], pid);
 	connection->broker = err ? -1 : fork();
 	if (connection->broker < 0) {
@@ -157,10 +171,13 @@ int connection__open(const struct cli_options *options, pid_t pid, bool daemon_o
 		by_name = false, err = -ENOENT;
 	else
 		err = connect_naming(path, pid, &ret->fd);
+	/* Falling back to a broker of our own would end in a message about missing privileges. The group of
+	 * the socket is what helps here. */
 	if (err == -EACCES && geteuid()) {
 		print_kept_out(path);
 		return CLI_COULD_NOT;
 	}
+	/* A socket that the user has chosen must answer; only the default one may be missing. */
 	if (err && (by_name || daemon_only)) {
 		say__failure("start one with `sudo cprofd serve`, or `sudo systemctl start cprofd.socket`", "no daemon answers at %s: %s",
 			     path, strerror(-err));
@@ -198,6 +215,8 @@ int connection__request(struct connection *connection, const char *request)
 	int err;
 
 	err = buf__printf(&line, "%s\n", request);
+	/* The socket does not block. The engine reads requests at any time, so a full socket drains soon;
+	 * five seconds without progress mean that it hangs. */
 	while (!err && sent < line.len) {
 		struct pollfd poll_fd = {connection->fd, POLLOUT, 0};
 		ssize_t n = send(connection->fd, line.data + sent, line.len - sent, MSG_NOSIGNAL);
@@ -240,6 +259,8 @@ int connection__receive(struct connection *connection, int timeout_ms)
 		return errno == EINTR ? 0 : -errno;
 	if (!poll_fd.revents)
 		return 0;
+	/* `in` holds at most one incomplete line here, as the caller has taken the complete ones. One longer
+	 * than the protocol allows would grow without end. */
 	if (connection->in.len > EVENTS_LINE_MAX)
 		return -EMSGSIZE;
 	err = give_up_rights() ?: buf__reserve(&connection->in, chunk);
@@ -248,6 +269,8 @@ int connection__receive(struct connection *connection, int timeout_ms)
 	n = recv(connection->fd, connection->in.data + connection->in.len, chunk, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
+	/* A reset is an end, too: a daemon was killed with our data unread. What it had sent before is in
+	 * `in`. */
 	if (n < 0 && errno != ECONNRESET)
 		return -errno;
 	if (n <= 0)
@@ -273,6 +296,8 @@ bool connection__line(struct connection *connection, const char **ret_line, size
 	return true;
 }
 
+/* Most lines are only copied to the recording. Parsing each as JSON just for its type would cost more than
+ * all else that the client does. */
 bool line__is(const char *line, size_t len, const char *event)
 {
 	static const char head[] = "{\"ev\":\"";

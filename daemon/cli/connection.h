@@ -12,10 +12,12 @@
 #include "base/buf.h"
 #include "cli/cli.h"
 
+/* A connection, from connection__open() to connection__close(). One thread. CONNECTION_NONE may be closed. */
 struct connection {
 	int fd;            /* not blocking; -1: none */
 	pid_t broker;      /* our own; 0: a daemon's */
 	bool verbose;      /* wait for messages that the broker still prints */
+	/* received and not yet consumed: complete lines first, then the beginning of one; owned */
 	struct buf in;
 	size_t consumed;   /* bytes of `in` that were returned as lines */
 	bool ended;        /* the other end closed */
@@ -24,11 +26,12 @@ struct connection {
 
 /* The socket's path (option, environment or default); *ret_by_name: the user chose it. */
 const char *connection__socket_path(const struct cli_options *options, bool *ret_by_name);
-/* Connects; -errno. */
+/* Connects; -errno. Blocks until the listener's backlog has a place. The descriptor is the caller's. */
 int connection__connect_path(const char *path, int *ret_fd);
 
 /* `pid`: the process that will be requested, or 0. daemon_only: never start an engine. Prints its own errors; CLI_*. */
 int connection__open(const struct cli_options *options, pid_t pid, bool daemon_only, struct connection *ret);
+/* With a broker of our own, waits for it to end, and so for the end of its engine and their last messages. */
 void connection__close(struct connection *connection);
 
 /* One request, without its newline. -errno. */

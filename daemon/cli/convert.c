@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd convert`: reads one recording and writes it in another format (export/). */
+/* `cprofd convert FILE`: reads one recording and writes it in another format (export/). No engine and no
+ * privileges: what a recording holds is all there is.
+ *
+ *     svd.cprof -> svd.speedscope.json, svd.html, svd.svg, svd.pb.gz, svd.collapsed, or again events */
 #include <errno.h>
 #include <string.h>
 
@@ -28,6 +31,8 @@ static void default_name(const char *input, const char *extension, char *out, si
 	snprintf(out, size, "%.*s%s", (int)(len < 200 ? len : 200), input, extension);
 }
 
+/* Turns what export/ returned into a sentence. The order matters: errors about the input first, because they
+ * have a wording that names the damage; what is left over is a problem with the output. */
 static void print_failure(int err, const char *input, const char *output,
 			 const struct cli_options *options, const struct export_report *report)
 {
@@ -109,6 +114,7 @@ static int run(const struct cli_options *options, const char *format, const stru
 	}
 	default_name(path, write__extension(format), name, sizeof(name));
 	target = options->output ? options->output : name;
+	/* Before the output is opened: opening "svd.cprof" for writing would truncate what is to be read. */
 	if (write__is_input(input, target)) {
 		say__failure("choose another name with -o FILE; nothing was written", "%s is the recording that is to be read", target);
 		return CLI_USAGE;
@@ -123,6 +129,7 @@ static int run(const struct cli_options *options, const char *format, const stru
 		write__print(format, &output, &report);
 	if (!err && options->open)
 		browser__open(target);
+	/* The events format copies lines and counts no samples. */
 	if (!err && strcmp(format, "events") && !report.samples)
 		say("nothing is in it: no sample was taken");
 	output__close(&output);
@@ -143,6 +150,7 @@ int convert__run(const struct cli_options *options)
 	status = write__format(options->format, options->output, &format) ?: browser__judge(options, &format);
 	if (status != CLI_DONE)
 		return status;
+	/* A hostile or damaged recording must not take all memory or run forever (base/limits.h). */
 	if (!options->no_limits)
 		limits__begin();
 	if (refuses(exporter__find(format), options))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd diff`: compares two recordings (`A B`), or several on each side (`A A A vs B B B`). */
+/* `cprofd diff`: compares two recordings (`A B`), or several on each side (`A A A vs B B B`). This file sorts
+ * the operands into sides, reads the recordings one by one, and prints; the statistics are in daemon/diff. */
 #include "diff/diff.h"
 
 #include <errno.h>
@@ -14,10 +15,14 @@
 #include "cli/write.h"
 
 #define VERSUS "vs"
+/* Without --by: from coarse to fine. Lines and files are left out, as they are the first to differ between
+ * two versions of a program. */
 #define TABLES_DEFAULT                                                                             \
 	(1u << REPORT_CLASS | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |         \
 	 1u << REPORT_FUNCTION)
 
+/* Adds one recording to a side. `diff` keeps sums, not samples, so memory does not grow with the length of a
+ * recording. */
 static int read_one(struct diff *diff, const struct cli_options *options, const char *path,
 		    bool after)
 {
@@ -47,6 +52,8 @@ static int second_side(const struct cli_options *options, bool *ret_word)
 {
 	int i, at = 0;
 
+	/* A second `vs` is an error: 0. So is a `vs` in front, because then `at` is 0 and the first side is
+	 * empty. */
 	for (i = 0; i < options->n_operands; i++) {
 		if (strcmp(options->operands[i], VERSUS))
 			continue;
@@ -84,6 +91,7 @@ static put_picture picture_of(const char *name)
 static int write_picture(const struct diff *diff, struct output *output)
 {
 	FILE *out = output__stream(output);
+	/* diff__run() has refused names without a picture, so this is never NULL. */
 	int err = out ? picture_of(output->path)(diff, out) : -errno;
 	if (out && fclose(out) && !err)
 		err = -errno;
@@ -106,6 +114,8 @@ static int finish(struct diff *diff, const struct cli_options *options, struct o
 			     "in the other");
 		return CLI_COULD_NOT;
 	}
+	/* Not a failure of the machine: --per=compile divides by the number of compiles, and only compiles of
+	 * both sides can be compared. */
 	if (err == -EDOM) {
 		say__failure("--per=share compares shares of the time",
 			     "the two sides do not compile the same (or nothing at all), so "
@@ -158,6 +168,7 @@ int diff__run(const struct cli_options *options)
 	}
 	if (!options->no_limits)
 		limits__begin();
+	/* A table for people shortens names and hides control characters; JSON has the exact names. */
 	how.filter.readable = !options->json;
 	if (diff__new(&how, (uint32_t)options->n_operands, &diff)) {
 		say__failure("", "no comparison: %s", strerror(ENOMEM));
@@ -167,6 +178,8 @@ int diff__run(const struct cli_options *options)
 		if (!word || i != at)
 			status = read_one(diff, options, options->operands[i], i >= at);
 	if (status == CLI_DONE && options->output)
+		/* Opened only after all input was read without error: a failing command leaves an older
+		 * picture alone. */
 		status = output__open(options->output, false, false, &output);
 	if (status == CLI_DONE)
 		status = finish(diff, options, &output);

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd dump`: requests a dump from the engine and prints it, as text or JSON. The engine sends one line per
- * thread, then the answer, which has what concerns the whole process. */
+/* `cprofd dump`: requests a dump from the engine and prints it, as text or JSON. The engine sends one line
+ * per thread, then the answer, which has what concerns the whole process:
+ *
+ *     {"ev":"dump","id":1,"tid":4243,"name":"worker","state":"sleeping","frames":[{"kind":"python",...},...]}
+ *     {"ev":"answer","id":1,"dump":{"pid":4242,"command":"python3 svd.py","python":"3.12.1"}}
+ *
+ * Everything is kept until the answer is there: it says whether there is anything to print. The text comes
+ * from the target, hence json__readable() (readable.h) before anything goes to a terminal. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -14,10 +20,13 @@
 #include "cli/forbidden.h"
 #include "cli/readable.h"
 
+/* Of silence. A dump is a matter of a second, but symbols of large files are read for it. */
 #define TIMEOUT_MS 20000
 
 /* --- for people --- */
 
+/* A string of the answer; "?" if it is missing, so that an engine of another version still gives a readable
+ * dump. */
 static const char *word(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
@@ -76,12 +85,20 @@ static void print_thread(const json_t *thread)
 	style__end(stdout);
 	putchar('\n');
 	json_array_foreach(frames, i, frame) print_frame(frame);
+	/* Its frames were read several times, and each time it had run meanwhile: what was read does not fit
+	 * together. */
 	if (!strcmp(word(thread, "seen"), "moving"))
 		puts("    (it never paused, and its timer did not tick: no stack)");
 	else if (!json_array_size(frames))
 		puts(json_is_true(json_object_get(thread, "python")) ? "    (no Python frame)" : "    (not a Python thread)");
 }
 
+/*     Process 4242: python3 svd.py
+ *     CPython 3.12.1
+ *
+ *     Thread 4242 (sleeping): "python3"
+ *         select (libc.so.6)
+ *         wait (threading.py:331) */
 static void print_all(const json_t *all)
 {
 	json_t *threads = json_object_get(all, "threads"), *thread;
@@ -106,6 +123,8 @@ static int take_line(const struct cli_options *options, const char *line, size_t
 	bool forbidden;
 
 	if (line__is(line, len, "dump") || !strcmp(word(json, "ev"), "dump")) {
+		/* Keys of the protocol; the printed JSON is an object for each process, with the threads as
+		 * an array. */
 		json_object_del(json, "ev");
 		json_object_del(json, "id");
 		json_array_append_new(threads, json);
@@ -136,6 +155,8 @@ static int take_line(const struct cli_options *options, const char *line, size_t
 	return CLI_DONE;
 }
 
+/* One request, then lines until the answer. TIMEOUT_MS applies to silence: each byte that arrives starts it
+ * again. */
 static int converse(const struct cli_options *options, struct connection *connection, json_t *threads)
 {
 	char request[96];
@@ -147,6 +168,8 @@ static int converse(const struct cli_options *options, struct connection *connec
 		 options->native);
 	err = connection__request(connection, request);
 	while (!err && !connection->ended) {
+		/* connection__receive() returns 0 for a timeout, too; only the number of buffered bytes shows
+		 * whether something came. */
 		size_t before = connection->in.len - connection->consumed;
 
 		err = connection__receive(connection, TIMEOUT_MS);
@@ -170,6 +193,7 @@ static int dump(const struct cli_options *options, pid_t pid)
 	int status;
 
 	own.pid = pid;
+	/* The broker prepares the BPF program of dumps instead of the sampler (connection.c, expected()). */
 	own.dump = true;
 	status = connection__open(&own, pid, false, &connection);
 	if (status != CLI_DONE)
@@ -207,6 +231,8 @@ int dump__run(const struct cli_options *options)
 
 	if (status != CLI_DONE || n == 1)
 		return status == CLI_DONE ? dump(options, pids[0]) : status;
+	/* The first status that is not CLI_DONE is the command's; the other processes are dumped
+	 * nevertheless. */
 	for (i = 0; i < n; i++) {
 		if (i && !options->json)
 			putchar('\n');

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #define THREADS_MAX 1024u /* in all: each thread has a list of children, which is one file to read */
+/* of generations: bounds the recursion, for a tree that grows while it is read */
 #define DEPTH_MAX 256u
 
+/* The sum so far, and how much was read for it. */
 struct family {
 	uint64_t ticks; /* USER_HZ, usually 10 ms */
 	uint32_t threads;
@@ -35,6 +37,8 @@ static bool read_times(pid_t pid, uint64_t *ret_own, uint64_t *ret_waited)
 	n = fread(text, 1, sizeof(text) - 1, file);
 	fclose(file);
 	text[n] = '\0';
+	/* comm may hold blanks and parentheses itself. The last ')' is the end of it, as what follows are a
+	 * letter and numbers. */
 	at = strrchr(text, ')');
 	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &user, &system, &waited_user,
 			  &waited_system) != 4)
@@ -46,6 +50,8 @@ static bool read_times(pid_t pid, uint64_t *ret_own, uint64_t *ret_waited)
 
 static void add_children(struct family *family, pid_t pid, unsigned depth);
 
+/* `waited` of a descendant is the time of its own children that have ended. One that its parent has not yet
+ * waited for is a zombie, still listed among the children, so nothing counts twice. */
 static void add_process(struct family *family, pid_t pid, unsigned depth)
 {
 	uint64_t own, waited;
@@ -80,6 +86,8 @@ static void add_children(struct family *family, pid_t pid, unsigned depth)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
+	/* A process or thread that ends meanwhile is skipped: its files are gone, and its time is in its
+	 * parent's `waited`. The result is good enough for a hint. */
 	while (dir && (entry = readdir(dir)))
 		if (*entry->d_name != '.' && family->threads++ < THREADS_MAX)
 			add_of_thread(family, pid, entry->d_name, depth);
@@ -96,6 +104,7 @@ bool family__cpu(pid_t pid, uint64_t *ret)
 	if (!read_times(pid, &own, &waited))
 		return false;
 	add_children(&family, pid, 0);
+	/* The process's own time is not part of it, that of the children that it waited for is. */
 	*ret = (waited + family.ticks) * tick;
 	return family.threads <= THREADS_MAX;
 }

@@ -17,6 +17,7 @@
 #define SHOWN 10u
 #define COMMAND_WIDTH 60
 
+/* The matches of one quality: how many, and the first of them, which are printed if there are several. */
 struct found {
 	uint32_t n;
 	struct {
@@ -42,6 +43,7 @@ static size_t read_text(pid_t pid, const char *file, char *text, size_t size)
 	return n;
 }
 
+/* 0: the process is gone. */
 static pid_t parent_of(pid_t pid)
 {
 	char text[512];
@@ -65,6 +67,7 @@ static bool is_ours(pid_t pid)
 	return false;
 }
 
+/* "/home/me/compile.py" is found by that, by "compile.py", and by "compile". */
 static bool is_word(const char *word, const char *name)
 {
 	const char *base = strrchr(word, '/');
@@ -74,7 +77,9 @@ static bool is_word(const char *word, const char *name)
 	       (!strncmp(base, name, strlen(name)) && !strcmp(base + strlen(name), ".py"));
 }
 
-/* The kind of match, or KINDS for none. Joins the words of `command` with blanks. */
+/* The kind of match, or KINDS for none. Joins the words of `command` with blanks. `command` is
+ * /proc/PID/cmdline: words that end with a NUL each, "python3\0compile.py\0". It is joined last, as the
+ * search for words needs the NULs. */
 static int match(const char *comm, char *command, size_t len, const char *name)
 {
 	int kind = strcmp(comm, name) ? KINDS : 0;
@@ -103,6 +108,7 @@ static void try_process(pid_t pid, const char *name, struct found found[KINDS])
 	if (kind == KINDS)
 		return;
 	of = &found[kind];
+	/* found[] keeps only the first ones, and counts all. */
 	if (of->n < SHOWN) {
 		of->first[of->n].pid = pid;
 		snprintf(of->first[of->n].command, sizeof(of->first[0].command), "%.*s", COMMAND_WIDTH, command);
@@ -133,6 +139,8 @@ int find__process(const char *name, pid_t *ret)
 			try_process((pid_t)strtol(entry->d_name, NULL, 10), name, found);
 	if (dir)
 		closedir(dir);
+	/* The best quality with a match decides. Two processes with that name are ambiguous, even if a worse
+	 * quality had exactly one. */
 	for (kind = 0; kind < KINDS && !found[kind].n; kind++)
 		;
 	if (kind == KINDS) {

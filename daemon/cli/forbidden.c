@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Why the kernel refuses even root a process's memory. Asked by trying: an open of the same files, here, with the
- * caller's own rights. */
+/* Why the kernel refuses even root a process's memory. Asked by trying: an open of the same files, here, with
+ * the caller's own rights. The answer is for a message only; nothing is decided by it. */
 #include "cli/forbidden.h"
 
 #include <errno.h>
@@ -16,6 +16,8 @@
 #define HINT "a security module may forbid that (dmesg, the audit log), another user namespace, or that the process is " \
 	     "not dumpable and CAP_SYS_PTRACE is missing (containers)"
 
+/* An open of /proc/PID/mem runs the kernel's ptrace access check (proc_mem_open(), fs/proc/base.c), and reads
+ * nothing. */
 static int open_errno(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -29,6 +31,7 @@ static void explain(const char *what, int err, char *ret, size_t size, const cha
 	*ret_hint = HINT;
 }
 
+/* NOT_YOURS usually means a foreign process. From root's engine it can only mean that the kernel said no. */
 bool forbidden__answered(pid_t pid, const char *code, int number, char *ret, size_t size, const char **ret_hint)
 {
 	char what[64];
@@ -47,6 +50,7 @@ bool forbidden__to_root(pid_t pid, char *ret, size_t size, const char **ret_hint
 	size_t i;
 	int err;
 
+	/* For anyone but root the usual answer fits: the process belongs to somebody else. */
 	if (geteuid())
 		return false;
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* --help, the man page and the shell completions, all printed from the tables of options and commands. */
+/* --help, the man page and the shell completions, all printed from the tables of options and commands.
+ * Nothing here knows a single command or option by its meaning, but for the kind of operand that each command
+ * completes.
+ *
+ * `make docs` runs `cprofd help --man` and so on; a packager installs what it prints. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,13 +11,17 @@
 #include "cli/cli.h"
 #include "export/export.h"
 
+/* Width of the left column in --help: "  -d, --duration SECS       text". */
 #define COLUMN 26
 
 static const char synopsis[] = "a sampling profiler for Python programs that compile";
 
-/* Prints text wrapped at `width`. The first line starts at column `at`, the others at `indent`. */
+/* Prints text wrapped at `width`. The first line starts at column `at`, the others at `indent`. '\n' in the
+ * text ends a paragraph. A word longer than the width stays whole. */
 static void fill(FILE *out, const char *text, int indent, int width, int at)
 {
+	/* `first`: the next word stands at the beginning of a line, so neither a blank nor a line break goes
+	 * before it. */
 	bool first = true;
 
 	while (*text) {
@@ -54,7 +62,8 @@ static void spelling(char *out, size_t size, const struct option_row *row)
 		snprintf(out, size, "%s--%s %s", letter, row->name, row->argument);
 }
 
-/* Calls fn for each line "command\texplanation\n". */
+/* Calls fn for each line "command\texplanation\n". Each line must have a tab, also without an explanation:
+ * the tables in commands.c are the only input. */
 static void each_example(const char *examples,
 			 void (*fn)(FILE *out, const char *command, size_t len, const char *what,
 				    size_t what_len),
@@ -69,6 +78,7 @@ static void each_example(const char *examples,
 	}
 }
 
+/* The explanation goes beside the command if that is short, else above it. */
 static void print_example(FILE *out, const char *command, size_t len, const char *what,
 			  size_t what_len)
 {
@@ -92,6 +102,7 @@ void help__overview(FILE *out)
 	print_example(out, "cprofd check", 12, "can it work here?", 17);
 	fprintf(out, "\nBoth write a file for %s and a summary.\n\nCommands:\n", CLI_SPEEDSCOPE);
 	for (command = commands; command->name; command++) {
+		/* fprintf() returns how many columns it has used, as all text is ASCII. */
 		int at = fprintf(out, "    %s %s", command->name, command->operands);
 
 		at += fprintf(out, "%*s", at < COLUMN + 8 ? COLUMN + 8 - at : 1, "");
@@ -143,6 +154,8 @@ void help__command(FILE *out, const struct command *command)
 
 /* --- the man page: roff, man(7) macros --- */
 
+/* Escapes text for roff: '.' and '\'' are requests at the beginning of a line, "\-" is a minus that can be
+ * copied into a shell (a plain '-' may become a hyphen), "\e" is a backslash. */
 static void roff_n(FILE *out, const char *text, size_t len)
 {
 	bool line_start = true;
@@ -168,6 +181,8 @@ static void roff(FILE *out, const char *text)
 	roff_n(out, text, strlen(text));
 }
 
+/* .TP: the command as a tag, its explanation indented below. "\&" stands for an empty explanation, as .TP
+ * needs a line there. */
 static void roff_example(FILE *out, const char *command, size_t len, const char *what,
 			 size_t what_len)
 {
@@ -178,6 +193,8 @@ static void roff_example(FILE *out, const char *command, size_t len, const char 
 	fputs(what_len ? "\n" : "\\&\n", out);
 }
 
+/* Each option is listed once, with the commands that take it in parentheses at the end, as most belong to
+ * several. */
 static void man_page(FILE *out)
 {
 	const struct command *command;
@@ -248,6 +265,7 @@ static void print_values(FILE *out, const struct option_row *row)
 		fputc(*value == '|' ? ' ' : *value, out);
 }
 
+/* All options of a command, for the word that begins with '-'. */
 static void print_words(FILE *out, const struct command *command)
 {
 	const struct option_row *row;
@@ -278,6 +296,9 @@ static void bash_patterns(FILE *out, const struct option_row *row)
 	}
 }
 
+/* The script has three parts: the command itself (word 1); an option's value, by "command:option before the
+ * cursor"; and options or operands, by "command:word". The second leaves out options whose value is optional
+ * ("[KIND]"): it is given as --native=leaf, in one word, so what follows them is something else. */
 static void bash_completion(FILE *out)
 {
 	const struct command *command;
@@ -297,6 +318,7 @@ static void bash_completion(FILE *out)
 		if (!row->argument || *row->argument == '[')
 			continue;
 		bash_patterns(out, row);
+		/* Without such a rule the value would be completed like an operand. */
 		if (row->values && !strcmp(row->values, "@file")) {
 			fputs(") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n", out);
 		} else if (row->values) {
@@ -341,6 +363,8 @@ static void zsh_text(FILE *out, const char *text)
 	}
 }
 
+/* One specification of _arguments (zshcompsys(1)): '--duration=[help]:name:action'. "=-": the value must
+ * follow in the same word; "::" : it may be left out. */
 static void zsh_option(FILE *out, const struct option_row *row)
 {
 	fputs(" \\\n\t\t\t'", out);

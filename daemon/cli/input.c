@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens recordings, reads the options that all readers share (filters, --hlo), and explains what is wrong with a
- * file. */
+/* Opens recordings, reads the options that all readers share (filters, --hlo), and explains what is wrong
+ * with a file. convert, report and diff read through it; attach and record write.
+ *
+ * A recording may come from anyone. It is opened with the calling user's rights, and what reading it may cost
+ * is limited in proportion to its size (base/limits.h). */
 #include "cli/input.h"
 
 #include <errno.h>
@@ -27,9 +30,13 @@ int input__open(const char *path)
 	int fd;
 
 	if (!strcmp(path, "-"))
+		/* A duplicate, so that callers close what they get without a special case. 3: never one of
+		 * the standard descriptors, not even if one of these is closed. */
 		return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (user__enter(user))
 		return -1;
+	/* O_NOCTTY: a terminal as FILE must not become ours. user__leave() leaves errno alone if it succeeds,
+	 * and it does not return if it fails. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	user__leave(user);
 	return fd;
@@ -44,6 +51,8 @@ int input__open_recording(const char *path)
 	return fd;
 }
 
+/* The depth has a sentence of its own, as --no-limits does not lift it: readers keep arrays of that many
+ * frames. */
 bool input__print_limit(int err, const char *path)
 {
 	if (err == -EOVERFLOW)
@@ -79,7 +88,8 @@ static const char *profile_of(const char *path)
 	return exporter && sure && strcmp(exporter->name, "events") ? exporter->name : NULL;
 }
 
-/* The same, judged by its content. */
+/* The same, judged by its content. A user who passes svd.svg under another name gets advice, in place of
+ * "damaged". Only the first 4 kB count: all of these formats name themselves at the beginning. */
 static const char *profile_in(const char *path)
 {
 	static const struct {
@@ -96,6 +106,8 @@ static const char *profile_in(const char *path)
 	return NULL;
 }
 
+/* -EBADMSG: not a recording; -ENOMSG: nothing in it; -EPROTONOSUPPORT: the version in its first line is
+ * newer; -ESPIPE: it had to be read twice. These come from recording__read() (events/events.h). */
 void input__print_failure(int err, const char *path)
 {
 	const char *format = err == -EBADMSG ? profile_of(path) ?: profile_in(path) : NULL;
@@ -120,6 +132,8 @@ void input__print_failure(int err, const char *path)
 		say__failure("", "%s cannot be read: %s", path, strerror(-err));
 }
 
+/* Grows the buffer by 64 kB, as a pipe has no size that could be asked for. At most HLO_MAX and one step are
+ * held. */
 static int read_all(int fd, struct buf *text)
 {
 	ssize_t got = 1;

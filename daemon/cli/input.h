@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens the recordings that a command reads, with the calling user's rights. */
+/* Opens the recordings that a command reads, with the calling user's rights, and has the sentences for all
+ * that can be wrong with them, so that convert, report and diff say the same about the same file. */
 #ifndef CPROFD_CLI_INPUT_H
 #define CPROFD_CLI_INPUT_H
 
@@ -14,7 +15,7 @@ int input__open(const char *path);
 int input__open_recording(const char *path);
 /* If err says that a limit was exceeded, prints that and returns true. */
 bool input__print_limit(int err, const char *path);
-/* Prints why reading a recording failed. */
+/* Prints why opening or reading a recording failed. `err`: the -errno of that; `path`: as the user gave it. */
 void input__print_failure(int err, const char *path);
 
 /* The filters that `convert`, `report` and `diff` have in common. Borrows strings of the options. */

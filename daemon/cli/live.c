@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles each line of a running session: writes it to the recording (and to stdout with --stream), and keeps the
- * latest numbers for the progress line. Lines are copied as they are: only the few events that matter here are
- * parsed. */
+/* Handles each line of a running session: writes it to the recording (and to stdout with --stream), and keeps
+ * the latest numbers for the progress line. Lines are copied as they are: only the few events that matter
+ * here are parsed.
+ *
+ *     {"ev":"answer","id":1,"ok":true,"session":1}                        -> the session's id; not recorded
+ *     {"ev":"thread",...}  {"ev":"stacks",...}  {"ev":"samples",...}      -> recorded
+ *     {"ev":"ledger","time":1234,"samples":998,"losses":{"page_fault":2}} -> recorded, and for the progress line
+ *     {"ev":"end","reason":"exited","detail":""}                          -> recorded; the last line
+ *
+ * Called by the loops of recorder.c and top.c. The process has given up root before the first line is here. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -14,6 +21,7 @@
 #include "cli/user_rules.h"
 #include "events/loss_names.h"
 
+/* id of the request `attach`, which its answer repeats; `stop` has 2, `rules` USER_RULES_ID */
 #define ATTACH_ID 1
 
 int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, uint32_t latency_ms)
@@ -22,6 +30,8 @@ int live__attach(struct live *live, const struct cli_options *options, pid_t pid
 	char request[512];
 
 	live->pid = pid;
+	/* No value needs JSON escapes: all are numbers, booleans or words of closed lists. "spool": false, as
+	 * the client keeps the events itself and never asks the engine for a snapshot. */
 	snprintf(request, sizeof(request),
 		 "{\"req\":\"attach\",\"id\":%d,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,\"latency_ms\":%u,\"mode\":\"%s\",\"native\":\"%s\","
 		 "\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"stream\":true,\"spool\":false,\"starting\":%s}",
@@ -38,6 +48,7 @@ static void copy(char *to, size_t size, const json_t *object, const char *key)
 	snprintf(to, size, "%s", text ? text : "");
 }
 
+/* 0 for what is missing or negative: no count of ours is. */
 static uint64_t number(const json_t *object, const char *key)
 {
 	json_int_t value = json_integer_value(json_object_get(object, key));
@@ -45,7 +56,8 @@ static uint64_t number(const json_t *object, const char *key)
 	return value < 0 ? 0 : (uint64_t)value;
 }
 
-/* Stores a ledger's count in a ring of LIVE_LEDGERS, and computes the sample rate over that ring. */
+/* Stores a ledger's count in a ring of LIVE_LEDGERS, and computes the sample rate over that ring. `first` is
+ * the oldest entry: the next to be overwritten, once the ring is full. */
 static void note(struct live *live, uint64_t time, uint64_t samples)
 {
 	const uint32_t last = live->ledgers++ % LIVE_LEDGERS, first = live->ledgers > LIVE_LEDGERS ? live->ledgers % LIVE_LEDGERS : 0;
@@ -71,6 +83,7 @@ static void on_answer(struct live *live, const json_t *answer)
 	live->refused = refused;
 	copy(live->error, sizeof(live->error), answer, "error");
 	copy(live->hint, sizeof(live->hint), answer, "hint");
+	/* The engine's sentence does not know what the user typed. */
 	if (refused && !strcmp(live->error, "no such process")) {
 		snprintf(live->error, sizeof(live->error), "no such process: %d", live->pid);
 		snprintf(live->hint, sizeof(live->hint), "it may have ended already; `pgrep -af python` lists the Pythons that run");
@@ -88,6 +101,8 @@ static void on_ledger(struct live *live, json_t *ledger)
 
 	note(live, time, samples);
 	live->samples = samples;
+	/* Losses in a ledger are totals since the start, so they replace what was known. Only lost samples
+	 * count here; a lost frame or name is not a lost sample. */
 	live->lost = 0;
 	json_object_foreach(losses, name, count) if (loss__is_sample(name)) live->lost +=
 		(uint64_t)json_integer_value(count);
@@ -100,7 +115,9 @@ static void on_end(struct live *live, const json_t *end)
 	copy(live->detail, sizeof(live->detail), end, "detail");
 }
 
-/* Updates the state from the few events that matter while recording. The summary reads the whole recording later. */
+/* Updates the state from the few events that matter while recording. The summary reads the whole recording
+ * later. The order of tests is by frequency among those that are not parsed; most lines (samples, stacks)
+ * fail all of them after a few bytes. */
 static void note_event(struct live *live, const char *line, size_t len)
 {
 	json_t *json;
@@ -118,6 +135,7 @@ static void note_event(struct live *live, const char *line, size_t len)
 		return;
 	}
 	if (line__is(line, len, "thread_end")) {
+		/* After an epoch, the end of a thread may come before any event that names it: never below 0. */
 		live->threads -= live->threads > 0;
 		return;
 	}
@@ -131,7 +149,8 @@ static void note_event(struct live *live, const char *line, size_t len)
 	json_decref(json);
 }
 
-/* Writes complete lines to the recording and to stdout. After an error nothing more is written there. */
+/* Writes complete lines to the recording and to stdout. After an error nothing more is written there, and the
+ * recorder asks the engine to stop: a recording is whole up to an error, never with a hole in it. */
 static void keep(struct live *live, const char *line, size_t len)
 {
 	if (len && live->writer && !live->write_error)
@@ -139,6 +158,8 @@ static void keep(struct live *live, const char *line, size_t len)
 	while (live->stream_fd >= 0 && !live->stream_error && len) {
 		ssize_t n = write(live->stream_fd, line, len);
 
+		/* stdout blocks if its reader is slow. Meanwhile nothing is received, and the engine drops
+		 * events with a `gap` rather than wait for us. */
 		if (n < 0 && errno != EINTR)
 			live->stream_error = -errno;
 		if (n > 0) {
@@ -169,7 +190,9 @@ void live__line(struct live *live, const char *line, size_t len)
 	note_event(live, line, len);
 }
 
-/* Adjacent lines are written with one call: most are short, and there are a thousand each second. */
+/* Adjacent lines are written with one call: most are short, and there are a thousand each second. They are
+ * adjacent in the connection's buffer, so `first` and `kept` describe the run to be written; an answer in
+ * between ends it. */
 void live__lines(struct live *live)
 {
 	const char *line, *first = NULL;
@@ -188,6 +211,7 @@ void live__lines(struct live *live)
 		note_event(live, line, len);
 	}
 	keep(live, first, kept);
+	/* The connection closed without the event `end`: the engine or the daemon died. */
 	if (live->connection->ended && !live->ended)
 		live->ended = live->cut = true;
 }

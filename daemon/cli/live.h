@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* State of a running session as its client sees it: the answer, the latest ledger, and where its lines are written. */
+/* State of a running session as its client sees it: the answer, the latest ledger, and where its lines are
+ * written. The caller sets connection, writer and stream_fd, calls live__attach(), then live__lines() after
+ * each receive until `ended`. */
 #ifndef CPROFD_CLI_LIVE_H
 #define CPROFD_CLI_LIVE_H
 
@@ -13,6 +15,7 @@
 #define LIVE_LEDGERS 4u
 
 struct live {
+	/* borrowed; open for as long as lines are handled */
 	struct connection *connection;
 	struct recording_writer *writer; /* NULL: none */
 	int stream_fd;                   /* -1: none */
@@ -21,14 +24,18 @@ struct live {
 	bool ended;                      /* `end` came, or the connection closed */
 	bool cut;                        /* without an `end` */
 	pid_t pid;                       /* the process to attach to */
+	/* the engine's id of it, for the request `stop`; 0 until the answer */
 	uint32_t session;
 	char error[512], hint[512];      /* refused */
 	char reason[32], detail[512];    /* of `end` */
 	int write_error;                 /* -errno of the recording: it is whole up to there */
 	int stream_error;                /* -errno of stdout */
-	/* for the progress line */
+	/* For the progress line. samples and lost: by the latest ledger, so somewhat behind the recording;
+	 * threads: running at the moment */
 	uint64_t samples, lost, threads;
-	uint64_t times[LIVE_LEDGERS], counts[LIVE_LEDGERS]; /* ring of the last ledgers: time in ns, samples */
+	/* Ring of the last ledgers: time in ns (CLOCK_MONOTONIC, as all times of events), and samples until
+	 * then */
+	uint64_t times[LIVE_LEDGERS], counts[LIVE_LEDGERS];
 	uint32_t ledgers;                /* how many came so far */
 	uint64_t rate;                   /* samples a second, over these ledgers */
 	bool gap;                        /* events are missing: the client was too slow */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of options: name, argument, which commands take it, help text, setter. Parsing is in parse.c; help,
- * man page and completions are printed from the same rows. A setter checks its value and fills in one member of
- * struct cli_options. */
+/* The table of options: name, argument, which commands take it, help text, setter. Parsing is in parse.c;
+ * help, man page and completions are printed from the same rows. A setter checks its value and fills in one
+ * member of struct cli_options.
+ *
+ * To add an option: a member of struct cli_options (cli.h), a setter, and a row. A setter returns NULL, or
+ * what is wrong with the value, as the end of a sentence that begins with the value: "--rate: '99x' is not a
+ * rate". A setter of a flag gets NULL as its value. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -26,6 +30,7 @@ static const char *set_pid(struct cli_options *options, const char *value)
 	do {
 		errno = 0;
 		pid = strtol(at, &end, 10);
+		/* 1 << 22 is the kernel's own limit, PID_MAX_LIMIT (include/linux/threads.h). */
 		if (errno || end == at || (*end && *end != ',') || pid < 1 || pid > 1 << 22)
 			return "is not a process id";
 		for (i = 0; i < options->n_pids && options->pids[i] != pid; i++)
@@ -40,7 +45,8 @@ static const char *set_pid(struct cli_options *options, const char *value)
 	return NULL;
 }
 
-/* Seconds, with a fraction; -1: not a number of seconds. */
+/* Seconds, with a fraction; -1: not a number of seconds. strtod() would also take "inf", "nan", a sign and
+ * leading blanks, hence the test of the first character. On -1, *ret_end may be left alone. */
 static double seconds(const char *value, char **ret_end)
 {
 	double number;
@@ -65,6 +71,7 @@ static const char *set_duration(struct cli_options *options, const char *value)
 	number *= !strcmp(end ?: "", "m") ? 60 : !strcmp(end ?: "", "h") ? 3600 : 1;
 	if (number < 0.001 || number > 1e9 || (*end && strcmp(end, "s") && strcmp(end, "m") && strcmp(end, "h")))
 		return "is not a number of seconds (at least 0.001), minutes (5m) or hours (1h)";
+	/* Never 0, which would mean "until stopped". */
 	options->duration_ms = (uint64_t)(number * 1000 + 0.5);
 	return NULL;
 }
@@ -80,6 +87,8 @@ static const char *set_rate(struct cli_options *options, const char *value)
 		number *= 1000;
 		end++;
 	}
+	/* `end` is set if number is at least 1. A fraction such as 1.0005k is refused, not rounded: the rate
+	 * is a whole number of Hz. */
 	if (number < 1 || errno || *end || number > BROKER_RATE_MAX || number != floor(number))
 		return "is not a rate: samples a second, 1 to 20k (as 999, 10000 or 10k)";
 	options->rate = (uint32_t)number;
@@ -94,6 +103,8 @@ static const char *set_output(struct cli_options *options, const char *value)
 
 static const char *set_format(struct cli_options *options, const char *value)
 {
+	/* Built from the table of exporters, as each release adds some. One thread; valid until the next
+	 * call. */
 	static char sentence[320];
 
 	if (!exporter__find(value)) {
@@ -105,6 +116,7 @@ static const char *set_format(struct cli_options *options, const char *value)
 	return NULL;
 }
 
+/* The last one of -F and --lines counts, as with most tools, so that an alias in a shell can be overridden. */
 static const char *set_functions(struct cli_options *options, const char *value)
 {
 	options->lines = false;
@@ -118,6 +130,7 @@ static const char *set_lines(struct cli_options *options, const char *value)
 	return NULL;
 }
 
+/* options->native points to a literal, not into argv: later code compares it with the same words. */
 static const char *set_native(struct cli_options *options, const char *value)
 {
 	static const char *const kinds[] = {"off", "leaf", "full"};
@@ -246,6 +259,7 @@ static const char *set_window(struct cli_options *options, const char *value)
 	if (from < 0 || *end != ',')
 		return bad;
 	options->from_ns = (uint64_t)(from * 1e9);
+	/* "30," : to the end. */
 	options->to_ns = 0;
 	if (!end[1])
 		return NULL;
@@ -502,6 +516,8 @@ static const char *set_completion(struct cli_options *options, const char *value
 	return NULL;
 }
 
+/* Sets of commands that share options: those that record a session, have one, write a file, read a recording,
+ * print tables. */
 #define SAMPLING (COMMAND_ATTACH | COMMAND_RECORD)
 #define ATTACHING (SAMPLING | COMMAND_TOP)
 #define WRITING (SAMPLING | COMMAND_CONVERT)
@@ -510,6 +526,8 @@ static const char *set_completion(struct cli_options *options, const char *value
 #define EVERYONE (SAMPLING | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_TOP)
 
 /* clang-format off */
+/* Columns: name, letter, argument, values, commands, help, setter. Where two rows have one name, their
+ * commands do not overlap; row_of() in parse.c and others rely on that. The order is that of --help. */
 const struct option_row option_rows[] = {
 	{"pid", 'p', "PID", NULL, COMMAND_TOP | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", set_pid},
 	{"pid", 'p', "PID[,PID...]", NULL, SAMPLING | COMMAND_DUMP, "the process, or several, as an option (py-spy's spelling)", set_pid},
@@ -601,6 +619,8 @@ static int add_operand(struct cli_options *all, const char *operand)
 	pid_t pid;
 	int status;
 
+	/* Also what only resembles a PID, such as "-5" or "4242,": set_pid() has the better sentence than a
+	 * search for a process of that name. */
 	if (strspn(operand, "-0123456789,") == strlen(operand)) {
 		sentence = set_pid(all, operand);
 	} else {
@@ -615,6 +635,8 @@ static int add_operand(struct cli_options *all, const char *operand)
 	return sentence ? CLI_USAGE : CLI_DONE;
 }
 
+/* -p and operands may be mixed; all end up in all->pids. `all` is the caller's copy: the parsed options stay
+ * as they were given. */
 static int add_all(struct cli_options *all)
 {
 	int i, status = CLI_DONE;
@@ -636,6 +658,8 @@ int options__pid(const struct cli_options *options, bool required, pid_t *ret)
 	struct cli_options all = *options;
 	int status;
 
+	/* Before names are resolved, which could print that a name is ambiguous: the number of operands alone
+	 * is wrong. */
 	if (options->n_operands > (options->pid ? 0 : 1)) {
 		say("one process at a time: unexpected argument '%s'", options->operands[options->pid ? 0 : 1]);
 		return CLI_USAGE;

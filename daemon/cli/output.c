@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes to a temporary file beside the wanted name and renames it at the end, so that a file of that name is always
- * complete. All names are opened relative to a directory descriptor that is opened once: if someone replaces the
- * path by a link meanwhile, root does not follow it. */
+/* Writes to a temporary file beside the wanted name and renames it at the end, so that a file of that name is
+ * always complete. All names are opened relative to a directory descriptor that is opened once: if someone
+ * replaces the path by a link meanwhile, root does not follow it.
+ *
+ *     svd.svg          svd.svg is .svd.svg.k3f9x0 until it is complete
+ *     svd.cprof        a recording is svd.cprof.part, which the user may want after a crash
+ *
+ * Under sudo a user's directory is written to by a process that may still be root. Three things keep that
+ * harmless: files are created with the user's effective ids (user__enter), links are refused (O_NOFOLLOW),
+ * and O_EXCL never opens what somebody else has put there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -17,7 +24,8 @@
 #include "cli/output.h"
 #include "cli/user.h"
 
-/* dirname() and basename() modify their argument, so each gets a copy. */
+/* dirname() and basename() modify their argument, so each gets a copy. "out/svd.svg" -> "out" and "svd.svg";
+ * "svd.svg" -> "." and "svd.svg". `name` has the size of NAME_MAX and a NUL. */
 static int split(const char *path, char directory[PATH_MAX], char name[256])
 {
 	char copy[PATH_MAX];
@@ -48,16 +56,21 @@ static int create_temporary(int directory, const char *name, bool part, char *te
 		char suffix[7] = "";
 		int i, fd;
 
+		/* Not against guessing, which O_EXCL makes useless, but so that two cprofd in one directory
+		 * do not wait for each other's names. */
 		if (getrandom(random, sizeof(random), 0) != sizeof(random))
 			return -errno;
 		for (i = 0; i < 6; i++)
 			suffix[i] = letters[random[i] % (sizeof(letters) - 1)];
 		if (!part)
+			/* A name of 255 bytes is legal, and with the suffix it would not be: cut. */
 			snprintf(temporary, size, ".%.240s.%s", name, suffix);
 		else if (!attempt)
 			snprintf(temporary, size, "%.240s.part", name);
 		else
 			snprintf(temporary, size, "%.240s.%s.part", name, suffix);
+		/* Readable as well: the summary is made from the recording that this descriptor has written.
+		 * The mode is restricted by the user's umask. */
 		fd = openat(directory, temporary,
 			    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 		if (fd >= 0 || errno != EEXIST)
@@ -84,6 +97,8 @@ static int open_as_user(const char *path, bool part, struct output *output)
 			return -ELOOP;
 		if (S_ISDIR(status.st_mode))
 			return -EISDIR;
+		/* /dev/stdout, a FIFO, a terminal. Renaming over it would replace it with a file. O_NOCTTY: a
+		 * terminal must not become ours. */
 		if (!S_ISREG(status.st_mode)) {
 			output->fd = openat(output->directory, output->name,
 					    O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
@@ -101,6 +116,7 @@ static int open_as_user(const char *path, bool part, struct output *output)
 	return output->fd < 0 ? output->fd : 0;
 }
 
+/* A duplicate, as fclose() closes its descriptor, and output__commit() and the summary still need this one. */
 FILE *output__stream(const struct output *output)
 {
 	int fd = fcntl(output->fd, F_DUPFD_CLOEXEC, 3);
@@ -119,6 +135,8 @@ int output__open(const char *path, bool sampling, bool part, struct output *ret)
 	*ret = OUTPUT_NONE;
 	ret->path = path;
 	if (!strcmp(path, "-")) {
+		/* A duplicate like any other file's descriptor, so that output__close() does not close stdout
+		 * itself. */
 		ret->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 		if (ret->fd >= 0)
 			return CLI_DONE;
@@ -130,6 +148,7 @@ int output__open(const char *path, bool sampling, bool part, struct output *ret)
 		err = open_as_user(path, part, ret);
 		user__leave(user);
 	}
+	/* Root is given up before the rename: then this directory must still be writable (user.h). */
 	if (!err && ret->directory >= 0)
 		user__writes_in(ret->directory);
 	if (!err)
@@ -151,6 +170,7 @@ int output__commit(struct output *output)
 	const struct user *user = user__calling();
 	int err = 0;
 
+	/* Written directly, or renamed already. */
 	if (output->directory < 0 || !*output->temporary)
 		return 0;
 	err = user__enter(user);
@@ -164,6 +184,8 @@ int output__commit(struct output *output)
 	return err;
 }
 
+/* Removing the temporary file is right for every failure: what is incomplete is of no use. A recording is the
+ * exception: it is committed, or its writer keeps it. */
 void output__close(struct output *output)
 {
 	const struct user *user = user__calling();
@@ -178,7 +200,8 @@ void output__close(struct output *output)
 		close(take_fd(&output->directory));
 }
 
-/* STEM.cprof, or STEM-1.cprof ... if that exists. */
+/* STEM.cprof, or STEM-1.cprof ... if that exists. The stem has the time in seconds, so a number is needed
+ * only by two recordings that begin at once. */
 static int create_recording(struct recording_file *file, const char *stem)
 {
 	int number;
@@ -204,6 +227,7 @@ int recording_file__open(const struct output *output, const char *stem, struct r
 	int err;
 
 	*ret = RECORDING_FILE_NONE;
+	/* `-o -`, a pipe or a device have no directory of their own. */
 	if (output->directory < 0 || split(output->path, directory, name))
 		snprintf(directory, sizeof(directory), "%s",
 			 temporary && *temporary ? temporary : "/tmp");

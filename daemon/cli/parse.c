@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses options: builds getopt_long()'s arguments from the table, and explains unknown options. */
+/* Parses options: builds getopt_long()'s arguments from the table of options, and explains unknown options.
+ * getopt knows no commands, so the arguments are built for the one command at hand, from the rows that it
+ * takes.
+ *
+ *     cprofd record -r 10k -s -- make -j4
+ *                   ^ options      ^ operands */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +12,8 @@
 #include "cli/cli.h"
 #include "export/close.h"
 
+/* What getopt_long() returns for an option: its letter, or such a code. Letters are ASCII, so the three
+ * ranges do not overlap. CODE_OF_ROW + n: the row n, which has no letter or was given by its long name. */
 #define CODE_OF_ROW 0x100 /* codes of options without a letter start here */
 #define CODE_HELP 0x80
 
@@ -30,6 +37,7 @@ static void build(const struct command *command, struct option longs[OPTIONS_MAX
 	char *letter = letters;
 	struct option *out = longs;
 
+	/* '+': POSIX order. In `record make -j4` the rest belongs to make, even without "--". */
 	if (command->stops_at_operand)
 		*letter++ = '+';
 	*letter++ = 'h';
@@ -45,6 +53,8 @@ static void build(const struct command *command, struct option longs[OPTIONS_MAX
 					 CODE_OF_ROW + (int)(row - option_rows)};
 		if (row->letter) {
 			*letter++ = row->letter;
+			/* An optional value needs the long name and '=' : "-n leaf" could as well be a flag
+			 * and an operand, so "-n" takes none. */
 			if (has == required_argument)
 				*letter++ = ':';
 		}
@@ -62,7 +72,8 @@ static void refuse(const struct option_row *row, const char *value, const char *
 		say("--%s: %s", row->name, sentence);
 }
 
-/* "; attach, record have it": the commands that have this option, when this command has not. */
+/* "; attach, record have it": the commands that have this option, when this command has not. Helps those who
+ * know the option from another command, without a suggestion of a similar but wrong name. */
 static void others_with(const char *name, size_t len, int letter, char *ret, size_t size)
 {
 	const struct command *command;
@@ -71,6 +82,8 @@ static void others_with(const char *name, size_t len, int letter, char *ret, siz
 	unsigned n = 0;
 
 	*ret = '\0';
+	/* `at` counts what would be printed. Beyond `size` the list ends, and what is there is a whole
+	 * string. */
 	for (command = commands; command->name && at < size; command++)
 		for (row = option_rows; row->name; row++) {
 			if (!(row->commands & command->bit) || (letter ? row->letter != letter : (strlen(row->name) != len || memcmp(row->name, name, len))))
@@ -95,6 +108,7 @@ static void print_unknown(const struct command *command, int code, const char *g
 	size_t any;
 
 	snprintf(want, sizeof(want), "%.*s", (int)len, name);
+	/* A long option with an optional value cannot come here, so what is missing is a required one. */
 	if (row && row->argument) {
 		say__failure("", "--%s needs %s", row->name, row->argument);
 	} else if (code >= CODE_HELP) {
@@ -124,10 +138,12 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 	char letters[3 * OPTIONS_MAX];
 	int code;
 
+	/* 999 and not 1000: a rate that does not run in step with timers and frames of round periods. */
 	*ret = (struct cli_options){.rate = 999, .native = "full"};
 	limits__default(&ret->limits);
 	*ret_help = false;
 	build(command, longs, letters);
+	/* getopt prints nothing of its own. optind = 1 starts at the first word after the command's name. */
 	opterr = 0;
 	optind = 1;
 	while ((code = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
@@ -149,6 +165,8 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 			return CLI_USAGE;
 		}
 	}
+	/* getopt has removed nothing: the word before the first operand is the "--" that ended the options,
+	 * if there was one. */
 	ret->after_dashes = optind > 1 && !strcmp(argv[optind - 1], "--");
 	ret->operands = argv + optind;
 	ret->n_operands = argc - optind;

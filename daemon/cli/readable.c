@@ -15,6 +15,7 @@ static int string_readable(json_t *json)
 	const char *text = json_string_value(json);
 	_cleanup_(buf__free) struct buf safe = {};
 
+	/* The usual case: all of it is printable as it is. */
 	if (safe_text__span(text, len) == len)
 		return 0;
 	return safe_text__append(&safe, text, len) || json_string_setn(json, safe.data, safe.len) ? -ENOMEM : 0;
@@ -35,6 +36,8 @@ int json__readable(json_t *json)
 
 void json__print(const json_t *json, size_t flags)
 {
+	/* JSON_ENSURE_ASCII turns ESC into \u001b and every other control and non-ASCII character into such
+	 * an escape. */
 	json_dumpf(json, stdout, flags | JSON_ENSURE_ASCII);
 	putchar('\n');
 }

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd record -- COMMAND`: forks the command, which waits on a pipe until its perf events are attached, and only
- * then calls exec. So the recording has its first instruction. */
+/* `cprofd record -- COMMAND`: forks the command, which waits on a pipe until its perf events are attached,
+ * and only then calls exec. So the recording has its first instruction.
+ *
+ *     cprofd                          child
+ *       fork  ----------------------->  waits: read(go)
+ *       attaches to the child's pid
+ *       (the engine answers)
+ *       write(go) ------------------->  exec
+ *       read(failed) <----------------  end of file: exec closed it; or the errno, if exec failed
+ *
+ * A child that gets the end of file from `go` exits: cprofd died, or could not attach. `top -- COMMAND` does
+ * the same. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,6 +31,8 @@
  * moved to its start, after a copy was made for exec. */
 static char **take_name(char **argv)
 {
+	/* argv[0] of cprofd: the begin of the area that the kernel shows as /proc/PID/cmdline. The command's
+	 * words are the last of it, one after another. */
 	char *area = program_invocation_name, *end, **copy;
 	int n = 0, i;
 
@@ -33,6 +45,7 @@ static char **take_name(char **argv)
 			return argv;
 	}
 	end = argv[n - 1] + strlen(argv[n - 1]);
+	/* Without memory the child is named like its parent until exec, which is only untidy. */
 	if (!copy || argv[0] <= area)
 		return argv;
 	i = (int)(end - argv[0]);
@@ -42,7 +55,8 @@ static char **take_name(char **argv)
 	return copy;
 }
 
-/* In the child. */
+/* In the child. 127 and 126 are what shells return for a command that is not found or cannot be run; the
+ * parent usually knows the reason from `failed`. */
 static void __attribute__((noreturn)) wait_and_execute(int go, int failed, char **argv)
 {
 	char byte;
@@ -54,6 +68,8 @@ static void __attribute__((noreturn)) wait_and_execute(int go, int failed, char 
 	/* End of file instead of a byte: the recording did not begin. */
 	if (read(go, &byte, 1) != 1)
 		_exit(127);
+	/* Ignored signals stay ignored across exec. Blocked ones do, too, but this child was forked before
+	 * recorder__signals() blocked any. */
 	signal(SIGPIPE, SIG_DFL);
 	if (!err) {
 		execvp(argv[0], argv);
@@ -81,6 +97,8 @@ int launch__start(char **argv, bool silent, struct launch *ret)
 	int go[2], failed[2];
 
 	*ret = (struct launch){.go = -1, .failed = -1, .name = argv[0]};
+	/* O_CLOEXEC is what makes `failed` end without a byte when exec succeeds, and it keeps both pipes
+	 * from the command. */
 	if (pipe2(go, O_CLOEXEC) < 0)
 		return -errno;
 	if (pipe2(failed, O_CLOEXEC) < 0) {
@@ -118,6 +136,8 @@ bool launch__reap(struct launch *launch, int options)
 	if (pid != launch->pid)
 		return false;
 	launch->reaped = true;
+	/* ru_utime and ru_stime of wait4() have the children that the command waited for, too: it is the time
+	 * of the whole tree. */
 	launch->cpu = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
 		      (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
 	return true;
@@ -146,6 +166,7 @@ int launch__go(struct launch *launch)
 {
 	int err = 0;
 
+	/* The child is gone, by a signal for instance. SIGPIPE is ignored (recorder__signals). */
 	if (write(launch->go, "g", 1) != 1)
 		return -EPIPE;
 	close(take_fd(&launch->go));
@@ -174,7 +195,9 @@ int record__run(const struct cli_options *options)
 		return CLI_COULD_NOT;
 	}
 	status = recorder__run(options, launch.pid, &launch);
+	/* launch__go() closes it, so this says that the command was let go. */
 	ran = launch.go < 0;
+	/* The recording did not begin: end of file, and the child exits without having run anything. */
 	if (launch.go >= 0)
 		close(launch.go);
 	close(launch.failed);
@@ -182,6 +205,8 @@ int record__run(const struct cli_options *options)
 		wait_for(&launch, ran);
 	if (ran && !launch.exec_failed)
 		print_status(&launch);
+	/* Without --exit-status, the status says whether there is a recording, so that scripts can rely on
+	 * it. 128 + signal is the shell's convention. */
 	if (status == CLI_DONE && options->exit_status && ran && !launch.exec_failed)
 		status = WIFSIGNALED(launch.status) ? 128 + WTERMSIG(launch.status) : WEXITSTATUS(launch.status);
 	return status;

@@ -29,6 +29,8 @@
 #include "cli/summary.h"
 #include "cli/user_rules.h"
 
+/* How much a recording may lose if cprofd is killed. Each flush ends a block of the compression, so more
+ * often would cost size. */
 #define FLUSH_MS 1000
 /* How long to wait for `end` after a stop, and after the target is known to have ended. */
 #define TIMEOUT_MS 10000
@@ -39,19 +41,24 @@
 struct recorder {
 	const struct cli_options *options;
 	struct launch *launch;
-	const struct recorder_part *part; /* one of several; NULL: the only one */
+	/* one of several processes (several.c): no output, no summary and no progress of its own; NULL: the
+	 * only one */
+	const struct recorder_part *part;
 	struct result result;
 	struct connection connection;
 	struct live live;
+	/* signalfd of recorder__signals(); -1: none */
 	int signals;
 	uint64_t give_up;    /* when to stop waiting for `end`: ms of now_ms(), or NEVER */
 	unsigned interrupts; /* Ctrl-C so far that the command received, too */
+	/* the user, or a full disk, wants it to end; the request was sent */
 	bool stopping, stop_sent;
 	pid_t pid;
 	uint64_t family;     /* CPU time of the target's children before the recording, ns */
 	bool family_known;
 };
 
+/* CLOCK_MONOTONIC: a change of the date does not end a recording. */
 static uint64_t now_ms(void)
 {
 	return clock__now() / 1000000;
@@ -69,6 +76,8 @@ int recorder__signals(sigset_t *ret_before)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
+	/* A reader of stdout that ends (`| head`) is an error of a write, not our death: the file is written
+	 * all the same. */
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, ret_before);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -76,6 +85,8 @@ int recorder__signals(sigset_t *ret_before)
 
 /* --- while sampling --- */
 
+/* Asks the engine to end the session, once, and starts the deadline for `end`. Called again in each round of
+ * the loop while stopping. */
 static void ask_to_stop(struct recorder *recorder)
 {
 	char request[96];
@@ -91,6 +102,7 @@ static void ask_to_stop(struct recorder *recorder)
 	connection__request(&recorder->connection, request);
 }
 
+/* SIGCHLD: the command has ended, or our own broker has; then there is nothing to reap here. */
 static void reap(struct recorder *recorder)
 {
 	struct launch *launch = recorder->launch;
@@ -121,7 +133,7 @@ static void on_signal(struct recorder *recorder, const struct signalfd_siginfo *
 		/* Not reaped yet, so the pid cannot belong to another process. */
 		bool passed_on = from_terminal || !kill(launch->pid, (int)info->ssi_signo);
 
-			/* If the command survives the first Ctrl-C, recording goes on; the second one stops it. */
+		/* If the command survives the first Ctrl-C, recording goes on; the second one stops it. */
 		if (passed_on && (info->ssi_signo != SIGINT || recorder->interrupts++ == 0))
 			return;
 	}
@@ -133,7 +145,7 @@ static void show_progress(const struct recorder *recorder, uint64_t started)
 	const struct live *live = &recorder->live;
 	uint64_t seconds = (now_ms() - started) / 1000;
 
-		/* The command uses the terminal: a progress line would overwrite its output. */
+	/* The command uses the terminal: a progress line would overwrite its output. */
 	if (recorder->launch || recorder->part)
 		return;
 	if (!live->answered) {
@@ -192,9 +204,12 @@ static int listen_to(struct recorder *recorder)
 				       {recorder->part ? recorder->part->leash : -1, POLLIN, 0}};
 
 		show_progress(recorder, started);
+		/* A quarter of a second: the pace of the progress line when nothing arrives. */
 		if (poll(fds, 3, 250) < 0 && errno != EINTR)
 			return CLI_COULD_NOT;
 		read_signals(recorder);
+		/* several.c has closed its end, or died: the other processes' recordings end now, so does
+		 * this one. */
 		if (fds[2].revents)
 			ask_to_stop(recorder);
 		if (fds[0].revents)
@@ -209,11 +224,14 @@ static int listen_to(struct recorder *recorder)
 			say_refused(recorder);
 			return CLI_COULD_NOT;
 		}
+		/* Time is counted from the answer: it may take a second to load the sampler and attach. */
 		if (live->answered && !answered)
 			started = now_ms();
 		answered = live->answered;
 		if (live->answered && !going) {
 			going = true;
+			/* Only now: the perf events are attached to the child, so nothing that it runs is
+			 * missed. */
 			err = launch__go(recorder->launch);
 			if (err) {
 				recorder->launch->exec_failed = true;
@@ -224,10 +242,13 @@ static int listen_to(struct recorder *recorder)
 			}
 			started = now_ms();
 		}
+		/* By time, not by size: a quiet target's last second must not stay in a buffer for minutes. */
 		if (live->writer && !live->write_error && now_ms() - flushed >= FLUSH_MS) {
 			live->write_error = recording_writer__flush(live->writer);
 			flushed = now_ms();
 		}
+		/* Repeated until it was sent: ask_to_stop() could not before the answer came. Without a place
+		 * to write, sampling on would only cost. */
 		if (recorder->stopping || live->write_error || live->stream_error)
 			ask_to_stop(recorder);
 	}
@@ -295,12 +316,14 @@ static int finish(struct recorder *recorder)
 	int status = CLI_DONE, err;
 	uint64_t recorded;
 
+	/* An empty recording on a full disk: nothing was lost that could be explained by a summary. */
 	if (live->write_error == -ENOSPC && recorder->result.write_file && lseek(result__recording(&recorder->result), 0, SEEK_END) == 0) {
 		say__failure("make room, or choose another place with -o FILE (recordings grow while they are made)",
 			     "nothing was recorded: the disk of %s is full", recorder->result.output.path);
 		return CLI_COULD_NOT;
 	}
 	print_end(recorder);
+	/* A pipe or terminal (`-o /dev/stdout`) cannot be read again, so it gets no summary. */
 	if (recorder->result.write_file && lseek(result__recording(&recorder->result), 0, SEEK_CUR) >= 0) {
 		err = summary__print(result__recording(&recorder->result), recorder->options->lines, recorder->options->wall,
 				     recorder->options->rules, recorder->options->verbose, &recorded);
@@ -323,6 +346,8 @@ static int sample(struct recorder *recorder, int fd, bool compressed)
 	const struct cli_options *options = recorder->options;
 	int status, err;
 
+	/* Measured before and after, as the children that ended before the recording count in the kernel's
+	 * totals. */
 	recorder->family_known = !options->subprocesses && family__cpu(recorder->pid, &recorder->family);
 	recorder->live.connection = &recorder->connection;
 	recorder->live.stream_fd = options->stream ? STDOUT_FILENO : -1;
@@ -356,6 +381,8 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 	sigset_t before;
 	int status;
 
+	/* All that can fail for reasons of the user's own making comes first: a wrong rule or an unwritable
+	 * directory must not cost a session. */
 	status = user_rules__judge(options->rules) ?: result__open(&recorder.result, options, pid);
 	if (status != CLI_DONE)
 		goto out;

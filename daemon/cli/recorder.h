@@ -7,11 +7,14 @@
 
 #include "cli/cli.h"
 
-/* A forked command that waits before exec, for record and top. */
+/* A forked command that waits before exec, for record and top. record.c has the picture of the two pipes. The
+ * pid stays a zombie until launch__reap(), so it cannot become another process's. */
 struct launch {
 	pid_t pid;
-	int go;          /* a byte: call exec now; end of file: exit */
-	int failed;      /* the errno if exec failed; end of file: it succeeded */
+	/* Write end. A byte: call exec now; end of file: exit. -1: launch__go() was called */
+	int go;
+	/* Read end. The errno if exec failed; end of file: it succeeded */
+	int failed;
 	int status;      /* of wait(), once reaped */
 	uint64_t cpu;    /* ns, with all children that it waited for; once reaped */
 	bool reaped, exec_failed;
@@ -27,7 +30,8 @@ bool launch__reap(struct launch *launch, int options);
 
 /* One of several processes that are recorded at once, each by a child of cprofd. */
 struct recorder_counts {
-	bool began;      /* attached */
+	/* attached: the session runs */
+	bool began;
 	uint64_t samples, rate, lost, threads;
 };
 struct recorder_part {

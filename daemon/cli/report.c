@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd report`: turns options into struct report_options, reads each recording, and prints the report as text,
- * JSON or CSV. */
+/* `cprofd report FILE...`: turns options into struct report_options, reads each recording, and prints the
+ * report as text, JSON or CSV. Several recordings are several runs of the same: each time is then their mean,
+ * with its deviation. */
 #include "report/report.h"
 
 #include <errno.h>
@@ -22,6 +23,8 @@
 	 1u << REPORT_REPEAT |                                                                     \
 	 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
 
+/* --callers, --callees and --tree add a table to those of --by; alone, each is the only one. -F and --lines
+ * choose a table only if nothing else does: with --callers, --lines means that its rows are lines. */
 static uint32_t tables_of(const struct cli_options *options)
 {
 	uint32_t tables = options->report_tables;
@@ -39,6 +42,8 @@ static uint32_t tables_of(const struct cli_options *options)
 	return tables ? tables : TABLES_DEFAULT;
 }
 
+/* A filter, or the function of --callers or --callees, matches nothing. `input`: "" if it is about all
+ * recordings. */
 static void print_missing(const struct report *report, const struct cli_options *options,
 			 const char *input)
 {
@@ -110,6 +115,8 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 		.native_frames = options->native_frames,
 		.depth = options->depth,
 		.phases = options->phases,
+		/* The report without options leaves empty tables out; one that was asked for is printed with
+		 * its heading, even if empty. */
 		.brief = tables_of(options) == TABLES_DEFAULT && !options->report_tables,
 	};
 	struct report *report;
@@ -118,6 +125,7 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 
 	if (!options->no_limits)
 		limits__begin();
+	/* What input__filters() does not set, as only some readers have it. */
 	how.filter.lines = options->lines;
 	how.filter.hlo = hlo;
 	how.filter.readable = !options->json;
@@ -128,6 +136,8 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 	}
 	for (i = 0; i < options->n_operands && status == CLI_DONE; i++)
 		status = read_one(report, options, options->operands[i]);
+	/* Here the tables are made. An error other than a limit means that --callers or --callees found
+	 * nothing in any of the recordings. */
 	err = status == CLI_DONE ? report__finish(report) : 0;
 	if (err && !input__print_limit(err, "the report"))
 		print_missing(report, options, "");

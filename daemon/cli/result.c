@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* After a session: converts the recording to the requested format. The recording is kept if that fails. */
+/* The output of a session: opened before it begins, so that an unwritable place costs no samples; made from
+ * the recording after it. Two cases:
+ *
+ *     -o svd.cprof    the recording is the output: written under svd.cprof.part, renamed at the end
+ *     -o svd.svg      the recording is another file beside it, cprofd-4242-20260131T120000Z.cprof, which is converted
+ *                     and removed; if the conversion fails, it is kept, and the user learns its name */
 #include "cli/result.h"
 
 #include <errno.h>
@@ -18,6 +23,7 @@ void result__stem(pid_t pid, char *ret, size_t size)
 	time_t now = time(NULL);
 	struct tm parts;
 
+	/* ISO 8601, basic form: sorts by time and has no ':' , which some file systems refuse. */
 	strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &parts));
 	snprintf(ret, size, "cprofd-%d-%s", pid, utc);
 }
@@ -41,6 +47,7 @@ int result__open(struct result *result, const struct cli_options *options, pid_t
 	result__stem(pid, result->stem, sizeof(result->stem));
 	snprintf(result->default_path, sizeof(result->default_path), "%s%s", result->stem,
 		 write__extension(result->format));
+	/* `part`: an incomplete recording is useful, an incomplete SVG is not. */
 	status = output__open(options->output ? options->output : result->default_path, true,
 			      result->recording_is_output, &result->output);
 	if (status == CLI_DONE && !result->recording_is_output)
@@ -53,6 +60,7 @@ int result__recording(const struct result *result)
 	return result->recording_is_output ? result->output.fd : result->file.fd;
 }
 
+/* The recording beside an output is always compressed: nobody but convert reads it. */
 bool result__compressed(const struct result *result)
 {
 	return !result->recording_is_output || write__compressed(&result->output);
@@ -77,6 +85,8 @@ int result__finish(struct result *result)
 	struct rules *rules = NULL;
 	int err = 0;
 
+	/* write__rules() prints its own errors. The rules were checked before the session, so it fails only
+	 * if the file was changed meanwhile. */
 	if (result->recording_is_output)
 		err = output__commit(&result->output);
 	else if (write__rules(result->format, options, &rules) != CLI_DONE)
@@ -90,6 +100,7 @@ int result__finish(struct result *result)
 			write__missing(&report.missing, options, "what was recorded", result->file.path);
 		else if (err == -ENODATA)
 			write__nothing(options, "what was recorded", &report);
+		/* NULL: the reason was printed above. */
 		keep_recording(result, report.missing.option || err == -ENODATA ? NULL : "the file could not be written", err);
 		return CLI_COULD_NOT;
 	}

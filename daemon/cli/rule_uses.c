@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Which rules were used, for the author of a rule file. Rules are numbered, one bit each. A function's row gets the
- * bits of the rules that match it; a stack node gets the bits of its frame and of its parent. So each sample costs
- * one table lookup. */
+/* Which rules were used, for the author of a rule file. Rules are numbered, one bit each. A function's row
+ * gets the bits of the rules that match it; a stack node gets the bits of its frame and of its parent. So
+ * each sample costs one table lookup.
+ *
+ * Which rule made a unit is not in the events. Two observations are: the units of a sample, innermost first,
+ * with compiler and kind; and the rules that match some function of its stack. A unit belongs to a rule that
+ * had a function on the stack in each of its samples (`could`, which only shrinks). */
 #include "cli/rule_uses.h"
 
 #include <stdlib.h>
 
 #include "base/array.h"
 
-/* A bit for each rule. */
+/* A unit of the current epoch. In `own` and `could`, each bit is a rule. `parent`: the number of the unit
+ * around it, 0 for none, as in unit rows. */
 struct unit_use {
 	uint32_t parent;
 	uint64_t own;      /* all rules of its compiler and kind */
@@ -16,6 +21,7 @@ struct unit_use {
 	bool seen, named;
 };
 
+/* Different lacks that are counted. A rule file makes few: one for each combination of rules on a stack. */
 #define LACKS_MAX 256u
 struct lack {
 	uint64_t rules;    /* of one kind, that matched functions of a stack */
@@ -23,12 +29,15 @@ struct lack {
 	uint32_t samples;
 };
 
+/* Memory: the tables of one epoch, without any string. All functions accept out of memory (`lost`): then
+ * nothing is reported, as this is only advice. */
 struct rule_uses {
 	const struct rules *rules;
 	uint32_t first, n;
 	bool lost;         /* out of memory */
 	/* Per epoch: the rules that match each function, or any function of each stack. */
 	uint64_t *functions, *stacks;
+	/* frame -> function, both by id */
 	uint32_t *frames;
 	struct unit_use *units;
 	uint32_t n_functions, functions_capacity, n_frames, frames_capacity, n_stacks, stacks_capacity, n_units, units_capacity;
@@ -70,6 +79,8 @@ struct rule_uses *rule_uses__free(struct rule_uses *uses)
 	return NULL;
 }
 
+/* Tries each rule: once for each function of an epoch, not for each sample. Kernel frames and notes such as
+ * "(idle)" are no code of a compiler. */
 static uint64_t rules_of_function(const struct rule_uses *uses, const struct function_row *row)
 {
 	uint64_t found = 0;
@@ -84,6 +95,7 @@ static uint64_t rules_of_function(const struct rule_uses *uses, const struct fun
 	return found;
 }
 
+/* The candidates for a new unit. 0: its compiler has no rules in the user's file, so it is a built-in one's. */
 static uint64_t rules_of_unit(const struct rule_uses *uses, const struct unit_row *row)
 {
 	const struct compiler *compiler = rules__compiler_named(uses->rules, row->compiler);
@@ -104,6 +116,7 @@ static int add_unit(struct rule_uses *uses, const struct unit_row *row)
 
 	if (array__reserve((void **)&uses->units, sizeof(unit), uses->n_units, &uses->units_capacity))
 		return -1;
+	/* A parent comes before its child; the file may be damaged. */
 	if (unit.parent > uses->n_units)
 		return -1;
 	unit.could = unit.own;
@@ -160,10 +173,13 @@ static void add_sample(struct rule_uses *uses, const struct sample_row *row)
 	uint64_t left = row->stack && row->stack <= uses->n_stacks ? uses->stacks[row->stack - 1] : 0, rules;
 	uint32_t unit = row->unit <= uses->n_units ? row->unit : 0, at, n, n_units;
 
+	/* Each unit around the sample loses the candidates that are not on this stack. A sample without a
+	 * stack says nothing. The loop ends, as parents have smaller numbers. */
 	for (at = unit; at && row->stack; at = uses->units[at - 1].parent) {
 		uses->units[at - 1].seen = true;
 		uses->units[at - 1].could &= left;
 	}
+	/* One round for each kind of one compiler that is on the stack. */
 	for (; left; left &= ~rules) {
 		const uint64_t kind = uses->kinds[__builtin_ctzll(left)];
 
@@ -171,6 +187,8 @@ static void add_sample(struct rule_uses *uses, const struct sample_row *row)
 		n = (uint32_t)__builtin_popcountll(rules);
 		for (n_units = 0, at = unit; at; at = uses->units[at - 1].parent)
 			n_units += uses->units[at - 1].own == kind;
+		/* Two rules may match one function, or a rule matches but its `has` or `from` did not hold:
+		 * fewer units than rules. With as many units as rules, each rule works. */
 		if (n_units < n)
 			add_lack(uses, rules, n - n_units);
 		else
@@ -187,6 +205,7 @@ static void end_epoch(struct rule_uses *uses)
 	for (i = 0; i < uses->n_units; i++) {
 		const struct unit_use *unit = &uses->units[i];
 
+		/* x & (x - 1) clears the lowest bit: zero if there was only one. */
 		if (!unit->seen || !unit->could || unit->could & (unit->could - 1))
 			continue;
 		if (unit->named)
@@ -244,6 +263,8 @@ void rule_uses__get(struct rule_uses *uses, uint32_t rule, struct rule_use *ret)
 		const struct lack *lack = &uses->lacks[i];
 		uint64_t open = lack->rules & ~uses->useful;
 
+		/* The rules that had units elsewhere are assumed to have had theirs here. If as many are left
+		 * as units are missing, each of those left lacks one; if more, nobody knows which. */
 		if (open >> rule & 1 && (uint32_t)__builtin_popcountll(open) == lack->lacking)
 			ret->missed += lack->samples;
 	}

@@ -12,6 +12,7 @@
 #include "base/safe_text.h"
 #include "cli/cli.h"
 
+/* progress_shown: the cursor is at the end of a progress line, which the next message must overwrite. */
 static bool progress_shown, quiet;
 
 bool say__is_terminal(void)
@@ -37,11 +38,14 @@ int say__width(void)
 {
 	struct winsize size;
 
+	/* A terminal that is narrower than 80 wraps; tables with fewer columns would be unreadable. */
 	if (!say__is_terminal() || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < SAY_WIDTH)
 		return SAY_WIDTH;
 	return size.ws_col < SAY_WIDTH_MAX ? size.ws_col : SAY_WIDTH_MAX;
 }
 
+/* "\033[K" erases to the end of the line (ECMA-48, EL). Only printed on a terminal, as only there a progress
+ * line is. */
 static void clear_progress(void)
 {
 	if (progress_shown)
@@ -55,6 +59,7 @@ __attribute__((format(printf, 3, 0))) static void put_line(const char *begin, co
 {
 	_cleanup_free_ char *line = NULL;
 
+	/* Out of memory: the bare format is better than silence. */
 	if (vasprintf(&line, format, args) < 0)
 		line = NULL;
 	clear_progress();
@@ -97,6 +102,7 @@ void say__note(const char *format, ...)
 	va_end(args);
 }
 
+/* Printed even with --quiet unless the caller tests for it: where a file is, is a result. */
 void say__done(const char *hint, const char *format, ...)
 {
 	va_list args;
@@ -140,7 +146,8 @@ void say__progress(const char *format, ...)
 	progress_shown = true;
 }
 
-/* Eight buffers in turn, so that one printf() can print several words__*(). */
+/* Eight buffers in turn, so that one printf() can print several words__*(). 40 bytes hold the longest: 2^64
+ * with commas has 26 digits and commas. */
 static char *next_buffer(size_t *ret_size)
 {
 	static char buffers[8][40];
@@ -150,6 +157,7 @@ static char *next_buffer(size_t *ret_size)
 	return buffers[next++ % 8];
 }
 
+/* A comma before each group of three digits, counted from the right. */
 const char *words__count(uint64_t n)
 {
 	size_t size, len, i;
@@ -188,6 +196,7 @@ const char *words__duration(uint64_t ns)
 {
 	static const char *const units[] = {"ns", "us", "ms", "s", NULL};
 
+	/* Whole nanoseconds and bytes have no decimals: "999 ns", not "999.00 ns". */
 	if (ns < 1000) {
 		size_t size;
 		char *out = next_buffer(&size);

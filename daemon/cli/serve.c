@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd serve`: opens the listening socket, or takes the one that systemd passed, and runs the broker. */
+/* `cprofd serve`: opens the listening socket, or takes the one that systemd passed, and runs the broker until
+ * SIGTERM. This process becomes the broker; it starts an engine for each user who connects.
+ *
+ * With systemd, cprofd.socket owns the path, its permissions and its removal. By hand, this file has to care
+ * for all three. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -18,6 +22,7 @@
 #include "serve/serve.h"
 
 #define LISTEN_FDS_START 3 /* sd_listen_fds(3) */
+/* connections that wait while the broker is busy; more clients wait in connect() */
 #define BACKLOG 32
 
 static bool number_is(const char *variable, long wanted)
@@ -36,10 +41,12 @@ static int take_passed(int *ret)
 	struct sockaddr_un address;
 	socklen_t address_len = sizeof(address);
 
+	/* LISTEN_PID protects a child: variables of its parent are not meant for it. */
 	if (!getenv("LISTEN_FDS") || !number_is("LISTEN_PID", getpid()))
 		return -ENOENT;
 	if (!number_is("LISTEN_FDS", 1))
 		return -EINVAL;
+	/* The broker starts other programs, which must not take the descriptor for theirs. */
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDNAMES");
@@ -64,6 +71,8 @@ static int remove_stale(const char *path)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(status.st_mode))
 		return -EEXIST;
+	/* ECONNREFUSED is the only answer that shows that nobody listens. Until bind() below, another daemon
+	 * may start; then bind() fails. */
 	err = connection__connect_path(path, &fd);
 	if (!err) {
 		close(fd);
@@ -71,9 +80,11 @@ static int remove_stale(const char *path)
 	}
 	if (err != -ECONNREFUSED)
 		return err == -EAGAIN ? -EADDRINUSE : err;
+	/* As root in a directory that root owns. lstat() above: a link is not followed. */
 	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+/* Creates the directory (/run/cprofd is on a tmpfs, empty after each boot) and the socket in it. */
 static int listen_at(const char *path, int *ret)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -141,6 +152,8 @@ int serve__run(const struct cli_options *options)
 		say("unexpected argument '%s'", options->operands[0]);
 		return CLI_USAGE;
 	}
+	/* The first line of an engine. Where no engine can be started, the broker sends it itself, before its
+	 * refusal (broker/refuse.h). */
 	serve__hello(hello, sizeof(hello));
 	err = take_passed(&broker.listen_fd);
 	if (err == -EINVAL) {
@@ -157,6 +170,7 @@ int serve__run(const struct cli_options *options)
 	}
 	memset(&bound, 0, sizeof(bound));
 	getsockname(broker.listen_fd, (struct sockaddr *)&bound, &len);
+	/* A zero inode: nothing is removed at the end. */
 	if (!passed && lstat(path, &mine) < 0)
 		mine = (struct stat){};
 	say("cprofd %s listens at %s", CPROFD_VERSION, passed ? bound.sun_path : path);

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* attach to several processes. A child of ours records each one, as if it were the only one, into a recording of its
- * own beside the output. When all have ended, the recordings are joined into one (export/join.h). If one process
- * cannot be attached to, all recordings stop and no output is written, so that nobody takes a part for the whole. */
+/* attach to several processes. A child of ours records each one, as if it were the only one, into a recording
+ * of its own beside the output. When all have ended, the recordings are joined into one (export/join.h). If
+ * one process cannot be attached to, all recordings stop and no output is written, so that nobody takes a
+ * part for the whole.
+ *
+ *     cprofd attach 4242 4243 -o svd.cprof
+ *       worker of 4242 -> cprofd-4242-TIME.cprof  \
+ *       worker of 4243 -> cprofd-4243-TIME.cprof  -> joined: svd.cprof -> summary
+ *
+ * Children, because each needs root until its own answer arrives (connection.c), and gives it up for good
+ * then. The parent keeps root only as long as it reads nothing that a target wrote. */
 #include "cli/several.h"
 
 #include <errno.h>
@@ -35,7 +43,9 @@ struct several {
 	const struct cli_options *options;
 	struct part parts[CLI_PIDS_MAX];
 	uint32_t n, running;
-	struct recorder_counts *counts; /* one per part; in memory shared with the workers */
+	/* one per part, in memory shared with the workers. Read without locks: only numbers for a progress
+	 * line, and `began`, which is read after its worker has ended */
+	struct recorder_counts *counts;
 	int signals, leash;             /* leash: a pipe whose write end only we hold; closing it stops all workers */
 	unsigned signalled;
 	struct result result;
@@ -54,6 +64,7 @@ static int open_files(struct several *several)
 	return status;
 }
 
+/* Forks the workers. If one fork fails, the caller stops those that run, by the leash. */
 static int start(struct several *several)
 {
 	int ends[2];
@@ -62,6 +73,7 @@ static int start(struct several *several)
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	several->leash = ends[1];
+	/* Each worker would print what is still buffered. */
 	fflush(NULL);
 	for (i = 0; i < several->n; i++) {
 		struct part *part = &several->parts[i];
@@ -74,6 +86,8 @@ static int start(struct several *several)
 			return -errno;
 		}
 		if (!part->worker) {
+			/* The worker must not hold the write end itself: then its own leash would never
+			 * close. */
 			close(ends[1]);
 			close(several->signals);
 			_exit(recorder__part(several->options, part->pid, &recorded));
@@ -91,6 +105,7 @@ static void stop(struct several *several)
 	several->leash = -1;
 }
 
+/* NULL: a child that is none of the workers. */
 static struct part *part_of(struct several *several, pid_t worker)
 {
 	uint32_t i;
@@ -167,6 +182,7 @@ static int wait_for_all(struct several *several)
 	uint64_t started = clock__now();
 	uint32_t i;
 
+	/* A quarter of a second is the pace of the progress line; signals, SIGCHLD included, wake it at once. */
 	while (several->running) {
 		show_progress(several, started);
 		if (poll(&signals, 1, 250) < 0 && errno != EINTR)
@@ -179,6 +195,7 @@ static int wait_for_all(struct several *several)
 	return CLI_DONE;
 }
 
+/* After the workers: join, summarise, convert. From here on as in recorder.c. */
 static int finish(struct several *several)
 {
 	const struct cli_options *options = several->options;
@@ -187,7 +204,7 @@ static int finish(struct several *several)
 	uint32_t i;
 	bool cut;
 
-		/* What is read from here on contains data that targets wrote: not as root. */
+	/* What is read from here on contains data that targets wrote: not as root. */
 	err = user__drop(user__calling());
 	if (err) {
 		say("root's rights cannot be given up, so nothing is read: %s", strerror(-err));
@@ -195,6 +212,7 @@ static int finish(struct several *several)
 	}
 	for (i = 0; i < several->n; i++) {
 		in[i] = several->parts[i].file.fd;
+		/* A recording that ended early is joined as far as it goes, and the exit status says so. */
 		status = status == CLI_DONE ? several->parts[i].status : status;
 	}
 	err = recordings__join(in, several->n, result__recording(&several->result), result__compressed(&several->result), &cut);
@@ -202,6 +220,7 @@ static int finish(struct several *several)
 		say__failure("make room, or choose another place with -o FILE", "the recordings could not be made one: %s", strerror(-err));
 		for (i = 0; i < several->n; i++) {
 			say__more("the recording of %d is kept: %s", several->parts[i].pid, several->parts[i].file.path);
+			/* Kept: several__run() removes only what is still open. */
 			recording_file__close(&several->parts[i].file);
 		}
 		return CLI_COULD_NOT;

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 
+/* `n` is 2 to CLI_PIDS_MAX. Blocks until all have ended or a signal arrives. */
 int several__run(const struct cli_options *options, const pid_t *pids, uint32_t n);
 
 #endif

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd status`: requests the daemon's status and prints the answer, as JSON or as a table. */
+/* `cprofd status`: requests the daemon's status and prints the answer, as JSON or as a table. The table is
+ * made without knowledge of the keys, so a daemon that is newer than this program is shown whole:
+ *
+ *     version                0.1.0
+ *     sessions               2
+ *     pss_bytes              18.9 MB
+ *     losses                 12 page_fault
+ *                            3 tick_missed */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -10,9 +17,10 @@
 #include "cli/connection.h"
 #include "cli/readable.h"
 
+/* An engine answers at once, as its main loop never waits; but it may first have to be started for this user. */
 #define TIMEOUT_MS 5000
 
-/* Losses by cause. */
+/* Losses by cause, one line each; only the first line has the key. */
 static void print_counts(const char *key, json_t *counts)
 {
 	const char *name;
@@ -82,6 +90,8 @@ static int print_answer(const struct cli_options *options, const char *line, siz
 	if (options->json) {
 		json__print(status, JSON_COMPACT);
 	} else if (!json__readable(status)) {
+		/* Names in it come from targets. Without memory nothing is printed, which cannot be mistaken
+		 * for a status. */
 		json_object_foreach(status, key, value) print_value(key, value);
 	}
 	json_decref(answer);

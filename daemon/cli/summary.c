@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The summary after a recording. By default it fits a terminal of 24 lines: the tables share the lines that the head
- * leaves. With --verbose its length is not limited. */
+/* The summary after a recording, on stderr. By default it fits a terminal of 24 lines: the tables share the
+ * lines that the head leaves. With --verbose its length is not limited.
+ *
+ *     cprofd: 7,931 samples in 8.12 s: 7.94 s of CPU in 3 threads          } summary_head.c
+ *             999 samples/s of CPU time, asked for 999; whole stacks: 99.97 %
+ *             CPU time by class: compiler native 61.2 %, interpreter 22.4 %, ...
+ *             nothing was lost
+ *
+ *     exclusive  inclusive  CPU time by function:                           } print_functions()
+ *        12.3 %     40.1 %  run_pass  numba/core/compiler_machinery.py
+ *
+ *     exclusive  inclusive  times  Wall time by compile (4 of 12):          } units.c */
 #include "cli/summary.h"
 
 #include <errno.h>
@@ -31,6 +41,7 @@
 #define SHARES_WIDTH 22
 #define LINE_WIDTH 6
 
+/* 0 of 0 is 0 %: an empty recording has a summary, too. */
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
@@ -43,6 +54,7 @@ static uint32_t within(uint32_t rows, uint32_t least, uint32_t most)
 
 static void print_functions(const struct tally_result *result, uint32_t rows)
 {
+	/* Two columns share what the shares leave: the name and the file. */
 	const int width = (say__width() - SHARES_WIDTH - LINE_WIDTH - 2) / 2;
 	uint32_t i;
 
@@ -57,10 +69,13 @@ static void print_functions(const struct tally_result *result, uint32_t rows)
 	for (i = 0; i < result->n_functions && i < rows; i++) {
 		const struct tally_function *function = &result->functions[i];
 
+		/* Rows are sorted by exclusive time: no other row has any. */
 		if (!function->self)
 			break;
 		fprintf(stderr, "%7.1f %%  %7.1f %%  ", percent(function->self, summary__whole(result)),
 			percent(function->total, summary__whole(result)));
+		/* Native functions have no file here; their name may take both columns. Negative: fit__name()
+		 * does not pad. */
 		if (!*function->file) {
 			fit__name(stderr, function->name, -(2 * width));
 			fputc('\n', stderr);
@@ -105,6 +120,8 @@ static void put_head(const char *head, bool warns)
 	fputs(head + first, stderr);
 }
 
+/* The head is printed into memory first, as its length decides how many rows the tables may have. The
+ * compiles get up to half of what is left, functions the rest: a program without compiles has more functions. */
 static int print(const struct tally_result *result, struct units_summary *units, bool verbose)
 {
 	const uint32_t compiles = units_summary__compiles(units);
@@ -121,6 +138,7 @@ static int print(const struct tally_result *result, struct units_summary *units,
 		return -ENOMEM;
 	put_head(head, warns);
 	left = lines_of(head) + LINES_AROUND + TABLE_LINES * (1 + (compiles != 0)) + units_summary__note_lines(units);
+	/* Lines that are used so far -> lines that are left. */
 	left = left < SCREEN_LINES ? SCREEN_LINES - left : 0;
 	rows = within(left / 2, ROWS_LEAST, compiles < COMPILES_MAX ? compiles : COMPILES_MAX);
 	print_functions(result, verbose ? FUNCTIONS_VERBOSE : within(left > rows ? left - rows : 0, ROWS_LEAST, FUNCTIONS_MAX));

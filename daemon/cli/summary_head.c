@@ -20,6 +20,8 @@
 #define RATE_NEEDS_NS 100000000u
 /* With fewer samples than this fraction of what the CPU time should have given, the shares are not trustworthy. */
 #define TRUSTED 0.95
+/* The warning about processes that end too early needs both: fewer whole stacks than this, and at least this
+ * part of the samples with that cause. */
 #define WHOLE 0.9
 #define UNKNOWN_PART 20u /* one in so many */
 /* Without --verbose, classes below this share are added up as "others". */
@@ -35,6 +37,7 @@ struct head {
 	int at; /* columns used in the current line of items; 0: no line is open */
 };
 
+/* A recording may come from a newer cprofd, whose ledger has losses that this one does not know. */
 static const char *loss_sentence(const char *name)
 {
 #define ROW(id, kind, name, sentence) {name, sentence},
@@ -55,6 +58,8 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+/* Wall-mode recordings have waits as samples. Without the subtraction the idle threads of a pool would make
+ * every share of a working thread tiny. */
 uint64_t summary__whole(const struct tally_result *result)
 {
 	return result->waits ? result->wall - result->quiet : result->cpu;
@@ -130,12 +135,15 @@ static bool print_distrust(struct head *head)
 {
 	const struct tally_result *result = head->result;
 	double due = (double)result->cpu / 1e9 * result->rate, missed = due - (double)result->seen;
+	/* `unsampled` is in thread_end events: time that threads ran after their last sample. If it explains
+	 * a quarter of what is missing, short-lived threads are named as the reason. */
 	bool births = (double)result->unsampled / 1e9 * result->rate > missed / 4;
 
 	if (result->cpu < RATE_NEEDS_NS)
 		return false;
 	if (print_unknown(head))
 		return true;
+	/* `due`: how many ticks the CPU time should have brought at the requested rate. */
 	if ((double)result->seen >= TRUSTED * due)
 		return false;
 	fprintf(head->out, "cprofd: do not trust the shares: %.0f %% of the CPU time has samples, as %s\n", 100 * (double)result->seen / due,
@@ -184,6 +192,7 @@ static void print_rate(struct head *head)
 	/* 99.996 % must not be printed as 100 %. */
 	if (result->whole < result->samples && share > 99.99)
 		share = 99.99;
+	/* A recording that was cut off before its first ledger has samples, but no counts. */
 	if (result->samples)
 		fprintf(head->out, "whole stacks: %.2f %%\n", share);
 	else
@@ -222,6 +231,7 @@ static void print_classes(struct head *head)
 	for (i = 0; i < result->n_classes; i++) {
 		part = result->classes[i].cpu;
 		small += print_class(head, result->classes[i].name, part, least);
+		/* Never below zero: rounding in a joined or foreign recording must not print 18446744073.7 %. */
 		none -= part < none ? part : none;
 	}
 	small += print_class(head, "not determined", none, least);
@@ -232,6 +242,7 @@ static void print_classes(struct head *head)
 /* "libfoo.so+0x1234 (name)"; JIT code has a name only. */
 static void print_stop(struct head *head, const struct tally_stop *stop)
 {
+	/* A function without a symbol is called "libfoo.so+0x1234", which would repeat the module. */
 	bool named = *stop->function && strncmp(stop->function, stop->module, strlen(stop->module));
 
 	fprintf(head->out, "        %10s  %s", words__count(stop->count), *stop->module ? stop->module : "address");
@@ -270,12 +281,15 @@ static void print_native(struct head *head)
 		others ? "; the others end at" : "");
 	for (i = 0; i < result->n_stops && i < STOPS_SHOWN; i++) {
 		print_stop(head, &result->stops[i]);
+		/* The engine sends only the most frequent ones (docs/protocol.md), so what is left over is
+		 * elsewhere. */
 		others -= result->stops[i].count < others ? result->stops[i].count : others;
 	}
 	if (others)
 		fprintf(head->out, "        %10s  at other places\n", words__count(others));
 }
 
+/* By name where counts are equal, so that two runs print the same order. */
 static int by_count(const void *a, const void *b)
 {
 	const struct tally_loss *one = a, *other = b;
@@ -310,6 +324,7 @@ static void print_loss_rows(struct head *head, const struct tally_loss *losses)
 static void print_loss_names(struct head *head, const struct tally_loss *losses)
 {
 	static const char title[] = "not whole or lost (-v: why)";
+	/* Room for one more item and for "others" at the end of the line. */
 	const int width = say__width() - (int)sizeof(" 99,999, 99,999 others");
 	uint64_t others = 0;
 	uint32_t i;
@@ -317,6 +332,8 @@ static void print_loss_names(struct head *head, const struct tally_loss *losses)
 	for (i = 0; i < head->result->n_losses; i++) {
 		const struct tally_loss *loss = &losses[i];
 
+		/* Once one did not fit, no later and shorter one is printed either: the line shows the most
+		 * frequent without a gap. */
 		if (others || head->at + (int)strlen(loss->name) > width)
 			others += loss->count;
 		else if (loss->count)
@@ -363,6 +380,7 @@ static unsigned llvm_version(const char *name)
 {
 	unsigned version = 0;
 
+	/* Up to LLVM 17, Debian's name of it; from 18 on, libLLVM.so.18.1, as LLVM's own build names it. */
 	return sscanf(name, "libLLVM-%u.so", &version) == 1 || sscanf(name, "libLLVM.so.%u", &version) == 1 ? version : 0;
 }
 
@@ -394,6 +412,8 @@ static void print_nameless(struct head *head)
 		if (!is_nameless(name))
 			continue;
 		sum += result->functions[i].self;
+		/* Functions are sorted by exclusive time: the first one met is the heaviest. One of LLVM
+		 * takes precedence, as there is more advice for it. */
 		heaviest = heaviest ? heaviest : name;
 		if (llvm_version(name)) {
 			llvm += result->functions[i].self;

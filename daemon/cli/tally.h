@@ -14,10 +14,13 @@
 
 #include "events/events.h"
 
+/* One row of the summary's table. `line` is the function's first line, or with `lines` the line itself; 0:
+ * not known. With waits in the recording, times are wall time. */
 struct tally_function {
 	const char *name, *file; /* owned by the tally */
 	uint32_t line;
-	uint64_t self, total;    /* ns of CPU */
+	/* exclusive and inclusive time, ns */
+	uint64_t self, total;
 };
 
 struct tally_loss {
@@ -30,8 +33,10 @@ struct tally_class {
 	uint64_t cpu;            /* ns */
 };
 
+/* Where native stacks end that are not whole: the loss, and the innermost code that has no caller. */
 struct tally_stop {
 	char loss[32], module[64], function[128]; /* truncated */
+	/* offset: address within the module's file; count: of stacks */
 	uint64_t offset, count;
 };
 #define TALLY_STOPS 16u
@@ -41,13 +46,16 @@ struct tally;
  * the waits of threads that hardly ran are summed up as `quiet`, apart from functions and classes. */
 struct thread_sums;
 int tally__new(bool lines, struct thread_sums *thread_sums, struct tally **ret);
+/* Accepts NULL; returns NULL. */
 struct tally *tally__free(struct tally *tally);
+/* Owned by the tally. Give each event once, in order. */
 struct event_sink *tally__sink(struct tally *tally);
 
 struct tally_result {
 	bool lines;                    /* functions are lines */
 	uint32_t rate;                 /* requested, Hz */
-	uint64_t samples, whole;       /* by the ledger */
+	/* by the ledger: samples that were taken, and those with a whole stack; 0: no ledger yet */
+	uint64_t samples, whole;
 	uint64_t native, native_whole; /* by the ledger; native 0: no native stacks */
 	struct tally_stop stops[TALLY_STOPS]; /* where the incomplete ones end, most frequent first */
 	uint32_t n_stops;

@@ -15,6 +15,7 @@ int thread_ids__add(struct thread_ids *ids, struct thread_sums *thread_sums, con
 	const uint64_t key[] = {(uint32_t)event->tid, event->start};
 	uint32_t *thread, known;
 
+	/* A damaged recording could make a table of 4 billion entries. */
 	if (event->id >= IDS_MAX)
 		return 0;
 	thread = buf__at(&ids->ids, sizeof(*thread), event->id);
@@ -34,6 +35,7 @@ void thread_ids__free(struct thread_ids *ids)
 	buf__free(&ids->ids);
 }
 
+/* Time of an unknown thread counts in the sum of all, but for no thread. */
 static void add(struct thread_sums *thread_sums, uint32_t id, uint64_t cpu, uint64_t wall)
 {
 	const uint32_t thread = thread_ids__thread(&thread_sums->ids, id);
@@ -83,6 +85,7 @@ uint32_t thread_sums__quiet(const struct thread_sums *thread_sums)
 {
 	uint32_t i, n = 0;
 
+	/* Numbers begin at 1, as 0 means "unknown". */
 	for (i = 1; i <= sums__n(&thread_sums->threads); i++)
 		n += thread_sums__is_quiet(thread_sums, i);
 	return n;

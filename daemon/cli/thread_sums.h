@@ -17,10 +17,13 @@ struct thread_ids {
 	struct buf ids; /* uint32_t */
 };
 
+/* The first pass: its sink, and the times of each thread. `ids` is for reading only. The second pass needs a
+ * thread_ids of its own, which goes through the epochs again. */
 struct thread_sums {
 	struct event_sink sink;
 	struct sums threads; /* by tid and start time */
 	struct thread_ids ids;
+	/* of all threads, the unknown ones included */
 	struct times all;
 };
 
@@ -30,6 +33,7 @@ void thread_sums__free(struct thread_sums *thread_sums);
 bool thread_sums__is_quiet(const struct thread_sums *thread_sums, uint32_t thread);
 uint32_t thread_sums__quiet(const struct thread_sums *thread_sums); /* how many */
 
+/* Enters a thread of the current epoch, in the second pass too, where its sums exist already. */
 int thread_ids__add(struct thread_ids *ids, struct thread_sums *thread_sums, const struct event_thread *event);
 uint32_t thread_ids__thread(const struct thread_ids *ids, uint32_t id);
 void thread_ids__free(struct thread_ids *ids);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* `cprofd top`: connects and attaches like `attach`, but feeds the events to a live view (daemon/top) until q. */
+/* `cprofd top`: connects and attaches like `attach`, but feeds the events to a live view (daemon/top) until
+ * q. Nothing is recorded: the events are decoded, added up, and forgotten.
+ *
+ *     live.c      the answer, the end of the session
+ *     events/     event_decoder: a line -> struct event
+ *     top/top.h   sums of the last turns; top/screen.h: keys and drawing */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,6 +24,7 @@
 #define TURN_MS 1000 /* how often the table is updated */
 #define TIMEOUT_MS 30000 /* for the answer */
 
+/* All of a view, on the stack of view(). `screen` begins zeroed, with the functions' or the lines' table. */
 struct viewer {
 	struct connection connection;
 	struct live live;
@@ -28,6 +34,8 @@ struct viewer {
 	int signals;
 };
 
+/* Read from a descriptor, so that the terminal is always restored before the program ends. SIGCHLD is not
+ * among them: the command's end is seen by the session's `end`. */
 static int open_signals(void)
 {
 	sigset_t set;
@@ -49,6 +57,7 @@ static int take_lines(struct viewer *viewer)
 
 	while (!err && connection__line(&viewer->connection, &line, &len)) {
 		live__line(&viewer->live, line, len);
+		/* Answers are no events: live__line() has handled them. */
 		if (!line__is(line, len, "answer"))
 			err = event_decoder__line(viewer->decoder, line, len, top__sink(viewer->top));
 	}
@@ -85,20 +94,24 @@ static int watch(struct viewer *viewer)
 	struct signalfd_siginfo info;
 	int err = 0;
 
+	/* Begins the first interval; nothing is shown before the second call. */
 	top__turn(viewer->top, begin);
 	while (!err && !screen->quit) {
-			/* The session has ended: its last table stays on the screen. */
+		/* The session has ended: its last table stays on the screen. */
 		struct pollfd fds[] = {{viewer->connection.ended ? -1 : viewer->connection.fd, POLLIN, 0},
 				       {STDIN_FILENO, POLLIN, 0},
 				       {viewer->signals, POLLIN, 0}};
 		uint64_t now;
 		bool draw;
 
+		/* The timeout is for the clock: TURN_MS below. Events and keys wake it at once, and so does a
+		 * resized window: its signal, which ncurses handles, gives EINTR. */
 		if (poll(fds, 3, 100) < 0 && errno != EINTR)
 			return -errno;
 		if (fds[0].revents)
 			err = take_lines(viewer);
 		draw = screen__keys(screen);
+		/* POLLHUP: the terminal is gone. Then the view must end, or it would spin. */
 		screen->quit |= read(viewer->signals, &info, sizeof(info)) == sizeof(info) || fds[1].revents & POLLHUP;
 		if (screen->reset)
 			top__reset(viewer->top);
@@ -137,6 +150,7 @@ static void end(struct launch *launch)
 	close(launch->failed);
 	if (launch__reap(launch, WNOHANG))
 		return;
+	/* Not reaped yet, so the pid is still its own. A command that ignores SIGTERM is waited for. */
 	kill(launch->pid, SIGTERM);
 	launch__reap(launch, 0);
 }
@@ -156,6 +170,7 @@ static int view(const struct cli_options *options, pid_t pid, struct launch *lau
 		goto out;
 	err = top__new(options->thread, &viewer.top) ?: event_decoder__new(&viewer.decoder);
 	if (!err)
+		/* Names come from the target and go to a terminal. */
 		event_decoder__readable(viewer.decoder);
 	err = err ?: live__attach(&viewer.live, options, pid, launch->name != NULL, LIVE_SEEN_MS);
 	status = err ? CLI_COULD_NOT : wait_for_answer(&viewer) ?: let_go(launch);
@@ -196,6 +211,7 @@ int top__run(const struct cli_options *options)
 		status = user_rules__judge(options->rules);
 	if (status != CLI_DONE)
 		return status;
+	/* Before anything is started or attached. */
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
 		say__failure("`cprofd attach` writes files, and `cprofd report` tables", "top is shown on a terminal, and this is none");
 		return CLI_USAGE;

@@ -29,6 +29,7 @@ static void count_names(struct units_summary *summary, const struct event_rows *
 		if (row->kind != FUNCTION_NATIVE || (strncmp(row->module, "libllvmlite.", 12) && strncmp(row->module, "libLLVM", 7)))
 			continue;
 		summary->functions++;
+		/* It has a symbol. */
 		if (strncmp(row->name, row->module, len) || strncmp(row->name + len, "+0x", 3))
 			continue;
 		summary->nameless++;
@@ -36,6 +37,8 @@ static void count_names(struct units_summary *summary, const struct event_rows *
 	}
 }
 
+/* Counts, then hands the event on. The first error wins; without memory for units, the rest of the summary
+ * ends, too. */
 static int on_event(struct event_sink *self, const struct event *event)
 {
 	struct units_summary *summary = (struct units_summary *)self;
@@ -59,6 +62,7 @@ void units_summary__free(struct units_summary *summary)
 	summary->unmatched = unmatched__free(summary->unmatched);
 }
 
+/* A compile is shown with its signature, "add(int64, int64)"; phases and passes have none. */
 static void print_line(const struct unit_line *line)
 {
 	const char *name = *line->name ? line->name : "(name unknown)";

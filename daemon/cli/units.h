@@ -18,6 +18,7 @@ struct units_summary {
 /* `rules`: the argument of --rules; NULL: none. */
 int units_summary__init(struct units_summary *summary, const char *rules, struct event_sink *next);
 void units_summary__free(struct units_summary *summary);
+/* How many rows the table of compiles could have; 0 also without memory. */
 uint32_t units_summary__compiles(struct units_summary *summary);
 /* Prints `rows` rows of compiles, after an empty line; rows 0: also phases and passes, as many as --verbose shows.
  * Prints nothing if there was no compile. `gil`: the recording was made with --gil. */

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Warns if a compiler ran but its rules found no compile (its version is new), or if a rule of the user's file
- * matched nothing (the file is wrong). */
+/* Warns if a compiler ran but its rules found no compile (its version is new), or if a rule of the user's
+ * file matched nothing (the file is wrong).
+ *
+ *     cprofd: my.rules:12: no function that was on a stack is of this rule
+ *     cprofd: Numba was at work (compiler.py), but its rules found no compile
+ *             a version that they do not know? `--rules FILE` takes others: docs/rules.md
+ *
+ * The engine has matched the rules during the session. Here they are parsed again and matched against the
+ * names of functions alone, without values and callers: rule__could_match(). */
 #include "cli/unmatched.h"
 
 #include <inttypes.h>
@@ -67,11 +74,14 @@ static void take_function(struct unmatched *unmatched, const struct function_row
 
 	if (row->kind == FUNCTION_NOTE || row->kind == FUNCTION_KERNEL)
 		return;
+	/* text_pairs__of() prepares the name for many patterns (rules.h), which is worth it only if there are
+	 * some. */
 	if (unmatched->first < rules__count(unmatched->rules))
 		text_pairs__of(row->name, &pairs);
 	for (i = unmatched->first; i < rules__count(unmatched->rules); i++)
 		if (!unmatched->matched[i])
 			unmatched->matched[i] = rule__could_match(rules__get(unmatched->rules, i), python ? row->file : NULL, row->name, &pairs);
+	/* "<module>" is the body of a file: it runs when the file is imported, and proves no work. */
 	for (i = 0; python && strcmp(row->name, "<module>") && i < rules__compilers(unmatched->rules); i++)
 		if (unmatched->seen[i] < AT_WORK)
 			unmatched->seen[i] += patterns__any(&rules__compiler(unmatched->rules, i)->loaded, row->file);
@@ -130,6 +140,7 @@ static void print_rules(const struct unmatched *unmatched, uint32_t number)
 
 	for (i = compiler->first; i < compiler->first + compiler->n_rules; i++)
 		missed += !unmatched->matched[i];
+	/* One line in place of many: most likely the names are spelled differently from what cprofd sees. */
 	if (missed == compiler->n_rules) {
 		say__failure("functions are called as `cprofd report --by=function --native-frames --csv` has them",
 			     "%s: none of these rules is of a function that was on a stack", compiler->source);

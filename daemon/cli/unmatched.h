@@ -10,10 +10,11 @@
 #include "events/events.h"
 
 struct unmatched;
-/* `path`: of --rules; NULL: none. -errno. If the rules cannot be read any more, *ret is NULL, which all functions
- * accept. */
+/* `path`: of --rules; NULL: none. Always 0: if the rules cannot be read any more, or without memory, *ret is
+ * NULL, which all functions accept. */
 int unmatched__new(const char *path, struct unmatched **ret);
 struct unmatched *unmatched__free(struct unmatched *unmatched);
+/* Events in the order of the recording; borrowed for the call. */
 void unmatched__event(struct unmatched *unmatched, const struct event *event);
 /* At most how many lines unmatched__print() takes for the built-in rules. */
 uint32_t unmatched__lines(const struct unmatched *unmatched);

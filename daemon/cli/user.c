@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Who the calling user is (SUDO_UID, or the owner of this process), and acting with that user's rights: opening
- * files, starting commands, and giving up root for good. */
+/* Who the calling user is (SUDO_UID, or the owner of this process), and acting with that user's rights:
+ * opening files, starting commands, and giving up root for good.
+ *
+ * Under sudo, this process has three stages:
+ *
+ *     root, acting as the user for single calls     user__enter() ... user__leave()
+ *     root, to connect and request                  the broker sees a client of root's
+ *     the user for good                             user__drop(), before the first byte of an answer is parsed
+ *
+ * A user could set SUDO_UID only before sudo, which overwrites it; whoever is root without sudo may claim to
+ * be anyone, and gains nothing by it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -45,6 +54,7 @@ const struct user *user__calling(void)
 	if (known)
 		return &user;
 	known = true;
+	/* Now, as it may change later: a parent that ends is replaced by init. */
 	user.parent = getppid();
 	user.root = geteuid() == 0;
 	user.uid = geteuid();
@@ -58,6 +68,8 @@ const struct user *user__calling(void)
 	user.name = entry ? strdup(entry->pw_name) : "";
 	user.home = entry ? strdup(entry->pw_dir) : "";
 	user.shell = entry ? strdup(entry->pw_shell) : "";
+	/* In: the capacity; getgrouplist() sets it to the number found. Of a user with more groups than that,
+	 * only the primary one is used. */
 	user.n_groups = sizeof(user.groups) / sizeof(user.groups[0]);
 	if (!user.other || !entry ||
 	    getgrouplist(entry->pw_name, user.gid, user.groups, &user.n_groups) < 0) {
@@ -73,6 +85,8 @@ static int n_own_groups;
 static bool dropped;
 static uint64_t kept; /* capabilities that user__drop() keeps, 1 << CAP_* */
 
+/* Groups first: without root's effective uid they could no longer be set. Only effective ids change: files
+ * are opened as the user, and root can be taken back. */
 int user__enter(const struct user *user)
 {
 	if (!user->other || dropped)
@@ -112,6 +126,7 @@ static int read_sudo_environment(pid_t sudo, struct buf *ret)
 	if (n < 0)
 		return -errno;
 	exe[n] = '\0';
+	/* "/usr/bin/sudo". A "sudo" with another name (doas, pkexec) sets no SUDO_UID either. */
 	base = strrchr(exe, '/');
 	if (!base || strcmp(base, "/sudo"))
 		return -ENOENT;
@@ -122,9 +137,12 @@ static int read_sudo_environment(pid_t sudo, struct buf *ret)
 	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
 		if (buf__append(ret, chunk, (size_t)n))
 			return -ENOMEM;
+	/* A NUL at the end, so that the last string ends within the buffer. */
 	return n < 0 ? -errno : ret->len ? buf__append(ret, "", 1) : -ENOENT;
 }
 
+/* sudo runs its command with a cleaned environment, but a user who records a program expects it to run as
+ * usual: with DISPLAY, PYTHONPATH, a virtual environment. */
 static int take_environment(const struct user *user)
 {
 	struct buf environment = {};
@@ -135,6 +153,7 @@ static int take_environment(const struct user *user)
 			return -ENOMEM;
 		end = environment.data + environment.len;
 		for (at = environment.data; at < end; at += strlen(at) + 1)
+			/* Each entry needs a name; what else is in the area is skipped. */
 			if (strchr(at, '=') > at)
 				putenv(at); /* stays in the buffer until exec */
 		return 0;
@@ -173,6 +192,7 @@ void user__writes_in(int directory)
 	/* The directory's owner may rename and remove without capabilities. */
 	if (!fstat(directory, &status) && status.st_uid == geteuid() && status.st_mode & S_IWUSR)
 		return;
+	/* Root without sudo, in a directory of somebody else's: a rename there takes the rights of its owner. */
 	kept |= 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER;
 }
 

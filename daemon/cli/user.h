@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* The calling user; static, never freed. Without sudo all of it is this process's own. */
 struct user {
 	bool other;          /* differs from this process's user: it runs under sudo */
 	bool root;           /* this process began as root */
@@ -14,6 +15,7 @@ struct user {
 	uid_t uid;
 	gid_t gid;
 	const char *name, *home, *shell; /* "" if the user database has no such user */
+	/* supplementary groups, of sudo's user; else only gid */
 	gid_t groups[64];
 	int n_groups;
 };

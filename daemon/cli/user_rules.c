@@ -25,6 +25,7 @@ static struct {
 	size_t n;
 } read_once;
 
+/* A rules_text (rules/rules.h): called for each file of a path. */
 static int keep(void *ctx, const char *file, const char *text, size_t len, struct rules_error *ret_error)
 {
 	struct text *texts = reallocarray(read_once.texts, read_once.n + 1, sizeof(*texts));
@@ -49,6 +50,8 @@ static int read_texts(const char *path, struct rules_error *ret_error)
 	const struct user *user = user__calling();
 	int err;
 
+	/* The summary parses the rules again, at the end, when the user's directory may not be readable any
+	 * more, and the engine must have been given the same text. */
 	if (read_once.path && !strcmp(read_once.path, path))
 		return 0;
 	*ret_error = (struct rules_error){};
@@ -105,6 +108,7 @@ static int judge(void *ctx, const char *file, const char *text, size_t len, stru
 	if (err)
 		return err;
 	line = request_of(file, text, len);
+	/* An engine refuses a longer request. */
 	if (line && strlen(line) <= SERVE_REQUEST_MAX)
 		return 0;
 	*ret_error = (struct rules_error){};
@@ -129,6 +133,7 @@ int user_rules__judge(const char *path)
 	return err ? CLI_COULD_NOT : CLI_DONE;
 }
 
+/* The answers arrive with the events; live.c tests them for errors. */
 static int send_text(void *ctx, const char *file, const char *text, size_t len, struct rules_error *ret_error)
 {
 	_cleanup_free_ char *line = request_of(file, text, len);

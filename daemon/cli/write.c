@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* What attach, record and convert share: chooses the format by -f or by the file's name, runs the export, and
- * explains filters that match nothing. */
+ * explains filters that match nothing.
+ *
+ *     -f     name            format
+ *     svg    x.svg           svg
+ *     -      x.svg           svg, by its ending
+ *     svg    x.html          refused: they contradict each other
+ *     svg    x.txt           svg: .txt is the ending of many things
+ *     -      x.txt           collapsed, the only format that may have that ending
+ *     -      x.dat           refused: the name seems to mean a format that is not known
+ *     -      none            speedscope */
 #include "cli/write.h"
 
 #include <errno.h>
@@ -26,9 +35,11 @@ static const char *end_of(const char *path)
 
 	path = slash ? slash + 1 : path;
 	dot = strrchr(path, '.');
+	/* ".bashrc" and "file." have none. */
 	return dot && dot > path && dot[1] ? dot : "";
 }
 
+/* With the user's rights, as the file will be opened: root would see files that the user may not know of. */
 static bool user_stat(const char *path, struct stat *ret)
 {
 	const struct user *user = user__calling();
@@ -55,6 +66,8 @@ static int refuse_end(const char *output)
 	len = (size_t)snprintf(hint, sizeof(hint), "endings are");
 	for (exporter = exporters; exporter->name; exporter++) {
 		len += (size_t)snprintf(hint + len, sizeof(hint) - len, "%s ", exporter == exporters ? "" : ",");
+		/* `endings` is a list, such as ".svg .html ?.txt", with a '?' before one that other programs
+		 * use, too (export/export.h). */
 		for (at = exporter->endings; *at && len < sizeof(hint) - 1; at++)
 			if (*at != '?')
 				hint[len++] = *at;
@@ -73,6 +86,7 @@ int write__format(const char *asked, const char *output, const char **ret)
 	if (output)
 		named = exporter__of_name(output, &sure);
 	*ret = want ? want->name : named ? named->name : "speedscope";
+	/* ".json" is not sure: several formats are JSON. */
 	if (want && named != want && sure) {
 		say__failure("leave -f out, or choose another name", "-f %s, but %s is a name for %s", asked, output,
 			     named->name);
@@ -81,6 +95,7 @@ int write__format(const char *asked, const char *output, const char **ret)
 	return !asked && output && !named && strcmp(output, "-") ? refuse_end(output) : CLI_DONE;
 }
 
+/* The same inode, so also through links and other paths. */
 bool write__is_input(int recording_fd, const char *path)
 {
 	struct stat in, out;
@@ -108,6 +123,7 @@ bool write__compressed(const struct output *output)
 	for (i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		if (ends_in(output->path, plain[i]))
 			return false;
+	/* A pipe's reader, such as jq, expects lines. */
 	return output->directory >= 0;
 }
 
@@ -127,6 +143,7 @@ int write__export(const char *format, const struct cli_options *options, const s
 	if (!file)
 		return -errno;
 	how.lines = options->lines;
+	/* A recording keeps all frames: later conversions decide for themselves. */
 	how.fold_interpreter = !options->interpreter_frames && strcmp(format, "events");
 	how.thread_names = options->thread_names;
 	how.units = options->unit_frames;
@@ -138,6 +155,7 @@ int write__export(const char *format, const struct cli_options *options, const s
 	/* Some file systems (NFS) report a full disk only at close. */
 	if (fclose(file) && !err)
 		err = -errno;
+	/* Without filters, an empty recording gives an empty file; the message of the caller says so. */
 	if (!err && write__filters(options) && !ret->samples)
 		err = -ENODATA;
 	return err ? err : output__commit(output);
@@ -200,6 +218,7 @@ void write__print(const char *format, const struct output *output,
 		say__note("-i shows nothing more: this recording was made without -i and --mode=wall, so where threads waited is not in it");
 	if (report->cut)
 		say__note("the recording ends in the middle; everything up to there is in the file");
+	/* stdout, a pipe: no name to print. */
 	if (output->directory < 0)
 		return;
 	if (say__is_quiet())

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a recording to a file of another format: what attach, record and
- * convert have in common. */
+/* From a recording to a file of another format: what attach, record and convert have in common. */
 #ifndef CPROFD_CLI_WRITE_H
 #define CPROFD_CLI_WRITE_H
 
@@ -8,8 +7,9 @@
 #include "cli/output.h"
 #include "export/export.h"
 
-/* The canonical name of the format: asked for, or known by the end of the output's name, else speedscope. CLI_DONE, or
- * CLI_USAGE (said already) where the two contradict each other, or the name's end is none of any format. */
+/* The canonical name of the format: asked for, or known by the end of the output's name, else speedscope.
+ * CLI_DONE, or CLI_USAGE after printing why: the two contradict each other, or the name has an ending that no
+ * format has. */
 int write__format(const char *asked, const char *output, const char **ret);
 /* The ending of a default file name, with its dot. */
 const char *write__extension(const char *format);
@@ -18,7 +18,8 @@ bool write__compressed(const struct output *output);
 
 /* Is `path` the open recording itself, which writing would destroy? */
 bool write__is_input(int recording_fd, const char *path);
-/* Do the options select only a part of the samples? */
+/* Do the options select only a part of the samples? --exclude is none of them: it hides frames, and leaves
+ * every sample in. */
 bool write__filters(const struct cli_options *options);
 
 /* The rules of --rules, for a format that takes them; else *ret is NULL. CLI_*; an error was already printed. */
