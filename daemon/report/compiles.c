@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Each single compile: its own time, and how much of it was in stages whose result a cache could hold. After a
- * recording was read, this makes the chains (outermost compiles in the order of time) and the repeats. */
+/* Each single compile: its own time, and how much of it was in stages whose result a cache could hold. After
+ * a recording was read, this makes the chains (outermost compiles in the order of time) and the repeats.
+ *
+ * Words used here (export/units.h has the structures): a call is one run of a compile, phase or pass; a node
+ * is the set of calls with the same path. A compile gets a number (index in report->each, + 1) when its first
+ * sample comes, so a compile without samples does not exist here.
+ *
+ *     call:    svd(float64) > lowering > add(int64) > typing
+ *     number:  1              1          2            2          each phase has that of the compile around it */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/internal.h"
 
-/* Values of report->stages: 0 is "not computed yet". */
+/* Values of report->stages: 0 is "not computed yet". A rule file names stages by patterns of phases and
+ * passes: stage "typing" *type_inference typing. STAGE_FIRST + i: stage i of the compiler. */
 #define STAGE_NONE 1u
 #define STAGE_FIRST 2u
 
@@ -22,7 +30,8 @@ static struct compile *compile_at(const struct report *report, uint32_t number)
 	return &ITEM(report->each, struct compile, number - 1);
 }
 
-/* Numbers a call and those around it, outermost first. The number is that of the innermost compile. */
+/* Numbers a call and those around it, outermost first. The number is that of the innermost compile. Each call
+ * is numbered once, so for most samples this is one comparison. The recursion is as deep as units are nested. */
 static int number_calls(struct report *report, uint32_t thread, uint32_t id)
 {
 	struct unit_tree *tree = &report->model->units;
@@ -34,6 +43,7 @@ static int number_calls(struct report *report, uint32_t thread, uint32_t id)
 	if (call->parent != CALL_NONE)
 		err = number_calls(report, thread, call->parent);
 	outer = call->parent == CALL_NONE ? NULL : unit_tree__call(tree, call->parent);
+	/* Taken before the compile itself gets its own, so `parent` below is the compile around it. */
 	call->number = outer ? outer->number : 0;
 	if (!err && unit_tree__node(tree, call->node).kind == UNIT_COMPILE) {
 		const struct compile compile = {.thread = call->thread,
@@ -51,6 +61,7 @@ static int number_calls(struct report *report, uint32_t thread, uint32_t id)
 
 /* --- stages --- */
 
+/* The first stage with a matching pattern; their order in the rule file is that of the compiler's work. */
 static uint8_t stage_of_name(const struct compiler *compiler, const char *name)
 {
 	uint8_t i;
@@ -71,6 +82,7 @@ static int stage_of(struct report *report, uint32_t id, uint8_t *ret)
 	*ret = STAGE_NONE;
 	if (!known)
 		return -ENOMEM;
+	/* A stage does not extend into a compile inside of it: that one has stages of its own. */
 	if (!id || node.kind == UNIT_COMPILE)
 		return 0;
 	*ret = *known;
@@ -106,6 +118,7 @@ static bool is_named(const struct unit_tree *tree, uint32_t id)
 	return true;
 }
 
+/* Remembers the time until all names are known: name_stages(). */
 static int add_unnamed(struct report *report, uint32_t number, uint32_t node,
 		       const struct times *times)
 {
@@ -129,10 +142,13 @@ int compiles__sampled(struct report *report, uint32_t thread, uint32_t call,
 	if (err || !number) /* a phase outside of compiles */
 		return err;
 	times__add(&compile_at(report, number)->self, times);
+	/* The compile and those around it all last until now. `in` is the node that this compile is at:
+	 * within an outer compile, what contains the inner one. */
 	for (at = number; at; at = compile_at(report, at)->parent) {
 		struct compile *compile = compile_at(report, at);
 
 		compile->end = report->model->time_now;
+		/* A sample in the compile's own code, in no phase, leaves `last` at the phase before. */
 		if (in != compile->node)
 			compile->last = in;
 		in = unit_tree__node(tree, compile->node).parent;
@@ -161,6 +177,8 @@ static int name_stages(struct report *report)
 	return err;
 }
 
+/* A chain points to rows of the tables UNIT and TRIGGER, which must therefore be filled before: units__add()
+ * calls this last. */
 static int make_chain(struct report *report, const struct compile *compile, struct chain *ret)
 {
 	const struct model_thread *thread = model__thread(report->model, compile->thread);
@@ -201,16 +219,20 @@ static int add_chains(struct report *report, const struct times *inclusive, cons
 	struct chain chain;
 	int err = 0;
 
+	/* No thread has had a chain yet. */
 	for (i = 0; i < model__threads(report->model) && !err; i++)
 		err = buf__append(&ends, &never, sizeof(never));
 	for (i = 0; i < n && !err; i++) {
 		const struct compile *compile = compile_at(report, i + 1);
 		uint64_t *last = &ITEM(ends, uint64_t, compile->thread);
 
+		/* Numbers are in the order of first samples, so chains of one thread come in the order of
+		 * time. */
 		if (compile->parent || !model__thread(report->model, compile->thread)->shown)
 			continue;
 		err = make_chain(report, compile, &chain);
 		chain.times = inclusive[i];
+		/* The compile itself included. */
 		chain.compiles = inside[i];
 		if (*last != never)
 			chain.after = compile->begin > *last ? compile->begin - *last : 0;
@@ -248,6 +270,7 @@ int compiles__add(struct report *report)
 	return err;
 }
 
+/* Longest first; equal ones in the order of files and of time, so that the output is the same in each run. */
 static int longer(const void *left, const void *right, void *arg)
 {
 	const bool *wall = arg;

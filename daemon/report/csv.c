@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The report for spreadsheets: CSV as in RFC 4180, one header line, all tables one after another with the same
- * columns. */
+/* The report for spreadsheets: CSV as in RFC 4180, one header line, all tables one after another with the
+ * same columns. A column that a table does not have is empty; numbers are plain, times are nanoseconds.
+ *
+ *     table,name,file,line,module,kind,class,process,exclusive_ns,...
+ *     "function","run_pass","/usr/lib/.../compiler_machinery.py",285,"numba","python","","",123456789,...
+ *
+ * Names come from a recording, which a stranger may have made; see is_formula(). */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -14,6 +19,7 @@ static bool is_formula(const char *text)
 	return *text && strchr("=+-@", *text);
 }
 
+/* A quoted field and the comma after it. A quote inside is doubled (RFC 4180, section 2, rule 7). */
 static void put_field(FILE *out, const char *text)
 {
 	fputs(is_formula(text) ? "\"'" : "\"", out);
@@ -57,6 +63,8 @@ static void put_row(enum report_by by, const struct table *table, const struct r
 	fputs("\r\n", out);
 }
 
+/* The tree in the order of depth-first traversal; `depth` begins at 1. A reader finds a row's parent as the
+ * last row before it with a smaller depth. */
 static void put_branch(const struct report *report, uint32_t first, uint32_t depth, FILE *out)
 {
 	const struct table *table = &report->tables[REPORT_TREE];
@@ -69,6 +77,8 @@ static void put_branch(const struct report *report, uint32_t first, uint32_t dep
 	}
 }
 
+/* Chains are no rows of a table: they have the same columns, most of them empty. exclusive_ns and
+ * inclusive_ns are equal, as a chain is a whole. */
 static void put_chains(const struct report *report, FILE *out)
 {
 	const struct chain *chain = (const struct chain *)report->chains.data;
@@ -101,6 +111,8 @@ static int put_table(struct report *report, const struct table *table, FILE *out
 	for (row = 0; row < table->n_ranks && !err; row++) {
 		struct row_key key = table__key(table, table->ranks[row].row);
 
+		/* Threads: one row for each class of its time follows. Functions: only the number of
+		 * signatures is needed. */
 		if (table->by == REPORT_THREAD || table->by == REPORT_SOURCE)
 			err = report__rank_below(report, table->by, table->ranks[row].row, 0, &below);
 		if (err)
@@ -119,6 +131,7 @@ int report__csv(struct report *report, FILE *out)
 	uint32_t i;
 	int err = 0;
 
+	/* Set by a failing write, but not by ferror(): without this an old value could be returned. */
 	errno = 0;
 	fputs("table,name,file,line,module,kind,class,process,exclusive_ns,inclusive_ns,exclusive_"
 	      "share,"

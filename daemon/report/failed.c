@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Failed compiles: those that ended before the last stage of their rules, usually by an exception. A recording shows
- * it like this: the compile has time in phases, none in those of the last stage, and its thread has a sample after
- * it. */
+/* Failed compiles: those that ended before the last stage of their rules, usually by an exception. A
+ * recording shows it like this: the compile has time in phases, none in those of the last stage, and its
+ * thread has a sample after it.
+ *
+ *     compile f(int64):  parsing | typing | X             its thread's next sample is somewhere else
+ *                        stages of the rules: typing, machine code -> none of the last one: failed
+ *
+ * This is a guess from samples, so it errs on the side of silence: short compiles, compiles with unknown
+ * phases, and compilers without stages are never called failed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +20,8 @@
 #define PERIODS 10u
 #define NO_PHASE "(in no phase)"
 
+/* Called for each sample of a thread, in whatever compile, and before filters: only then is it known that the
+ * thread went on after a compile. */
 int failed__sampled(struct report *report, uint32_t thread)
 {
 	uint64_t *last = buf__at(&report->last_samples, sizeof(*last), thread);
@@ -28,10 +36,12 @@ static bool is_failed(const struct report *report, const struct compile *compile
 {
 	const struct compiler *compiler = repeats__compiler(report, node->compiler);
 
+	/* A phase without a name may have been the last stage. */
 	if (!compiler || !compiler->n_stages || compile->unnamed || compile->self.cpu < PERIODS * report->model->period)
 		return false;
 	return !compile->stages[compiler->n_stages - 1].wall && !compile->stages[compiler->n_stages - 1].cpu &&
 	       compile->thread < LENGTH(report->last_samples, uint64_t) &&
+	       /* Without a later sample the compile may still have been running when the recording ended. */
 	       ITEM(report->last_samples, uint64_t, compile->thread) > compile->end;
 }
 
@@ -50,6 +60,7 @@ static const char *phase_of(const struct unit_tree *tree, const struct compile *
 	return *node.name ? node.name : UNIT_NO_NAME;
 }
 
+/* A row for the function and signature, and below it a row for the phase that it was left in. */
 static int add_row(struct report *report, uint32_t number, const struct unit_node *node, uint32_t *rows, const struct times *inclusive)
 {
 	const struct compile *compile = &ITEM(report->each, struct compile, number - 1);
@@ -62,6 +73,8 @@ static int add_row(struct report *report, uint32_t number, const struct unit_nod
 
 	if (err)
 		return err;
+	/* Set before compiles__in_its_row() below, which compares it with the rows of the compiles around
+	 * this one. */
 	rows[number - 1] = phase.parent;
 	times = table__times(table, phase.parent, report->read);
 	times__count(times, 1, compile->begin);
@@ -78,8 +91,8 @@ static int add_row(struct report *report, uint32_t number, const struct unit_nod
 int failed__find(struct report *report, const struct times *inclusive)
 {
 	uint32_t i, n = LENGTH(report->each, struct compile);
-		/* A filter may have removed samples of the last stage; with --gil the phase is unknown without the
-		 * GIL. */
+	/* A filter may have removed samples of the last stage; with --gil the phase is unknown without the
+	 * GIL. */
 	bool known = !report->model->filter && !report->gil;
 	uint32_t *rows = malloc((n + 1) * sizeof(*rows));
 	int err = rows ? 0 : -ENOMEM;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Shortens names to a width, dropping what says least: template arguments first, then the middle. Counts characters,
- * not bytes. */
+/* Shortens names to a width, dropping what says least: template arguments first, then the middle. Counts
+ * characters, not bytes; wide characters (CJK) count as one, and combining ones, too.
+ *
+ *     llvm::SmallVectorImpl<llvm::Value*>::push_back(llvm::Value*)
+ *     llvm::SmallVectorImpl<...>::push_back(llvm::Value*)               with "..." as one character
+ *     llvm::SmallVectorImpl<...>::pu...lvm::Value*) */
 #include "report/fit.h"
 
 #include <ctype.h>
@@ -10,7 +14,8 @@
 #define ELLIPSIS "\xe2\x80\xa6"
 #define NAME_MAX_BYTES 1024
 
-/* Does a UTF-8 character begin here? */
+/* Does a UTF-8 character begin here? Bytes after the first of a character are 10xxxxxx (RFC 3629). Invalid
+ * UTF-8 is cut at a wrong place at worst. */
 static bool begins(char c)
 {
 	return ((unsigned char)c & 0xc0) != 0x80;
@@ -32,11 +37,13 @@ static const char *arguments_end(const char *name, const char *at)
 	const size_t word = sizeof(operator) - 1;
 	int depth = 0;
 
+	/* Arguments follow a name directly: `vector<int>`, but not `a < b` and not `f.<locals>.g`. */
 	if (at == name || !(isalnum((unsigned char)at[-1]) || at[-1] == '_') ||
 	    ((size_t)(at - name) >= word && !memcmp(at - word, operator, word)))
 		return NULL;
 	for (; *at; at++) {
 		depth += *at == '<';
+		/* "->" of a trailing return type closes nothing. */
 		depth -= *at == '>' && at[-1] != '-';
 		if (!depth)
 			return at;
@@ -52,6 +59,7 @@ static bool collapse(const char *name, char *out, size_t size)
 	size_t len = 0;
 
 	for (at = name; *at; at++) {
+		/* The longest that one round appends: '<', the ellipsis, '>', and the NUL. */
 		if (len + sizeof(ELLIPSIS) + 2 > size)
 			return false;
 		end = *at == '<' ? arguments_end(name, at) : NULL;
@@ -99,6 +107,7 @@ bool fit__name(FILE *out, const char *name, int width)
 
 void fit__path(FILE *out, const char *path, int width)
 {
+	/* Characters too many, if one is used for the ellipsis. */
 	int over = letters_of(path) - (width - 1);
 	const char *slash;
 
@@ -107,6 +116,8 @@ void fit__path(FILE *out, const char *path, int width)
 		return;
 	}
 	path = skip(path, over);
+	/* The cut is moved to the next '/', so that no directory's name is shown in part; a file name that is
+	 * itself too long is. */
 	slash = strchr(path, '/');
 	fprintf(out, ELLIPSIS "%s", slash && slash[1] ? slash : path);
 }

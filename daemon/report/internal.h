@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* struct report, which the files of this directory share. Private to it. */
+/* struct report, which the files of this directory share. Private to it.
+ *
+ * The way of a sample: the model (export/model.h) reads the recording and calls back with each sample, as
+ * stack and time. report.c adds it up by stack, and by thread and class; units.c by node of the unit tree,
+ * and compiles.c by single compile. At the end of an epoch stacks.c adds the sums of stacks to rows; at the
+ * end of the recording units.c, tree.c, failed.c and repeats.c add theirs. After the last recording rank.c
+ * makes ranked rows of the tables, which text.c, json.c and csv.c print. */
 #ifndef CPROFD_REPORT_INTERNAL_H
 #define CPROFD_REPORT_INTERNAL_H
 
@@ -11,16 +17,23 @@
 
 /* What is printed about each recording. */
 struct report_file {
+	/* owned: as the caller named the file; of the target; "cpu" or "wall"; why the session ended */
 	char *name, *command, *mode, *reason;
 	char *unsupported;	      /* an unsupported Python version that ran; NULL: none */
+	/* of the session's first process */
 	int32_t pid;
+	/* requested, Hz; threads that are shown */
 	uint32_t rate, threads;
 	uint64_t realtime, span;      /* ns; span: of the window */
 	uint64_t whole_span;	      /* ns; whatever the window is */
-	uint64_t samples, whole;      /* by the last ledger */
+	/* by the last ledger: all samples of the session, and those with a whole stack; 0: the file has no
+	 * ledger */
+	uint64_t samples, whole;
 	uint64_t seen;		      /* in the window */
-	uint64_t cpu, wall;	      /* of the threads shown */
-	uint64_t idle, not_recorded;  /* parts of wall */
+	/* sums over the threads shown, also of time that has no sample */
+	uint64_t cpu, wall;
+	/* parts of wall: no stack as it was idle; no stack as the recording was made without waits */
+	uint64_t idle, not_recorded;
 	uint32_t quiet_threads;       /* how many of them hardly ran; wall mode only */
 	uint64_t quiet_wall;	      /* their part of wall */
 	struct times shown, left_out; /* left_out: by filters of samples */
@@ -33,7 +46,8 @@ struct report_file {
 /* One compile: the times of its own samples, without compiles inside of it. */
 struct compile {
 	uint32_t thread, node; /* node: as known at its begin */
-	uint32_t parent;       /* number of the compile around it; 0: none */
+	/* number of the compile around it, always smaller than its own; 0: none */
+	uint32_t parent;
 	uint32_t call;	       /* in the tree of units */
 	uint32_t last;	       /* node of its own last sample (not of compiles inside), as known then */
 	uint64_t begin, end;   /* ns since the start; end: its last sample */
@@ -44,7 +58,8 @@ struct compile {
 
 /* An outermost compile with all compiles inside of it. */
 struct chain {
-	uint32_t file, thread;      /* thread: index in thread_names */
+	/* index of the recording; of its thread's name, in thread_names */
+	uint32_t file, thread;
 	uint32_t compile, trigger;  /* rows of UNIT, of TRIGGER */
 	uint64_t begin, end, after; /* after: ns since the thread's previous chain; UINT64_MAX: there is none */
 	struct times times;
@@ -64,19 +79,26 @@ struct chain {
 enum reason { REPORT_REASONS(REPORT_REASON_ENUM) REASON_COUNT };
 #undef REPORT_REASON_ENUM
 
+/* By stage of the compiler's rules, in their order. What a cache of that stage's result would have saved. */
 struct stage_times {
 	struct times times[RULES_STAGES_MAX];
 };
 
+/* All of a report. The first part lasts for all recordings; the second one is emptied by start_file(), and by
+ * fold() at the end of an epoch. */
 struct report {
 	const struct report_options *options;
+	/* recordings to be read, and read so far: also the index of the one that is being read, the column of
+	 * its times */
 	uint32_t files, read;
 	struct report_file *file;
 	struct table tables[REPORT_BY_COUNT];
 	/* Rows that belong to a row of the table: the Python lines that called a callee, the classes of a thread's
 	 * time, the lines that caused a compile. Empty for the other tables. */
 	struct table below[REPORT_BY_COUNT];
-	struct table ran;	   /* the table of classes without threads that hardly ran (wall mode, text only) */
+	/* The table of classes without threads that hardly ran. Shown in place of the other one in wall mode,
+	 * where such threads would have most of the time. */
+	struct table ran;
 	struct table focus[2];	   /* one row each: the function of --callers, of --callees */
 	struct export_missing missing;
 	struct intern thread_names;
@@ -84,16 +106,19 @@ struct report {
 	struct buf repeated; /* struct stage_times [row of REPEAT * files + file] */
 	struct buf first, next; /* the tree: rank + 1 of the first child (by row), of the next sibling (by rank) */
 	uint32_t top;	 /* rank + 1 of the first root */
-	bool wall;	/* weights are wall time */
+	/* times that order rows and make shares are wall time: a recording was made in wall mode */
+	bool wall;
 	bool compiles;	/* there were compiles */
 	bool has_native; /* a recording has native stacks, without which classes mean little */
 	bool quiet_unknown; /* a recording came from a pipe: quiet threads are in all rows */
 	bool gil;        /* a recording was made with --gil: without it there are no stacks */
 
-	/* of the recording that is being read */
+	/* Of the recording that is being read. The model is on the stack of report__read(), NULL between
+	 * recordings. */
 	struct model *model;
 	struct buf quiet;     /* char by thread: it hardly ran, and is only in the rows of classes and threads */
-	struct sums cells;     /* by struct cell: sums of the current epoch */
+	/* by struct cell (report.c): the epoch's sums by stack */
+	struct sums cells;
 	struct sums parts;     /* by struct part: threads x classes */
 	struct intern compiled; /* struct compiled_key: threads x nodes of the unit tree */
 	struct buf compiled_times; /* struct compiled */
@@ -103,7 +128,8 @@ struct report {
 	struct sums unnamed;  /* by compile number x node without a name yet */
 	struct buf stages;    /* uint8_t by node: 0 not computed yet, 1 none, else the stage + 2 */
 	struct buf focused; /* uint8_t by frame: bits FOCUS_* (stacks.c) */
-	struct buf stack;   /* uint32_t: frames, leaf first */
+	/* uint32_t: the shown frames of the stack at hand, leaf first; scratch of stacks.c */
+	struct buf stack;
 	struct buf calls;   /* of that stack; scratch of stacks.c */
 };
 
@@ -121,7 +147,9 @@ int stacks__add(struct report *report, uint32_t stack, const struct times *times
 /* Ranks the rows that belong to a row, heaviest first; NULL: this table has none. */
 int report__rank_below(struct report *report, enum report_by by, uint32_t row, uint32_t top, const struct table **ret);
 
-/* units.c: the time of compiles. The model's callback `sampled`; after reading, adds it to the rows of the tables. */
+/* units.c: the time of compiles. units__wanted(): a table needs compiles, so the model must keep the unit
+ * tree. units__sampled(): the model's callback `sampled`. units__add(): after reading, adds it to the rows of
+ * the tables. */
 bool units__wanted(const struct report *report);
 int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown);
 int units__add(struct report *report);
@@ -169,7 +197,7 @@ void units_text__chains(const struct report *report, FILE *out);
 int units_text__table(struct report *report, struct table *table, FILE *out);
 int units_json__table(struct report *report, struct table *table, struct buf *out);
 
-/* json.c: write members of objects. */
+/* json.c: write members of objects. Each appends "," if needed, "key": and the value to *out; -ENOMEM. */
 int put__key(struct buf *out, const char *key);
 int put__string(struct buf *out, const char *key, const char *value);
 int put__number(struct buf *out, const char *key, uint64_t value);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The report for programs: docs/report.md is its schema. */
+/* The report for programs: docs/report.md is its schema. The text is built in memory, as a report has some
+ * megabytes at most, and written at once: a full disk never leaves JSON that parses.
+ *
+ *     {"schema":"cprofd-report","major":3,"minor":9,...,"recordings":[{...}],"tables":[
+ *     {"by":"function","sort":"exclusive","total_ns":...,"rows_all":812,"rows":[
+ *     {"name":"run_pass",...,"exclusive_ns":...,"each":[{...}]}]}]} */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +14,8 @@
 
 int put__key(struct buf *out, const char *key)
 {
+	/* The byte before says whether this is the first member: no state to carry along. A string that ends
+	 * in '{' ends in '"' as JSON. */
 	const char *comma = out->len && !strchr("{[", out->data[out->len - 1]) ? "," : "";
 
 	return buf__printf(out, "%s\"%s\":", comma, key);
@@ -35,6 +42,7 @@ int put__share(struct buf *out, const char *key, double part, double whole)
 	return put__key(out, key) ?: buf__printf(out, "%.9f", whole > 0 ? part / whole : 0);
 }
 
+/* Filters that were not given are left out. */
 static int put_filter(struct buf *out, const char *key, const char *value)
 {
 	return value ? put__string(out, key, value) : 0;
@@ -63,6 +71,7 @@ static int put_filters(struct buf *out, const struct export_options *filter)
 	return err ?: buf__puts(out, "}");
 }
 
+/* `out` is never empty here, as put_report() has begun the array. */
 static int put_file(struct buf *out, const struct report_file *file)
 {
 	time_t seconds = (time_t)(file->realtime / 1000000000);
@@ -70,6 +79,7 @@ static int put_file(struct buf *out, const struct report_file *file)
 	struct tm tm;
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "{" : ",\n{");
 
+	/* 0: a recording without the time of day. A damaged one may have a year that gmtime_r() refuses. */
 	if (file->realtime && gmtime_r(&seconds, &tm))
 		strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	err = err ?: put__string(out, "file", file->name) ?: put__number(out, "pid", (uint64_t)file->pid);
@@ -98,6 +108,8 @@ static bool of_units(enum report_by by)
 	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_FAILED;
 }
 
+/* Which members a row has depends on its table: groups (module, class ...) have no file; compiles, phases and
+ * passes name their compiler in place of a module. */
 static int put_row_name(struct buf *out, const struct table *table, const struct row_key *key)
 {
 	int err = put__string(out, "name", key->name);
@@ -117,6 +129,8 @@ static int put_row_name(struct buf *out, const struct table *table, const struct
 	return err ?: put__string(out, "kind", kind__name(key->kind));
 }
 
+/* The times of each recording, from which a reader can compute what the means hide. Both clocks, whichever
+ * orders the rows. */
 static int put_each(struct buf *out, const struct table *table, const struct rank *rank, bool counted)
 {
 	uint32_t i;
@@ -168,6 +182,7 @@ static int put_below(struct report *report, struct buf *out, const struct table 
 	uint32_t i;
 	int err = report__rank_below(report, above->by, row, 0, &table);
 
+	/* Most phases have no subjects: the key is left out for them. The other tables have an empty array. */
 	if (err || !table || (above->by == REPORT_PHASE && !table->n_ranks))
 		return err;
 	err = put__key(out, keys[above->by]) ?: buf__puts(out, "[");
@@ -193,6 +208,7 @@ static int put_row(struct report *report, struct buf *out, const struct table *t
 	return err ?: buf__puts(out, "}");
 }
 
+/* rows_all: how many rows there are without --top, --until and --min-share. */
 static int put_table(struct report *report, struct buf *out, const struct table *table)
 {
 	const char *of = table->by == REPORT_CALLERS   ? report->options->callers
@@ -237,6 +253,7 @@ int report__json(struct report *report, FILE *out)
 	struct buf text = {};
 	int err = put_report(report, &text);
 
+	/* As in csv.c. */
 	errno = 0;
 	if (!err && (fwrite(text.data, 1, text.len, out) != text.len || fflush(out)))
 		err = errno ? -errno : -EIO;

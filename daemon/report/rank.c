@@ -8,6 +8,7 @@
 
 #include "report/table.h"
 
+/* By enum report_sort. The first one is never used: rank__order() resolves the default. */
 const char *const rank_orders[] = {"", "exclusive", "inclusive", "start"};
 const char *const rank_order_words[] = {"", "by exclusive time", "by inclusive time", "in the order of time"};
 
@@ -30,7 +31,8 @@ enum report_sort rank__order(const struct table *table, const struct report_opti
 	return options->sort;
 }
 
-/* Mean and standard deviation (of a sample, so n - 1) of one row's times. */
+/* Mean and standard deviation (of a sample, so n - 1) of one row's times. In two passes: the difference of
+ * sums of squares would lose its digits where times are nearly equal. */
 static void spread(const struct table *table, uint32_t row, bool wall, bool inclusive,
 		   double *ret_mean, double *ret_sd)
 {
@@ -63,6 +65,8 @@ static void add_means(const struct table *table, struct rank *rank)
 	for (i = 0; i < table->files; i++) {
 		const struct row_times *times = table__times(table, rank->row, i);
 
+		/* `begun` is the earliest in any recording: times since the start of different recordings
+		 * have no mean that says anything. */
 		rank->elapsed += (double)times->inclusive.wall / table->files;
 		rank->cpu += (double)times->inclusive.cpu / table->files;
 		rank->calls += (double)times->calls / table->files;
@@ -117,6 +121,7 @@ static void cut(struct table *table, const struct report_options *options, const
 			break;
 		if (options->until > 0 && running >= options->until * table->total)
 			break;
+		/* Not `break`: in the order of time, a row below the limit may come before one above it. */
 		if (weight < options->min_share * table->total)
 			continue;
 		running += rank->exclusive;
@@ -132,8 +137,10 @@ static uint32_t row_after(const struct table *table, uint32_t parent, uint32_t r
 	const struct buf *links = row == ROW_NONE ? &table->first : &table->next;
 	uint32_t at = row == ROW_NONE ? parent : row;
 
+	/* ROW_NONE + 1 is 0, so the first row needs no case of its own. */
 	if (parent == ROW_NONE)
 		return row + 1 < rows__n(&table->rows) ? row + 1 : ROW_NONE;
+	/* Links hold row + 1, and 0 for "none", so that 0 - 1 is ROW_NONE. */
 	return at < links->len / sizeof(uint32_t) ? ITEM(*links, const uint32_t, at) - 1 : ROW_NONE;
 }
 
@@ -147,6 +154,7 @@ int table__rank(struct table *table, const struct report_options *options, bool 
 	for (i = row_after(table, parent, ROW_NONE); i != ROW_NONE; i = row_after(table, parent, i))
 		n++;
 	free(table->ranks);
+	/* Ranked again for each parent (report__rank_below), so what was there is replaced. */
 	table->ranks = calloc((size_t)n + 1, sizeof(*table->ranks));
 	if (!table->ranks)
 		return -ENOMEM;
@@ -161,6 +169,7 @@ int table__rank(struct table *table, const struct report_options *options, bool 
 		spread(table, i, wall, false, &rank->exclusive, &rank->exclusive_sd);
 		spread(table, i, wall, true, &rank->inclusive, &rank->inclusive_sd);
 		add_means(table, rank);
+		/* A row without time and calls is not kept: the next one takes its place in the array. */
 		table->n_ranks += rank->inclusive > 0 || rank->calls > 0;
 	}
 	table->n_rows = table->n_ranks;

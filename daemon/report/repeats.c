@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Repeats: compiles of functions that were compiled before in the same process, as far as the recording goes back.
- * Says why, as far as it can be known, and what a cache would have saved. */
+/* Repeats: compiles of functions that were compiled before in the same process, as far as the recording goes
+ * back. Says why, as far as it can be known, and what a cache would have saved.
+ *
+ *     f(int64)   first compile, no row
+ *     f(float64) "new types"
+ *     f(int64)   "same types", or "other object" if the function object is known to be another one
+ *     f(int64)   "meanwhile", if it begins before the compile of the same in another thread has ended
+ *
+ * A function is the same by process, file, line, name and compiler; a signature is its text. What the
+ * compiler itself compared is not known here. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +21,13 @@ const char *const reason_names[REASON_COUNT] = {REPORT_REASONS(REASON_NAME)};
 #define REASON_WORDS(id, name, words) words,
 const char *const reason_words[REASON_COUNT] = {REPORT_REASONS(REASON_WORDS)};
 
-/* What was compiled so far. */
+/* What was compiled so far, in the recording that is being read. Three steps, each refining the one before by
+ * its id. */
 struct compiled_before {
 	struct intern functions;  /* process, definition, compiler and name */
 	struct intern signatures; /* function's id, signature */
-	struct intern objects;	  /* signature's id, object that was compiled for it */
+	/* signature's id, and the number of the function object (unit_call.object) that was compiled for it */
+	struct intern objects;
 	struct buf lasts;	  /* struct last by signature */
 };
 struct last {
@@ -25,11 +35,13 @@ struct last {
 	bool failed, unknown; /* failed: that one failed; unknown: the object of some compile is unknown */
 };
 
+/* "<string>", "<lambda>": code that has no file, so its name and line identify nothing. */
 static bool is_generated(const char *file)
 {
 	return *file == '<';
 }
 
+/* Texts are separated by their NULs, so that no two lists of texts give the same key. */
 static int key_of(struct buf *key, uint32_t number, const char *const *texts, size_t n)
 {
 	size_t i;
@@ -51,6 +63,8 @@ static int judge_object(struct compiled_before *before, struct buf *key, uint32_
 	int err;
 
 	*ret = REASON_AGAIN;
+	/* `unknown` stays set: an object that is unknown may have been any, so "other object" can never be
+	 * said again of this signature. */
 	if (!object) {
 		last->unknown = true;
 		return 0;
@@ -83,6 +97,7 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 
 	err = err ?: intern__id(&before->functions, key.data, key.len, &id);
 	err = err ?: key_of(&key, id, signature, 1) ?: intern__id(&before->signatures, key.data, key.len, &id);
+	/* intern__id() hands out ids in order: this one is new. */
 	if (!err && id == signatures)
 		err = buf__append(&before->lasts, &now, sizeof(now));
 	if (!err)
@@ -90,6 +105,7 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 	buf__free(&key);
 	if (err)
 		return err;
+	/* A new function, so this compile is its first. */
 	if (before->functions.n > functions)
 		return -ENOENT;
 	last = &ITEM(before->lasts, struct last, id);
@@ -100,6 +116,7 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 		*ret = REASON_TYPES;
 	else
 		*ret = compile->begin < last->end ? REASON_MEANWHILE : last->failed ? REASON_FAILED : by;
+	/* The latest end of all compiles of this signature: they may overlap. */
 	if (last->end < compile->end) {
 		last->end = compile->end;
 		last->failed = compile->failed;
@@ -149,6 +166,7 @@ static int add_compile(struct report *report, struct compiled_before *before, ui
 	enum reason reason;
 	int err;
 
+	/* Functions without a name cannot be compared. */
 	if (!*node.name || !thread->shown)
 		return 0;
 	err = find_reason(before, &key, thread->process, compile, unit_tree__call(tree, compile->call)->object, &reason);
@@ -156,6 +174,8 @@ static int add_compile(struct report *report, struct compiled_before *before, ui
 		return err == -ENOENT ? 0 : err;
 	key.kind = (uint8_t)reason;
 	err = add_row(report, &key, compile, inclusive, &rows[number - 1]);
+	/* add_row() has added the inclusive time, but an outer compile of the same row contains it: taken
+	 * back. */
 	if (!err && compiles__in_its_row(report, number, rows)) {
 		struct times *sum = &table__times(&report->tables[REPORT_REPEAT], rows[number - 1],
 						  report->read)

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads recordings into the tables. Samples are first added up by (thread, stack), and the time of each stack is
- * added to the rows once per epoch (fold()), because a recording has far more samples than stacks. */
+/* Reads recordings into the tables. Samples are first added up by (thread, stack), and the time of each stack
+ * is added to the rows once per epoch (fold()), because a recording has far more samples than stacks.
+ *
+ *     model__read() -> add_slice()      each sample: sums by stack (cells), by thread and class (parts)
+ *                   -> units__sampled() each sample: sums of compiles (units.c)
+ *                   -> fold()           end of an epoch: cells -> stacks__add() -> rows
+ *     then add_parts(), units__add(), describe() */
 #include "report/report.h"
 
 #include <errno.h>
@@ -40,6 +45,7 @@ int report__new(const struct report_options *options, uint32_t files, struct rep
 	report->files = files;
 	report->file = calloc(files, sizeof(*report->file));
 	for (i = 0; i < REPORT_BY_COUNT; i++)
+		/* Also tables that were not asked for: they stay empty, and nobody needs to test for them. */
 		err = err ?: table__init(&report->tables[i], (enum report_by)i, files);
 	report->tables[REPORT_CALLERS].lines = options->filter.lines;
 	report->tables[REPORT_CALLEES].lines = options->filter.lines;
@@ -100,6 +106,8 @@ struct report *report__free(struct report *report)
 
 /* --- reading --- */
 
+/* Which part a sample's time belongs to: its class, or the reason why it has none. The three stacks are made
+ * by the model, with notes as their frames. */
 static uint32_t part_of(const struct model *model, uint32_t stack)
 {
 	if (stack == MODEL_ROOT)
@@ -118,6 +126,7 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 	const struct cell cell = {report->options->filter.thread ? thread->id : 0, stack};
 	int err = sums__add(&report->parts, &part, sizeof(part), &times);
 
+	/* Time that filters leave out, idle time and time of quiet threads are in no row of functions. */
 	if (err || part.class_id >= PART_LEFT_OUT || quiet__is(&report->quiet, thread->id))
 		return err;
 	if (model->how_now < ATTRIBUTION_HOW_COUNT)
@@ -187,6 +196,7 @@ static int add_part(struct report *report, const struct part *part, const struct
 	else
 		snprintf(name, sizeof(name), "%s (%d)", thread->name, thread->tid);
 	key.name = name;
+	/* Threads of the same name in different processes are different rows. */
 	key.detail = model__process(model, thread->process)->name;
 	err = add_whole(report, &report->tables[REPORT_CLASS], &class_key, times, &row);
 	if (thread->quiet)
@@ -197,6 +207,8 @@ static int add_part(struct report *report, const struct part *part, const struct
 	return err ?: add_whole(report, &report->below[REPORT_THREAD], &class_key, times, &row);
 }
 
+/* Sums of threads first: with a filter, threads count fully in `cpu` and `wall`, also where no sample of
+ * theirs is shown. */
 static int add_parts(struct report *report)
 {
 	struct report_file *file = &report->file[report->read];
@@ -224,6 +236,7 @@ static int add_parts(struct report *report)
 
 /* --- what is printed of the recording --- */
 
+/* As the members of a JSON object, as only json.c prints them. */
 static int add_losses(struct report_file *file, const struct model *model)
 {
 	uint32_t i;
@@ -287,6 +300,8 @@ static void suggest(struct report *report, const struct model *model, const char
 	close__text(&close, report->missing.close, sizeof(report->missing.close));
 }
 
+/* Only with the last recording's frames: the model is freed after it. report__finish() fails if none of the
+ * recordings had the function. */
 static void suggest_focus(struct report *report)
 {
 	if (report->options->callers && !rows__n(&report->focus[0].rows))
@@ -323,6 +338,7 @@ int report__read(struct report *report, int recording_fd, const char *name)
 	bool unknown;
 	int err;
 
+	/* A pipe is read from where it is. */
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
 	/* Unless a table needs lines, frames that differ only in their line are one: fewer frames, fewer stacks,
@@ -330,6 +346,8 @@ int report__read(struct report *report, int recording_fd, const char *name)
 	how.lines = how.lines || report__wants(report, REPORT_LINE) || report__wants(report, REPORT_CALLEE) ||
 		    units__wanted(report);
 	start_file(report);
+	/* A pass of its own over the recording, as which threads hardly ran is known only at the end; then it
+	 * is read again from the start. A pipe cannot be: `unknown`. */
 	err = quiet__find(recording_fd, &how, &report->quiet, &unknown);
 	report->quiet_unknown |= unknown;
 	if (err)
@@ -347,12 +365,14 @@ int report__read(struct report *report, int recording_fd, const char *name)
 		suggest_focus(report);
 	report->model = NULL;
 	model__free(&model);
+	/* After an error the report is useless; its columns have a part of the recording. */
 	report->read += !err;
 	return err;
 }
 
 int report__finish(struct report *report)
 {
+	/* The tree is ranked without limits, which tree__link() applies to each branch. */
 	const struct report_options all = {.sort = report->options->sort};
 	uint32_t i;
 	int err = 0;

@@ -57,6 +57,7 @@ extern const char *const report_names[REPORT_BY_COUNT];
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };
 
 struct rules;
+/* What a report shows. Borrowed by the report until report__free(), with all strings. */
 struct report_options {
 	struct export_options filter;  /* `lines`: callers and callees are lines */
 	uint32_t tables;	       /* 1 << enum report_by */
@@ -74,7 +75,8 @@ struct report_options {
 struct report;
 /* `files`: how many recordings will be read. The options are borrowed. */
 int report__new(const struct report_options *options, uint32_t files, struct report **ret);
-/* Reads the next recording; the output calls it `name`. */
+/* Reads the next recording; the output calls it `name`. -ENOENT: a filter matches nothing in it
+ * (report__missing()). After an error the report can only be freed. The caller keeps the descriptor. */
 int report__read(struct report *report, int recording_fd, const char *name);
 /* After the last one: computes and ranks the rows. -ENOENT: no recording has the function of --callers or --callees. */
 int report__finish(struct report *report);

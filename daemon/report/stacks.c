@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Adds one stack and its time to the rows of each table. */
+/* Adds one stack and its time to the rows of each table. Called once per epoch for each stack that has time,
+ * so the cost is the length of the stack times the number of tables, not the number of samples.
+ *
+ * A stack is a path in the model's tree, from the leaf to the root. It is copied to report->stack once,
+ * without the frames that are not shown; index 0 is the leaf. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,6 +13,7 @@
 #include "export/shown.h"
 #include "report/internal.h"
 
+/* Cached answers of focus_of(), by frame; 0: not yet asked. */
 #define FOCUS_KNOWN 1u
 #define FOCUS_CALLERS 2u
 #define FOCUS_CALLEES 4u
@@ -21,7 +26,8 @@ static uint32_t frame_at(const struct report *report, uint32_t i)
 	return ITEM(report->stack, const uint32_t, i);
 }
 
-/* For tables with a row for each frame (function, line, package ...). */
+/* For tables with a row for each frame (function, line, package ...). limits__walk() bounds what a hostile
+ * recording can cost: many stacks of thousands of frames. */
 static int add_frames(struct report *report, struct table *table, uint32_t n,
 		      const struct times *times)
 {
@@ -55,6 +61,7 @@ static int add_caller(struct report *report, const struct call *call, bool leaf,
 	uint32_t line;
 	int err;
 
+	/* The line says where it is; the caller's module would only divide its rows. */
 	key.module = "";
 	key.parent = call->row;
 	err = table__row(lines, &key, &line);
@@ -87,6 +94,7 @@ static int find_calls(struct report *report, uint32_t n, struct buf *ret, bool *
 			err = err ?: buf__append(ret, &call, sizeof(call));
 			*ret_leaf |= first;
 		}
+		/* Calls beyond the first Python frame are those of outer frames, not of the leaf. */
 		first &= row.kind != FUNCTION_PYTHON;
 	}
 	return err;
@@ -111,6 +119,8 @@ static int add_callees(struct report *report, uint32_t n, const struct times *ti
 		table__exclusive(table, leaf_row, times);
 	}
 	table__stack(table);
+	/* From the outermost: of a callee that is several times in the stack, the first one counted is the
+	 * outermost call. */
 	for (i = (uint32_t)(calls->len / sizeof(*call)); i-- && !err;) {
 		if (table__inclusive(table, call[i].row, times))
 			err = add_caller(report, &call[i], call[i].row == leaf_row, times);
@@ -166,12 +176,16 @@ static int add_beside(struct report *report, struct table *table, uint32_t at, u
 		return err;
 	table__stack(table);
 	table__inclusive(table, row, times);
+	/* Exclusive time of a caller: the function itself is the leaf. Of a callee: the callee is the leaf,
+	 * or the function itself is ("(itself)"). */
 	if (callers ? at == 0 : other == 0 || other >= n)
 		table__exclusive(table, row, times);
 	times__add(&table->totals[table->file], times);
 	return 0;
 }
 
+/* Finds the function in the stack, outermost occurrence for callers, innermost for callees, so that recursion
+ * counts once; then adds the frame beside it. */
 static int add_focus(struct report *report, uint32_t n, const struct times *times)
 {
 	uint32_t i, outermost = ROW_NONE, innermost = ROW_NONE, row;
@@ -184,6 +198,7 @@ static int add_focus(struct report *report, uint32_t n, const struct times *time
 			outermost = i;
 		if (focus & FOCUS_CALLEES && innermost == ROW_NONE)
 			innermost = i;
+		/* What the leaf is, for the exclusive time of the function. */
 		leaf = i ? leaf : focus;
 	}
 	for (i = 0; i < 2 && !err; i++) {
@@ -191,6 +206,8 @@ static int add_focus(struct report *report, uint32_t n, const struct times *time
 
 		if (at == ROW_NONE)
 			continue;
+		/* The row of the function itself: one, named as the pattern, though several functions may
+		 * match it. */
 		err = note_row(&report->focus[i],
 			       i ? report->options->callees : report->options->callers, &row);
 		table__stack(&report->focus[i]);
@@ -222,6 +239,8 @@ static int find_frames(struct report *report, uint32_t stack, bool focus, uint32
 
 		walked++;
 		stack = node.parent;
+		/* `alone`: the stack has no Python frame, so interpreter frames are all there is to show.
+		 * Only for the leaf. */
 		shown = report->options->native_frames || frame__is_shown(kind, alone);
 		if (focus && !shown) {
 			err = focus_of(report, node.frame, &how);
@@ -258,6 +277,8 @@ int stacks__add(struct report *report, uint32_t stack, const struct times *times
 		times__add(&report->below[REPORT_CALLEE].totals[report->read], times);
 	}
 	if (!err && (report->options->callers || report->options->callees))
+		/* Collected again, as --callers may name a frame that the other tables hide, such as
+		 * _PyEval_EvalFrameDefault. */
 		err = find_frames(report, stack, true, &n) ?: add_focus(report, n, times);
 	return err;
 }

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of one table. A row's key is a string of everything that distinguishes it, stored by aggregate/rows.c. */
+/* Rows of one table. A row's key is a string of everything that distinguishes it, stored by aggregate/rows.c:
+ *
+ *     line (4 bytes) parent (4) kind (1) name NUL file NUL module NUL detail NUL
+ *
+ * So a row is found by one hash lookup, and its texts need no storage of their own: table__key() points into
+ * the key. */
 #include "report/table.h"
 
 #include <errno.h>
@@ -66,6 +71,7 @@ int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 	err = err ?: buf__append(&text, key->module, strlen(key->module) + 1);
 	if (key->detail)
 		err = err ?: buf__puts(&text, key->detail);
+	/* The end of `detail`, which may be NULL. */
 	err = err ?: buf__append(&text, "", 1);
 	err = err ?: rows__row(&table->rows, text.data, text.len, ret);
 	buf__free(&text);
@@ -77,6 +83,7 @@ struct row_key table__key(const struct table *table, uint32_t row)
 	struct row_key key = {};
 	const char *at = rows__key(&table->rows, row);
 
+	/* Not aligned: keys of any length follow each other. */
 	memcpy(&key.line, at, sizeof(key.line));
 	memcpy(&key.parent, at + sizeof(key.line), sizeof(key.parent));
 	at += sizeof(key.line) + sizeof(key.parent);
@@ -124,6 +131,7 @@ static int make_row(struct table *table, const struct model *model, uint32_t fra
 	char group[1024];
 
 	switch (table->by) {
+	/* Groups have no file and line: frames of many functions share the row. */
 	case REPORT_PACKAGE:
 		place__package(frame.kind, frame.source, frame.module, group, sizeof(group));
 		key = (struct row_key){group, "", "", NULL, 0, ROW_NONE, KIND_GROUP};
@@ -152,6 +160,8 @@ int table__frame(struct table *table, const struct model *model, uint32_t frame,
 		return -ENOMEM;
 	if (!*known) {
 		err = make_row(table, model, frame, ret);
+		/* The cache makes the cost of a frame an array access: keys are built once per frame and
+		 * epoch, not per stack. */
 		*known = err ? 0 : *ret + 1;
 		return err;
 	}

@@ -21,7 +21,8 @@ struct row_key {
 	uint8_t kind;	 /* enum function_kind, or KIND_GROUP */
 };
 
-/* A row ready to be printed: means over the recordings, in ns. */
+/* A row ready to be printed: means over the recordings, in ns. Doubles, as means of several recordings are no
+ * whole nanoseconds. */
 struct rank {
 	uint32_t row;
 	double exclusive, inclusive;	   /* of the report's weight */
@@ -32,16 +33,21 @@ struct rank {
 	uint64_t begun;			   /* the earliest in any recording, as in row_times */
 };
 
+/* A zeroed table is not valid: table__init(). */
 struct table {
 	enum report_by by;
 	bool lines; /* callers and callees: rows are lines */
+	/* columns; the one that is being read */
 	uint32_t files, file;
 	struct rows rows;       /* a column for each file; of_frame is of the current one */
 	struct buf first, next; /* uint32_t by parent, by row: the next row of the same parent + 1; 0: none */
-	struct times *totals; /* by file: 100 % */
+	/* by file: what is 100 % in shares. Set by who adds the times, as not all of it is in rows */
+	struct times *totals;
 	/* made by rank.c */
 	struct rank *ranks;
+	/* rows in `ranks`, after limits; and without limits */
 	uint32_t n_ranks, n_rows;
+	/* mean of totals, in the report's weight, ns */
 	double total;
 };
 
@@ -49,7 +55,9 @@ int table__init(struct table *table, enum report_by by, uint32_t files);
 void table__free(struct table *table);
 /* Starts the next recording. */
 void table__next(struct table *table, uint32_t file);
+/* Finds or adds the row. The strings of the key are copied. */
 int table__row(struct table *table, const struct row_key *key, uint32_t *ret);
+/* Its strings are valid until a row is added. */
 struct row_key table__key(const struct table *table, uint32_t row);
 struct row_times *table__times(const struct table *table, uint32_t row, uint32_t file);
 /* As in aggregate/rows.h, for the recording that is being read. */
@@ -61,7 +69,9 @@ struct row_key table__frame_key(const struct model_frame *frame);
 /* The row of a frame, grouped as the table does; with `lines` that of the line. */
 int table__frame(struct table *table, const struct model *model, uint32_t frame, uint32_t *ret);
 
-/* rank.c: orders the rows and applies top, until and min_share. */
+/* rank.c: orders the rows and applies top, until and min_share. Fills ranks, n_ranks, n_rows and total.
+ * `parent`: only the rows that belong to this one; ROW_NONE: all. Replaces an earlier ranking. O(n log n) in
+ * the rows. -ENOMEM. */
 int table__rank(struct table *table, const struct report_options *options, bool wall,
 		uint32_t parent);
 /* Are the rows compiles, phases, passes, or what caused them? Such rows have a count and a begin. */

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The report as text: a summary of each recording, one table after another, and a legend of the columns. The tables
- * tree, chain and repeat are printed by units_text.c. */
+/* The report as text: a summary of each recording, one table after another, and a legend of the columns. The
+ * tables tree, chain and repeat are printed by units_text.c.
+ *
+ *     by function, CPU time, by exclusive time: 20 of 812 rows; % of 7.941 s
+ *      exclusive      %  inclusive      %   sum %  function
+ *          1.234  15.54      3.456  43.52   15.54  run_pass          .../core/compiler_machinery.py:285  numba
+ *
+ * Names are already safe for a terminal: the model replaces control characters (options.readable). What comes
+ * from elsewhere, such as file names of recordings, goes through safe_text__put(). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,6 +18,8 @@
 #include "report/fit.h"
 #include "report/internal.h"
 
+/* Columns of names and files, for terminals of some 160 columns; compiles have one long name with their
+ * signature. */
 #define NAME_WIDTH 56
 #define FILE_WIDTH 52
 #define UNIT_WIDTH 72
@@ -46,6 +55,7 @@ static void put_worked(const struct report_file *file, FILE *out)
 
 static void put_file(const struct report *report, const struct report_file *file, FILE *out)
 {
+	/* May wrap around in a damaged recording; then it is not used, see below. */
 	const uint64_t waiting = file->wall - file->cpu;
 
 	style__begin(out, STYLE_HEAD);
@@ -122,6 +132,7 @@ static struct shape shape_of(const struct report *report, enum report_by by)
 	};
 }
 
+/* Column widths are those of put_heads(). */
 static void put_times(const struct table *table, const struct rank *rank, struct shape shape, uint32_t signatures, FILE *out)
 {
 	if (!shape.alone) {
@@ -187,6 +198,8 @@ static void put_distinct(struct intern *shown, const char *name, int width, FILE
 	free(text);
 }
 
+/* Four kinds of rows: a compile with its signature; a function with file or module; a thread with its
+ * process; a group with a name alone. */
 static void put_name(const struct table *table, const struct row_key *key, struct intern *shown, FILE *out)
 {
 	char name[1024];
@@ -198,7 +211,7 @@ static void put_name(const struct table *table, const struct row_key *key, struc
 			text__location(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
 	} else if (*key->file || (*key->module && table->by != REPORT_PHASE && table->by != REPORT_PASS &&
 				  table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_FAILED)) {
-			/* Native code without debug information has long names and no file: use that column, too. */
+		/* Native code without debug information has long names and no file: use that column, too. */
 		put_distinct(shown, key->name,
 			     *key->file || strlen(key->name) <= NAME_WIDTH ? NAME_WIDTH : -(NAME_WIDTH + FILE_WIDTH - 16), out);
 		text__location(key, out);
@@ -237,6 +250,7 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 	uint32_t i;
 	int err;
 
+	/* Without native stacks nearly all time has no class. */
 	if (threads && !report->has_native)
 		return 0;
 	err = report__rank_below(report, above->by, row, threads ? 0 : ROWS_BELOW, &table);
@@ -248,6 +262,7 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 		const struct rank *rank = &table->ranks[i];
 		struct row_key key = table__key(table, rank->row);
 
+		/* It would be printed as 0.00 %. */
 		if (threads && (percent(rank->inclusive, above->total) < 0.005 || !strcmp(key.name, CLASS_NOT_DETERMINED)))
 			continue;
 		if (threads) {
@@ -296,6 +311,8 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 	double quiet_wall;
 	bool focused = table->by == REPORT_CALLERS || table->by == REPORT_CALLEES;
 	uint32_t quiet = table->by != REPORT_THREAD && !focused && report->wall ? quiet_threads(report, &quiet_wall) : 0;
+	/* `aside`: quiet threads were kept out of the rows. From a pipe only the table of classes can do
+	 * that, as it is made after the reading. */
 	bool aside = table->by == REPORT_CLASS || !report->quiet_unknown;
 	struct shape shape = shape_of(report, table->by);
 	struct row_key before = {};
@@ -336,6 +353,7 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 	if (quiet)
 		fprintf(out, "%11.3f %6s  in %u thread%s that hardly ran: %s\n", seconds(quiet_wall), "", quiet, quiet == 1 ? "" : "s",
 			aside ? "no part of these shares" : "part of these shares, as this was read from a pipe");
+	/* `each` is of the last recording: not empty means that there were compiles. */
 	if (table->by == REPORT_UNIT && report->each.len) {
 		fprintf(out, "%*s", at, "");
 		units_text__chains(report, out);
@@ -398,6 +416,7 @@ int report__text(struct report *report, FILE *out)
 	uint32_t i;
 	int err = 0;
 
+	/* As in csv.c. */
 	errno = 0;
 	for (i = 0; i < report->read; i++)
 		put_file(report, &report->file[i], out);

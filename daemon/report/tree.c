@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The table "tree": the lines that caused compiles, below them the compiles, in these the compiles that they needed,
- * and with --phases their phases and passes. A row has all calls of one path. */
+/* The table "tree": the lines that caused compiles, below them the compiles, in these the compiles that they
+ * needed, and with --phases their phases and passes. A row has all calls of one path.
+ *
+ *     caused by <module>  svd.py:12                     trigger
+ *       svd(array(float64, 2d, C))  svd.py:4            compile
+ *         lowering                                      phase, with --phases
+ *           add(int64, int64)  util.py:7                compile that it needed
+ *
+ * A row's parent is part of its key (table.h), so the same compile below two lines is two rows. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +19,8 @@ static struct table *tree_of(struct report *report)
 	return &report->tables[REPORT_TREE];
 }
 
-/* The row of a node. A phase that is not shown has the row of its compile. */
+/* The row of a node. A phase that is not shown has the row of its compile. Recursion goes to the outermost
+ * unit once; then the row is cached by node, in the cache that other tables use for frames. */
 static int row_of(struct report *report, uint32_t id, uint32_t *ret)
 {
 	struct table *table = tree_of(report);
@@ -34,6 +42,7 @@ static int row_of(struct report *report, uint32_t id, uint32_t *ret)
 	if (err)
 		return err;
 	if (node.kind == UNIT_COMPILE || report->options->phases) {
+		/* Read again: what row_of() did for the parent may have moved the strings. */
 		node = unit_tree__node(&report->model->units, id);
 		key = units__key(&node);
 		key.detail = node.signature;
@@ -55,6 +64,7 @@ int tree__calls(struct report *report, uint32_t id, uint64_t calls, uint64_t beg
 	uint32_t row;
 	int err;
 
+	/* A phase without a row of its own would count its calls in its compile's row. */
 	if (!id || (node.kind != UNIT_COMPILE && !report->options->phases))
 		return 0;
 	err = row_of(report, id, &row);
@@ -66,6 +76,8 @@ int tree__calls(struct report *report, uint32_t id, uint64_t calls, uint64_t beg
 	return 0;
 }
 
+/* Each row on the path to the root gets the time once: a path has no row twice, as its parents are part of
+ * the key. */
 int tree__times(struct report *report, uint32_t id, const struct times *times)
 {
 	const struct row_key outside = {ROW_OUTSIDE, "", "", NULL, 0, ROW_NONE, KIND_GROUP};

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The time of compiles, phases and passes. While a recording is read, it is summed up by thread and node of the unit
- * tree; afterwards the sums are added to the rows of the tables.
+/* The time of compiles, phases and passes. While a recording is read, it is summed up by thread and node of
+ * the unit tree; afterwards the sums are added to the rows of the tables.
  *
- * Inclusive: a row that contains itself counts once. Exclusive: for a compile, without the compiles inside of it;
- * for a phase or pass, without everything inside of it that has a name. */
+ * Inclusive: a row that contains itself counts once. Exclusive: for a compile, without the compiles inside of
+ * it; for a phase or pass, without everything inside of it that has a name.
+ *
+ * Wall time needs care, as a sample stands for all the time since the thread's sample before. An example: a
+ * compile began 3 ms ago, and the thread's last sample was 10 ms ago, of which it ran 1 ms, at the end. Then
+ * 3 ms are the compile's, and 7 ms its surroundings' (add_before()). If a worker thread ran for the compile
+ * during these 3 ms, its time comes off the waiting (divide()). */
 #include <errno.h>
 #include <string.h>
 
@@ -54,6 +59,7 @@ static bool in_native_code(const struct model *model)
 		       class__name(CLASS_COMPILER));
 }
 
+/* CALL_NONE: outside of all compiles, node 0. */
 static int add_time(struct report *report, uint32_t thread, uint32_t id, const struct times *times, bool native)
 {
 	struct unit_tree *tree = &report->model->units;
@@ -124,6 +130,7 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 		   uint64_t shown)
 {
 	static const struct times none = {};
+	/* `shown` is wall time, and never less than what the thread ran: rounding of two clocks. */
 	struct times times = {ran, shown > ran ? shown : ran};
 	struct unit_call *call = NULL;
 	struct report *report = model->ctx;
@@ -137,6 +144,8 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 	if (err || (model->filter && (stack == model->left_out || stack == model->not_sampled)) ||
 	    !times.wall)
 		return err;
+	/* A worker's wall time is nothing: its caller waits meanwhile, and that wall time is shared out at
+	 * the caller's next sample. Its CPU time counts. */
 	if (attribution__is_given(model->how_now) && model->call_now != CALL_NONE) {
 		times.wall = 0;
 		err = shares__add(&report->shares, model->caller_now, share__word(thread->id, model->call_now, native), ran);
@@ -144,6 +153,7 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 		err = divide(report, thread->id, &times) ?: add_before(report, thread->id, &times);
 	}
 	err = err ?: add_time(report, thread->id, model->call_now, &times, native);
+	/* Counts each call at its first sample. */
 	for (at = model->call_now; at != CALL_NONE && !err; at = call->parent) {
 		call = unit_tree__call(&model->units, at);
 		if (call->met)
@@ -209,7 +219,7 @@ static int subject_row(struct report *report, const struct unit_node *node, uint
 
 static bool has_subject(const struct unit_node *node) { return node->kind == UNIT_PHASE && *node->signature; }
 
-/* The outermost compile around a node. */
+/* The outermost compile around a node: its trigger is what caused the whole chain. */
 static struct unit_node outermost(const struct unit_tree *tree, uint32_t node)
 {
 	struct unit_node at = unit_tree__node(tree, node);
@@ -219,6 +229,7 @@ static struct unit_node outermost(const struct unit_tree *tree, uint32_t node)
 	return at;
 }
 
+/* NULL for a kind that this version does not know. */
 static struct table *table_of(struct report *report, uint8_t kind)
 {
 	static const enum report_by by[UNIT_KINDS] = {REPORT_UNIT, REPORT_PHASE, REPORT_PASS};
@@ -332,7 +343,9 @@ static int add_subject(struct report *report, const struct unit_node *node, uint
 	return err;
 }
 
-/* Adds the time of a node to the rows of the node and of all nodes around it. */
+/* Adds the time of a node to the rows of the node and of all nodes around it, from the innermost outwards.
+ * `own`: is it exclusive time of this row? Of a phase or pass only if it is the innermost; of compiles only
+ * for the innermost one. `fresh`: the row was not yet counted on this path. */
 static int add_path(struct report *report, uint32_t id, const struct times *times)
 {
 	struct unit_tree *tree = &report->model->units;
@@ -381,6 +394,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 
 int units__add(struct report *report)
 {
+	/* All tables of units have the same total, so shares can be compared between them. */
 	static const enum report_by all[] = {REPORT_UNIT, REPORT_SOURCE, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER,
 					     REPORT_TREE, REPORT_CHAIN, REPORT_REPEAT, REPORT_FAILED};
 	uint32_t i;
@@ -392,6 +406,7 @@ int units__add(struct report *report)
 			(const struct compiled_key *)report->compiled.keys.data + i;
 		const struct compiled *sum =
 			(const struct compiled *)report->compiled_times.data + i;
+		/* With the name that arrived last. */
 		uint32_t node = unit_tree__final(&report->model->units, key->node);
 
 		if (!model__thread(report->model, key->thread)->shown || quiet__is(&report->quiet, key->thread))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The JSON of the tables that are not plain lists of rows: tree, chain, repeat. */
+/* The JSON of the tables that are not plain lists of rows: tree, chain, repeat. docs/report.md is the schema.
+ * Each function appends to *out and returns 0 or -ENOMEM; the caller's object is open. */
 #include <errno.h>
 #include <string.h>
 
@@ -48,6 +49,8 @@ static int put_row_name(struct buf *out, const struct row_key *key)
 	return err || !*key->module ? err : put__string(out, "compiler", key->module);
 }
 
+/* {"what":"unit",...,"rows":[...]}: rows within rows. Recursion is as deep as the tree, which has the depth
+ * of nested units. */
 static int put_branch(const struct report *report, uint32_t first, struct buf *out)
 {
 	const struct table *table = &report->tables[REPORT_TREE];
@@ -79,6 +82,7 @@ static int put_chain(const struct report *report, const struct chain *chain, str
 	err = err ?: put__number(out, "start_ns", chain->begin) ?: put__number(out, "elapsed_ns", chain->end - chain->begin);
 	err = err ?: put__number(out, "inclusive_ns", times__weight(&chain->times, report->wall));
 	err = err ?: put__number(out, "compiles", chain->compiles);
+	/* The first chain of a thread has none before it. */
 	if (chain->after != UINT64_MAX)
 		err = err ?: put__number(out, "after_ns", chain->after);
 	err = err ?: put__key(out, "trigger") ?: buf__puts(out, "{") ?: put_line(out, &trigger);
@@ -138,6 +142,7 @@ int units_json__table(struct report *report, struct table *table, struct buf *ou
 {
 	const bool chains = table->by == REPORT_CHAIN;
 	enum report_sort order = rank__order(table, report->options);
+	/* Chains have one time, which is inclusive: it is what "longest first" means. */
 	const char *sort = rank_orders[chains && order == REPORT_SORT_EXCLUSIVE ? REPORT_SORT_INCLUSIVE : order];
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "\n{" : ",\n{");
 
