@@ -10,6 +10,7 @@ int rows__row(struct rows *rows, const void *key, size_t len, uint32_t *ret)
 {
 	int err = intern__id(&rows->keys, key, len, ret);
 
+	/* New rows begin at zero; for a known row nothing is done. */
 	err = err ?: buf__lengthen(&rows->times, (size_t)rows->keys.n * rows->columns * sizeof(struct row_times));
 	return err ?: buf__lengthen(&rows->stamps, rows->keys.n * sizeof(uint32_t));
 }

@@ -20,6 +20,7 @@
 #include "aggregate/times.h"
 #include "base/intern.h"
 
+/* The times of one row in one column. */
 struct row_times {
 	struct times exclusive, inclusive;
 	uint64_t calls; /* number of compiles, phases or passes */
@@ -27,6 +28,7 @@ struct row_times {
 };
 
 struct rows {
+	/* set by the owner before the first row, then constant */
 	uint32_t columns;
 	struct intern keys;
 	struct buf times;    /* struct row_times [row * columns + column] */
@@ -35,6 +37,8 @@ struct rows {
 	uint32_t stamp;
 };
 
+/* Finds or adds the row with this key, which is copied. The key needs its length, as it may contain NULs.
+ * Expected O(len). */
 int rows__row(struct rows *rows, const void *key, size_t len, uint32_t *ret);
 static inline uint32_t rows__n(const struct rows *rows)
 {
@@ -50,6 +54,7 @@ void rows__stack(struct rows *rows);
 bool rows__first(struct rows *rows, uint32_t row);
 /* Adds inclusive time at the first call for this row and stack; else returns false. */
 bool rows__inclusive(struct rows *rows, uint32_t row, uint32_t column, const struct times *times);
+/* Call it once per stack: it does not test for recursion, as a stack has one leaf. */
 void rows__exclusive(struct rows *rows, uint32_t row, uint32_t column, const struct times *times);
 
 /* A cache for the row of each frame: row + 1, at first 0. NULL: out of memory. */

@@ -10,6 +10,7 @@ int sums__id(struct sums *sums, const void *key, size_t len, uint32_t *ret)
 
 	if (!sum)
 		return -ENOMEM;
+	/* intern__item() returns the item beside the key; its index is the key's id. */
 	*ret = (uint32_t)(sum - &ITEM(sums->times, struct times, 0));
 	return 0;
 }
