@@ -4,6 +4,8 @@
 #ifndef CPROFD_EXPORT_ASSET_H
 #define CPROFD_EXPORT_ASSET_H
 
+/* An inline script runs only if its hash is in the policy of the page, so a name of a function that looks
+ * like a script cannot run, even if its escaping were wrong. */
 struct asset {
 	const char *hash; /* for the page's Content-Security-Policy: "sha256-..." */
 	const char *text;

@@ -12,6 +12,7 @@
 #include "export/model.h"
 #include "wait/wait.h"
 
+/* State between two Python frames. CALLEE_FINDER_NONE at the leaf and after each Python frame. */
 struct callee_finder {
 	uint32_t candidate; /* frame; UINT32_MAX: none */
 	uint32_t waits;	    /* the frame "waiting for the GIL" */
@@ -41,6 +42,7 @@ static inline bool callee_finder__frame(struct callee_finder *finder, const stru
 
 	if (callee && (finder->candidate == UINT32_MAX || !callee__is_trampoline(row)))
 		finder->candidate = frame;
+	/* libc alone proves no call: the eval loop itself waits for the GIL in it. */
 	finder->called |= callee && (row->kind != FUNCTION_NATIVE || !libc_name__is(row->module));
 	if (callee__is_gil(row))
 		finder->waits = frame;

@@ -19,6 +19,7 @@ int class_names__emit(struct class_names *names, uint32_t id, const char *name)
 	uint32_t known, *to;
 	int err;
 
+	/* Not an error: the name is dropped, and class_names__id() gives such ids one common class. */
 	if (id >= IDS_MAX)
 		return 0;
 	to = buf__at(&names->epoch, sizeof(*to), id);
@@ -45,7 +46,10 @@ int class_names__id(struct class_names *names, uint32_t id, uint32_t *ret)
 	int err = 0;
 
 	id = id < IDS_MAX ? id : IDS_MAX - 1;
+	/* A sample may name a class before, or without, its row: the engine never does so, a foreign writer
+	 * may. */
 	if (names->epoch.len <= id * sizeof(id) || !ITEM(names->epoch, uint32_t, id)) {
+		/* 0 is "not determined" in each epoch, without a row of its own. */
 		if (id)
 			snprintf(name, sizeof(name), "class %u", id);
 		err = class_names__emit(names, id, name);

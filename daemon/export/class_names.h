@@ -13,6 +13,7 @@
 
 #define CLASS_NOT_DETERMINED "not determined"
 
+/* A recording has some twenty names, in all epochs together. */
 struct class_names {
 	struct intern names; /* NUL-terminated */
 	struct buf epoch;    /* uint32_t: id of the epoch -> id here + 1; 0: not known yet */

@@ -12,7 +12,8 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Edits (insert, delete, replace) from one text to the other, ignoring case. */
+/* Edits (insert, delete, replace) from one text to the other, ignoring case. row[j] is the distance of a's
+ * first i characters to b's first j; `diagonal` is row[j - 1] of the row before. At most 128 x 128 steps. */
 static unsigned edits(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	unsigned row[CLOSE_LENGTH + 1], i, j;
@@ -35,7 +36,8 @@ static unsigned edits(const char *a, size_t a_len, const char *b, size_t b_len)
 	return row[b_len];
 }
 
-/* Where the last part of a qualified name begins. */
+/* Where the last part of a qualified name begins: "llvm::Pass::run(Module&)" -> "run(Module&)". Dots and
+ * colons in the arguments do not count. */
 static const char *last_part(const char *name)
 {
 	const char *end = name + strcspn(name, "("), *at = end;
@@ -56,11 +58,13 @@ static unsigned distance(const char *want, const char *name)
 	size_t part_len = strcspn(part, "(");
 	unsigned best;
 
+	/* Shorter texts are part of too many names. */
 	if (want_len >= 3 && strcasestr(name, want))
 		return 0;
 	best = edits(want, want_len, name, len);
 	if (part != name && part_len <= CLOSE_LENGTH)
 		best = least(best, edits(want, want_len, part, part_len));
+	/* One edit for "fo", three for "run_pass". */
 	return best <= want_len / 3 + 1 ? best : FAR;
 }
 
@@ -76,6 +80,7 @@ void close__offer(struct close *close, const char *name)
 	far = *name ? distance(close->want, name) : FAR;
 	if (far == FAR)
 		return;
+	/* Insertion sort; of equal distances the first one offered stays in front. */
 	while (at && (!*close->best[at - 1].name || far < close->best[at - 1].distance))
 		at--;
 	if (at == CLOSE_NAMES)

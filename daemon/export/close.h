@@ -17,6 +17,7 @@ struct close {
 	} best[CLOSE_NAMES];
 };
 
+/* The name is copied, truncated; one that is offered again has no effect. */
 void close__offer(struct close *close, const char *name);
 /* "a, b, c", best first; "" when nothing is close. */
 void close__text(const struct close *close, char *out, size_t size);

@@ -21,6 +21,7 @@ static int put_words(struct buf *out, const char *words)
 	for (i = from; i < out->len; i++) {
 		char c = out->data[i];
 
+		/* A blank in a name is harmless: readers take the number after the last one. */
 		out->data[i] = c == ';' ? ':' : (unsigned char)c < ' ' ? ' ' : c;
 	}
 	return err;
@@ -45,6 +46,7 @@ static int put_roots(struct buf *out, const struct model *model, const struct mo
 	const struct model_process *process = model__process(model, thread->process);
 	int err = 0;
 
+	/* Only if it distinguishes anything: most recordings have one process. */
 	if (model__processes_shown(model) > 1)
 		err = put_words(out, process->name) ?: buf__printf(out, " (%d);", process->pid);
 	if (model->options->thread_names)
@@ -70,6 +72,7 @@ static int text_of(struct frame_texts *words, const struct model *model, uint32_
 	struct model_frame frame;
 	int err = piece ? 0 : -ENOMEM;
 
+	/* With its ';', so that a stack is a row of copies. Never empty, so `to` is not 0 once it was made. */
 	if (piece && !piece->to) {
 		frame = model__frame(model, id);
 		piece->from = words->text.len;
@@ -100,6 +103,7 @@ static int put_stack(struct buf *out, const struct model *model, uint32_t stack,
 	err = err ?: limits__walk(depth);
 	while (depth-- && !err) {
 		err = text_of(words, model, ITEM(*path, uint32_t, depth), &piece);
+		/* Each line repeats all names: a small recording of deep stacks could fill a disk. */
 		err = err ?: limits__output(words->bytes + out->len);
 		err = err ?: buf__append(out, words->text.data + piece.from, piece.to - piece.from);
 	}
@@ -119,7 +123,10 @@ static int write_lines(const struct model *model, const struct sums *sums, FILE 
 	for (i = 0; i < sums__n(sums) && !err; i++, before = total) {
 		struct stack_key key = stack_sums__key(sums, i);
 
+		/* `wall` of a slice is its length: for a stack with CPU time, that CPU time. */
 		total += sums__times(sums, i)->wall;
+		/* Differences of rounded sums: they add up to the rounded total, and each is off by less than
+		 * 1 us. */
 		us = total / 1000 - before / 1000;
 		if (!us)
 			continue;

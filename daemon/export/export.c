@@ -10,6 +10,7 @@
 #include "events/events.h"
 #include "export/formats.h"
 
+/* The order is that of --help. To add a format: a row here, its function in formats.h, and a file for it. */
 const struct exporter exporters[] = {
 	{"speedscope", ".speedscope.json",
 	 "for speedscope.app: a time line for each thread, in nanoseconds", ".speedscope.json ?.json", .run = export__speedscope,
@@ -30,6 +31,7 @@ const struct exporter exporters[] = {
 	{},
 };
 
+/* Names that py-spy's users know. */
 static const struct {
 	const char *alias, *name;
 } aliases[] = {{"raw", "collapsed"}, {"flamegraph", "svg"}};
@@ -102,6 +104,7 @@ int export__run(const char *format, int recording_fd, const struct export_option
 		return -ENOENT;
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
+	/* An exporter that returns 0 leaves errno to fflush() below. */
 	errno = 0;
 	how.readable = exporter->readable;
 	err = exporter->run(recording_fd, &how, out, ret);

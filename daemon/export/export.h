@@ -20,6 +20,8 @@
 
 struct hlo;
 struct rules;
+/* What the user asked for. Borrowed during export__run(), strings included. Zero-initialised: everything, by
+ * functions. */
 struct export_options {
 	bool lines;             /* frames are lines; false: functions */
 	bool idle;              /* waits have the stack of the waiting thread, where it is known */
@@ -52,9 +54,11 @@ struct export_missing {
 	char close[512];        /* "a, b" or "" */
 };
 
+/* What an export has to say besides its file; filled in also after an error, as far as it is known. */
 struct export_report {
 	uint64_t samples;       /* in the file */
-	uint64_t span;          /* ns: ns from the recording's start to its end, whatever the window is */
+	/* ns from the recording's start to its end, whatever the window is */
+	uint64_t span;
 	uint32_t threads;
 	uint64_t wall, cpu;     /* ns, sums over the threads shown */
 	uint32_t quiet_threads; /* of these: threads that hardly ran (quiet.h), left out of all shares; */
@@ -66,6 +70,7 @@ struct export_report {
 	struct export_missing missing; /* with -ENOENT */
 };
 
+/* A row of the table of formats. All strings are static. */
 struct exporter {
 	const char *name;       /* the argument of -f */
 	const char *extension;  /* of a default file name, with its dot */
@@ -88,7 +93,8 @@ const struct exporter *exporter__of_name(const char *name, bool *ret_sure);
 /* "speedscope, collapsed (raw), ..." */
 const char *exporter__names(void);
 
-/* Reads the recording from its start if the fd is seekable, else from its position. */
+/* Reads the recording from its start if the fd is seekable, else from its position. The caller opens and
+ * closes both files. On an error the text in `out` is incomplete and must be thrown away. */
 int export__run(const char *format, int recording_fd, const struct export_options *options,
 		FILE *out, struct export_report *ret);
 

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters samples between the recording and its reader. Each function, frame and stack row gets bits HAS_* when it
- * arrives: a stack has the bits of its parent and of its frame. So testing a sample is one lookup by its stack id. */
+/* Filters samples between the recording and its reader. Each function, frame and stack row gets bits HAS_*
+ * when it arrives: a stack has the bits of its parent and of its frame. So testing a sample is one lookup by
+ * its stack id.
+ *
+ *     recording__read() -> filter -> hide -> model        for exporters (filter.h: ids move up by one)
+ *     recording__read() -> filter -> encoder              `whole`: a new recording (ids stay)
+ *
+ * Tables are handed on as a whole, also rows that no sample refers to any more: leaving rows out would mean
+ * to renumber all others. */
 #include "export/filter.h"
 
 #include <errno.h>
@@ -34,6 +41,7 @@ struct filter {
 	const struct export_options *options;
 	bool whole; /* makes a new recording: threads and the window are cut here, not in the model */
 	bool noted; /* the row "(left out)" was emitted in this epoch */
+	/* HAS_* that the stack of a sample must have; class, thread and compile are tested by other means */
 	uint8_t need;
 	uint64_t origin, last;	 /* the session's start; the latest time that was read */
 	uint64_t kept, kept_whole; /* with `whole`: samples that passed, and those of them with a whole stack */
@@ -61,6 +69,8 @@ static int hand_on(struct filter *filter, enum event_kind kind, uint32_t first, 
 	return filter->next->event(filter->next, &event);
 }
 
+/* The first row of each table of an epoch: "(left out)", function 0 and frame 0, which is stack 1. Before any
+ * other row. */
 static int emit_note(struct filter *filter)
 {
 	const struct function_row function = {FILTER_LEFT_OUT, "", 0, "", FUNCTION_NOTE};
@@ -101,6 +111,8 @@ static uint8_t has(struct filter *filter, const struct function_row *row)
 			close__offer(&filter->function.close, row->name);
 	}
 	if (filter->need & HAS_MODULE) {
+		/* By the Python module, or by the name of the file: reports print both, so both can be asked
+		 * for. */
 		place__module(row->kind, row->file, row->module, module, sizeof(module));
 		if (pattern__module(filter->options->module, module) ||
 		    (row->module[0] && pattern__module(filter->options->module, row->module)))
@@ -148,6 +160,7 @@ static int on_stacks(struct filter *filter, const struct event_rows *event)
 	uint32_t i;
 
 	for (i = 0; row && i < event->n; i++) {
+		/* stacks.data[0] is the empty stack, which start_epoch() has appended: a root's parent is 0. */
 		char answer = (char)(filter->frames.data[row[i].frame] |
 				     filter->stacks.data[row[i].parent]);
 
@@ -194,7 +207,8 @@ static int of_class(struct filter *filter, uint32_t id, bool *ret)
 	return 0;
 }
 
-/* Is this the unit of a compile that --skip-first leaves out, or inside of one? */
+/* Is this the unit of a compile that --skip-first leaves out, or inside of one? Units are numbered from 1 in
+ * each epoch; skip.rows counts on over all epochs. */
 static bool is_skipped(const struct filter *filter, uint32_t unit)
 {
 	uint32_t row = filter->units_before + unit - 1;
@@ -213,6 +227,7 @@ static int passes(struct filter *filter, const struct sample_row *row, bool *ret
 
 /* --- `whole`: the new recording has only the window; a sample that begins or ends outside of it is shortened --- */
 
+/* Saturates: --window 1e9 on a hostile time must not wrap around. */
 static uint64_t low(const struct filter *filter)
 {
 	uint64_t time;
@@ -244,6 +259,7 @@ static uint64_t part(const struct filter *filter, uint64_t time, uint64_t ns)
 /* Shortens the sample's times to the window, as the model does; false: none of it is in the window. */
 static bool cut(const struct filter *filter, struct sample_row *row)
 {
+	/* Taken before the time is moved. The CPU time of others belongs to the instant of the sample. */
 	bool inside = row->time >= low(filter) && row->time <= high(filter);
 	uint64_t wall = part(filter, row->time, row->wall), cpu = part(filter, row->time, row->cpu);
 
@@ -273,6 +289,7 @@ static int keep_samples(struct filter *filter, const struct event_samples *event
 		if (err || !pass || !ITEM(filter->threads, bool, row.thread) || !cut(filter, &row))
 			continue;
 		filter->kept++;
+		/* The ledger of the new recording: a stack without a note "(cut: ...)" is whole. */
 		filter->kept_whole += row.stack && !((uint8_t)filter->stacks.data[row.stack] & HAS_HOLE);
 		err = buf__append(&filter->rows, &row, sizeof(row));
 	}
@@ -295,6 +312,8 @@ static int keep_event(struct filter *filter, const struct event *event)
 		out.thread.time = within(filter, event->thread.time);
 		break;
 	case EVENT_THREAD_END:
+		/* Time after a thread's last sample belongs to no stack, so with a filter of samples it
+		 * cannot pass. */
 		known = !filter__wanted(filter->options) && ITEM(filter->threads, bool, event->ending.id);
 		out.ending.wall = known ? part(filter, event->ending.time, event->ending.wall) : 0;
 		out.ending.cpu = known ? part(filter, event->ending.time, event->ending.cpu) : 0;
@@ -338,6 +357,7 @@ static int on_samples(struct filter *filter, const struct event_samples *event)
 	for (i = 0; i < event->n && !err; i++, row++) {
 		err = passes(filter, row, &pass);
 		if (pass) {
+			/* The stack "(left out)" is in front; the empty stack stays 0. */
 			row->stack += row->stack != 0;
 			continue;
 		}
@@ -370,6 +390,7 @@ static int start_epoch(struct filter *filter)
 	buf__clear(&filter->stacks);
 	buf__clear(&filter->threads);
 	class_names__epoch(&filter->classes);
+	/* Tables begin anew. */
 	filter->noted = false;
 	filter->units_before = filter->units;
 	return buf__append(&filter->stacks, &none, 1); /* the empty stack */
@@ -383,6 +404,7 @@ static int on_thread(struct filter *filter, const struct event_thread *event)
 
 	if (!match)
 		return -ENOMEM;
+	/* The same test as model__passes(); here for `whole`, which has no model. */
 	*match = !want || !strcmp(want, event->name) || (*want && strtol(want, &end, 10) == event->tid && !*end);
 	filter->thread.matched |= *match;
 	if (want && !*match)
@@ -408,6 +430,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_SAMPLES:
 		return emit_note(filter) ?: on_samples(filter, &event->samples);
 	case EVENT_SESSION:
+		/* The first session event; a late joiner's stream repeats it. */
 		filter->origin = filter->origin ? filter->origin : event->session.monotonic;
 		err = start_epoch(filter);
 		break;
@@ -446,6 +469,7 @@ int filter__new(const struct export_options *options, bool whole, int recording_
 	filter->options = options;
 	filter->whole = whole;
 	filter->need = (options->function ? HAS_FUNCTION : 0) | (options->module ? HAS_MODULE : 0);
+	/* A filter that was not given counts as matched. */
 	filter->class_name = name_of("class", !options->class_name, options->class_name);
 	filter->function = name_of("function", !options->function, options->function);
 	filter->module = name_of("module", !options->module, options->module);

@@ -24,6 +24,7 @@
 struct filter;
 /* Does any option select samples? */
 bool filter__wanted(const struct export_options *options);
+/* `whole` as above. recording_fd is used only for --skip-first, whose first pass restores its position. */
 int filter__new(const struct export_options *options, bool whole, int recording_fd,
 		struct event_sink *next, struct filter **ret);
 struct event_sink *filter__sink(struct filter *filter);

@@ -7,6 +7,8 @@
 
 #include "export/export.h"
 
+/* Each reads the recording from the descriptor's position and writes its file. Arguments and errors as
+ * export__run(). */
 int export__speedscope(int recording_fd, const struct export_options *options, FILE *out,
 		       struct export_report *ret);
 int export__collapsed(int recording_fd, const struct export_options *options, FILE *out,

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Hides frames (--exclude, --hide-imports) by rewriting the tables of an epoch: a stack whose leaf is hidden is
- * replaced by its parent. Stacks that become equal get one id, because readers rely on each pair of parent and frame
- * occurring once. */
+/* Hides frames (--exclude, --hide-imports) by rewriting the tables of an epoch: a stack whose leaf is hidden
+ * is replaced by its parent. Stacks that become equal get one id, because readers rely on each pair of parent
+ * and frame occurring once.
+ *
+ *     recording:   main > wrapper > work        stacks 1, 2, 3
+ *                  main > work                          4
+ *     --exclude wrapper:
+ *                  main > work                  stack 3 for both, 1 -> 2, 2 -> 2 ("(hidden)" is 1) */
 #include "export/hide.h"
 
 #include <errno.h>
@@ -19,6 +24,7 @@
 #define SHIFT 1u
 #define NOTE 1u
 
+/* By function. Of a stack, struct way says what it becomes. */
 enum visibility {
 	VISIBILITY_SHOWN,
 	VISIBILITY_HIDDEN,
@@ -51,6 +57,7 @@ bool hide__wanted(const struct export_options *options)
 	return options->n_exclude || options->hide_imports;
 }
 
+/* An event without rows is not sent on: all its stacks may be known already. */
 static int hand_on(struct hide *hide, enum event_kind kind, uint32_t first, uint32_t n, const void *rows)
 {
 	const struct event event = {.kind = kind, .rows = {first, n, rows}};
@@ -85,13 +92,16 @@ static bool is_importer(const struct function_row *row)
 
 	if (row->kind != FUNCTION_PYTHON)
 		return false;
+	/* CPython freezes importlib._bootstrap and _bootstrap_external into the interpreter; other parts of
+	 * importlib are files of the standard library. */
 	if (!strncmp(row->file, "<frozen importlib.", 18) || !strncmp(row->file, "<frozen zipimport", 17))
 		return true;
 	place__module(row->kind, row->file, row->module, module, sizeof(module));
 	return pattern__module("importlib", module) || pattern__module("zipimport", module);
 }
 
-/* Native functions through which importlib runs: they are hidden only directly below it. */
+/* Native functions through which importlib runs: they are hidden only directly below it, as programs call
+ * exec() and __import__(), too. With and without "builtins.", as native stacks and call frames name them. */
 static bool is_machine(const struct function_row *row)
 {
 	static const char *const names[] = {"exec", "builtins.exec", "__import__", "builtins.__import__", "builtin_exec", "builtin_exec_impl",
@@ -106,6 +116,8 @@ static bool is_machine(const struct function_row *row)
 	return false;
 }
 
+/* Each pattern is tried on the function, its module by either name, and its file: --exclude does not say what
+ * it means. */
 static bool is_excluded(struct hide *hide, const struct function_row *row)
 {
 	char module[512];
@@ -169,6 +181,7 @@ static int shown_stack(struct hide *hide, const struct stack_row *row, uint32_t 
 	uint32_t id, before = hide->stacks.n;
 	int err;
 
+	/* The bytes are a key, padding included. */
 	memset(&shown, 0, sizeof(shown));
 	shown.parent = base;
 	shown.frame = row->frame + SHIFT;
@@ -190,6 +203,8 @@ static int on_stacks(struct hide *hide, const struct event_rows *event)
 	for (i = 0; i < event->n && !err; i++, row++) {
 		const struct way parent = ITEM(hide->ways, struct way, row->parent);
 		const uint8_t visibility = (uint8_t)hide->frames.data[row->frame];
+		/* The first member: a stack of hidden frames alone becomes "(hidden)" in samples; as a parent
+		 * it is the root. */
 		struct way way = {parent.base ? parent.base : NOTE, parent.base, visibility == VISIBILITY_IMPORT || (visibility == VISIBILITY_MACHINE && parent.import)};
 
 		if (visibility != VISIBILITY_HIDDEN && !way.import) {
@@ -239,6 +254,7 @@ static int start_epoch(struct hide *hide)
 	buf__clear(&hide->functions);
 	buf__clear(&hide->frames);
 	buf__clear(&hide->ways);
+	/* Ids start again, so the numbering of new stacks must, too. */
 	intern__free(&hide->stacks);
 	hide->stacks = (struct intern){};
 	hide->noted = false;

@@ -1,7 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* A parser of XLA's HLO text, line by line: at the head of a module tables of files and lines, then computations,
- * each with its instructions. The text is copied and cut up in place: names point into it (struct span), ended by
- * NULs that overwrite what follows them. */
+/* A parser of XLA's HLO text, line by line: at the head of a module tables of files and lines, then
+ * computations, each with its instructions. The text is copied and cut up in place: names point into it
+ * (struct span), ended by NULs that overwrite what follows them.
+ *
+ *     HloModule jit_work, ...
+ *     FileNames
+ *     1 "/home/me/svd.py"
+ *     FileLocations
+ *     1 {file_name_id=1 function_name_id=1 line=10 end_line=10 column=4 end_column=20}
+ *     StackFrames
+ *     1 {file_location_id=1 parent_frame_id=0}
+ *     %fused_computation (param_0: f32[8]) -> f32[8] {
+ *       ROOT %tanh.1 = f32[8] tanh(%param_0), metadata={op_name="jit(work)/tanh" stack_frame_id=1}
+ *     }
+ *     ENTRY %main (x: f32[8]) -> f32[8] {
+ *       ROOT %tanh_fusion = f32[8] fusion(%x), kind=kLoop, calls=%fused_computation
+ *     }
+ *
+ * Older versions have source_file= and source_line= in the metadata in place of the tables. What is not
+ * understood is skipped: XLA's printer (xla/hlo/ir/hlo_instruction.cc, hlo_module.cc) changes with each
+ * release. Numbers and names are used only after a check of their range, as the file may be anything. */
 #include "export/hlo.h"
 
 #include <errno.h>
@@ -11,11 +29,13 @@
 
 #include "base/buf.h"
 
+/* A function that XLA made, and the operation that it is for. */
 struct row {
 	const char *function;
 	struct hlo_op op; /* name NULL: several operations use this name */
 };
 
+/* Also a stack frame: then of its innermost call. */
 struct location {
 	const char *file;
 	uint32_t line;
@@ -49,6 +69,7 @@ struct span {
 	char *start, *end;
 };
 
+/* Rows count from 1; NULL for 0 and for what is not there. */
 static void *row_of(struct buf *buf, size_t size, uint32_t number)
 {
 	return number && number <= buf->len / size ? buf->data + (number - 1) * size : NULL;
@@ -64,6 +85,7 @@ static bool begins(struct span span, const char *word)
 	return (size_t)(span.end - span.start) >= strlen(word) && !memcmp(span.start, word, strlen(word));
 }
 
+/* Digits at the begin of the span; large numbers stop early, and are then no row of any table. */
 static uint32_t number(struct span span)
 {
 	uint32_t value = 0;
@@ -88,7 +110,7 @@ static struct span quoted(char **at, char *end)
 	return span;
 }
 
-/* The next item of `key="value" key=value ...}`. */
+/* The next item of `key="value" key=value ...}`. False: there is none. */
 static bool next_item(char **at, char *end, struct span *ret_key, struct span *ret_value)
 {
 	while (*at < end && **at == ' ')
@@ -126,6 +148,7 @@ static int table_row(struct tables *tables, struct span line)
 	struct span key, value;
 	char *at = memchr(line.start, ' ', (size_t)(line.end - line.start)), **file;
 
+	/* A row out of order is skipped, and with it all that follow: better no location than a wrong one. */
 	if (!at || number(line) != bufs[tables->at]->len / sizes[tables->at] + 1)
 		return 0;
 	at += 2; /* skip the blank, and the quote or bracket */
@@ -133,6 +156,7 @@ static int table_row(struct tables *tables, struct span line)
 		return 0;
 	if (tables->at == FILES) {
 		value = quoted(&at, line.end);
+		/* Overwrites the quote or what follows it: the line was parsed up to there. */
 		*value.end = '\0';
 		return buf__append(&tables->files, &value.start, sizeof(value.start));
 	}
@@ -188,7 +212,8 @@ static void operation(struct tables *tables, char *at, char *line_end, struct hl
 	}
 }
 
-/* One that was read before; NULL: none of that name. */
+/* One that was read before; NULL: none of that name. From the last one: callers follow what they call
+ * closely. */
 static const struct computation *computation_of(const struct tables *tables, struct span name)
 {
 	const struct computation *all = (const struct computation *)tables->computations.data;
@@ -209,7 +234,9 @@ static int begin_computation(struct tables *tables, struct span line)
 	return buf__append(&tables->computations, &computation, sizeof(computation));
 }
 
-/* The computation that is being read has an instruction of this operation: keep the best one (`how`). */
+/* The computation that is being read has an instruction of this operation: keep the best one (`how`). The
+ * order of enum `how` is the order of preference; of equal ones the last instruction wins, as it is nearest
+ * to the result. */
 static void emit_computation(struct tables *tables, const struct hlo_op *op, bool is_root, bool is_called)
 {
 	const uint32_t n = LENGTH(tables->computations, struct computation);
@@ -237,9 +264,11 @@ static int instruction(struct hlo *hlo, struct tables *tables, struct span line)
 
 	line.start += is_root ? 5 : 0;
 	names[0] = name_at(line.start, line.end);
+	/* Not an instruction: a closing bracket, or a line of another kind. */
 	if (line.end - names[0].end < 3 || memcmp(names[0].end, " = ", 3))
 		return 0;
 	metadata = behind(line, "metadata={");
+	/* Attributes before the metadata: a quoted name in it may contain " calls=". */
 	at = metadata ?: line.end;
 	applied = behind((struct span){line.start, at}, " to_apply=");
 	if (applied)
@@ -257,14 +286,17 @@ static int instruction(struct hlo *hlo, struct tables *tables, struct span line)
 	if (!row.op.name)
 		return 0;
 	emit_computation(tables, &row.op, is_root, called);
+	/* The function may be named after the instruction or after the computation that it applies. */
 	for (i = 0; i < n && !err; i++) {
 		row.function = names[i].start;
+		/* Only now, as the spans may overlap with what was searched above. */
 		*names[i].end = '\0';
 		err = buf__append(&hlo->rows, &row, sizeof(row));
 	}
 	return err;
 }
 
+/* One line. What kind it is follows from its first characters, and from the table that was begun before. */
 static int take(struct hlo *hlo, struct tables *tables, struct span line)
 {
 	static const char *const heads[] = {NULL, "FileNames", "FileLocations", "StackFrames"};
@@ -272,6 +304,7 @@ static int take(struct hlo *hlo, struct tables *tables, struct span line)
 
 	while (line.start < line.end && *line.start == ' ')
 		line.start++;
+	/* The next module of a file with several: ids and computations are its own. */
 	if (begins(line, "HloModule ")) {
 		buf__clear(&tables->files);
 		buf__clear(&tables->locations);
@@ -304,7 +337,8 @@ static bool same_op(const struct hlo_op *a, const struct hlo_op *b)
 	return a->name && !strcmp(a->name, b->name) && !strcmp(a->file, b->file) && a->line == b->line;
 }
 
-/* Leaves one row per function: one with different operations becomes nameless. */
+/* Leaves one row per function: one with different operations becomes nameless. Sorted, so that find() can
+ * search in O(log n). */
 static void merge(struct buf *rows)
 {
 	struct row *row = (struct row *)rows->data;
@@ -378,6 +412,7 @@ const struct hlo_op *hlo__find(struct hlo *hlo, const char *function)
 	}
 	if (!row || !row->op.name)
 		return NULL;
+	/* For the warning that nothing was found: input__print_hlo(). */
 	hlo->found++;
 	return &row->op;
 }

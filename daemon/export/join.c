@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Joins recordings of several processes: copies their events into one, renumbers epochs, and adds up the ledgers. A
- * ledger is a running total, so the last one of each recording is what counts. */
+/* Joins recordings of several processes: copies their events into one, renumbers epochs, and adds up the
+ * ledgers. A ledger is a running total, so the last one of each recording is what counts.
+ *
+ *     first pass     the session events: which began first (its times are the origin), all commands
+ *     second pass    hello, session, then recording after recording: epoch, tables, samples ...; one ledger; end
+ *
+ * Times need no change: all recordings have the same CLOCK_MONOTONIC. Ids need none either: each recording
+ * begins with an epoch of its own, which starts all tables anew. */
 #include "export/join.h"
 
 #include <errno.h>
@@ -23,6 +29,7 @@ struct totals {
 	struct buf stops;            /* struct ledger_stop of each; its strings lie in `places` */
 };
 
+/* One join, on the stack of recordings__join(). It is a sink of its own, with another function for each pass. */
 struct join {
 	struct event_sink sink;
 	struct recording_writer *writer;
@@ -53,6 +60,7 @@ static int keep(char **to, const char *text)
 	return *to ? 0 : -ENOMEM;
 }
 
+/* The one ledger of the result comes after all samples. */
 static int emit(struct join *join, const struct event *event)
 {
 	int err;
@@ -93,6 +101,7 @@ static int add_stop(struct totals *totals, const struct ledger_stop *stop)
 	buf__free(&key);
 	if (!sum)
 		return -ENOMEM;
+	/* The strings of `stop` die with the event: name_stop() replaces them. */
 	count = sum->count + stop->count;
 	*sum = *stop;
 	sum->count = count;
@@ -159,6 +168,7 @@ static int totals__emit(const struct totals *totals, uint64_t time, struct buf *
 		return err;
 	if (n)
 		qsort(ret_stops->data, n, sizeof(stop), most_first);
+	/* native = native_whole + the counts of stops + stops_more must still hold (docs/protocol.md). */
 	for (i = STOPS_MAX; i < n; i++)
 		ret->stops_more += ITEM(*ret_stops, const struct ledger_stop, i).count;
 	ret->n_stops = n < STOPS_MAX ? n : STOPS_MAX;
@@ -206,6 +216,7 @@ static int on_first_pass(struct event_sink *self, const struct event *event)
 {
 	struct join *join = (struct join *)self;
 	const struct event_session *session = &event->session;
+	/* The first one on the command line: reports name the recording after it. */
 	int32_t pid = join->session.pid ?: session->pid;
 	int err;
 
@@ -304,6 +315,7 @@ int recordings__join(const int *in, uint32_t n, int out, bool compress, bool *re
 	err = recording_writer__new(out, compress, &join.writer);
 	err = err ?: read_sessions(&join, in, n) ?: read_all(&join, in, n, ret_cut) ?: emit_ledger(&join);
 	end.end = (struct event_end){.time = join.end, .reason = join.reason, .detail = join.detail};
+	/* An `end` would say that all of it is there. */
 	if (!err && !*ret_cut)
 		err = emit(&join, &end);
 	err = err ?: recording_writer__flush(join.writer);

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads `in` from the start and writes to `out`. *ret_cut: one of them is incomplete, so the result has no `end`. */
+/* Reads `in` from the start and writes to `out`. *ret_cut: one of them is incomplete, so the result has no
+ * `end`. All descriptors are the caller's; `in` must be seekable, and is left at its end. */
 int recordings__join(const int *in, uint32_t n, int out, bool compress, bool *ret_cut);
 
 #endif

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A k-way merge of the threads' slices by time (a heap of cursors). Neighbouring slices of the same stack become
- * one. */
+/* A k-way merge of the threads' slices by time (a heap of cursors). Neighbouring slices of the same stack
+ * become one.
+ *
+ *     thread 1:  AAAA BB AAAA        in one bin:  A 9, B 4, C 2     three slices in place of seven
+ *     thread 2:  C BB C A
+ *
+ * Memory: two arrays by node of the tree of stacks, not by slice. */
 #include "export/merge.h"
 
 #include <errno.h>
@@ -16,6 +21,7 @@ struct cursor {
 
 struct merge {
 	const struct model *model;
+	/* by node: the node that is shown for it (merge__fold); borrowed */
 	const uint32_t *fold;
 	uint64_t *sums;	 /* of the stacks in this bin, by node */
 	uint32_t *order; /* stacks in this bin, in order of arrival */
@@ -53,6 +59,7 @@ struct merge *merge__free(struct merge *merge)
 	return NULL;
 }
 
+/* `order` has each stack once: its sum was 0 before. A slice is never empty. */
 static void add(struct merge *merge, uint32_t stack, uint64_t ns)
 {
 	if (!merge->sums[stack])
@@ -60,6 +67,7 @@ static void add(struct merge *merge, uint32_t stack, uint64_t ns)
 	merge->sums[stack] += ns;
 }
 
+/* The visitor gets each run of equal stacks as one slice. */
 static void give_last(struct merge *merge)
 {
 	if (merge->last_ns)
@@ -75,6 +83,7 @@ static void give(struct merge *merge, uint32_t stack, uint64_t ns)
 	merge->last_ns += ns;
 }
 
+/* Only stacks of this bin are touched, so a bin costs as much as it has slices. */
 static void end_bin(struct merge *merge)
 {
 	uint32_t i;
@@ -114,6 +123,7 @@ static void heap__push(struct heap *heap, uint32_t item)
 	heap->items[at] = item;
 }
 
+/* Moves the last item to the free place at the top, and down from there. */
 static uint32_t heap__pop(struct heap *heap)
 {
 	uint32_t top = heap->items[0], item = heap->items[--heap->n], at = 0, down;
@@ -160,6 +170,7 @@ static int run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, uin
 		if (cursors[i].left)
 			heap__push(&heap, i);
 	while (heap.n) {
+		/* Bins are multiples of `bin` since the begin of the window. Empty ones are skipped. */
 		uint64_t until = (cursors[heap.items[0]].time / bin + 1) * bin;
 
 		for (n_due = 0; heap.n && cursors[heap.items[0]].time < until;)
@@ -223,6 +234,8 @@ int merge__subtree_ns(const struct model *model, struct model_thread *const *thr
 		for (; left--; slice++)
 			ns[slice->stack] += slice_ns(slice);
 	}
+	/* Children have higher ids than their parents: from the last to the first, each sum is complete
+	 * before it is added. */
 	for (node = model->nodes.n - 1; node > MODEL_ROOT; node--)
 		ns[model__node(model, node).parent] += ns[node];
 	*ret = ns;

@@ -15,7 +15,8 @@ struct merge;
 /* The model and `fold` are borrowed. fold[node]: the node that is shown instead of it. */
 int merge__new(const struct model *model, const uint32_t *fold, struct merge **ret);
 struct merge *merge__free(struct merge *merge);
-/* bin 0 (neighbours only) is for a single thread. */
+/* bin 0 (neighbours only) is for a single thread. Calls the visitor for each merged slice, in the order of
+ * time. The sum of its ns is that of the slices. May be run again with another bin. */
 int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_t n, uint64_t bin,
 	       struct merge_visitor *visitor);
 

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Events -> the model of a recording. A session numbers its rows anew in each epoch; here each function, frame,
- * stack and thread has one id for the whole recording, and times are ns since the session's start. timeline.c
- * decides which stack a sample's time goes to. */
+/* Events -> the model of a recording. A session numbers its rows anew in each epoch; here each function,
+ * frame, stack and thread has one id for the whole recording, and times are ns since the session's start.
+ * timeline.c decides which stack a sample's time goes to.
+ *
+ *     model.c       the event sink, sessions, threads, samples
+ *     projection.c  functions, frames and stacks: ids of the epoch -> ids of the model
+ *     timeline.c    samples -> slices of a thread's time
+ *     unmet.c       CPU time that samples of other threads represent
+ *     units.c       compiles
+ *     view.c        what exporters ask of a model that was read
+ *
+ * The events come from a file that anyone may have made. The decoder has checked ids; what is left to check
+ * here are times (SPAN_MAX) and the order of a thread's events (`ended`). */
 #include "export/model.h"
 
 #include <errno.h>
@@ -29,7 +39,8 @@ static int replace(char **string, const char *with)
 	return 0;
 }
 
-/* Maps the epoch's id `local` to the model's `id`. */
+/* Maps the epoch's id `local` to the model's `id`. Ids of an epoch count up from 0, so a new one is the next;
+ * a known one is emitted again, with another name. */
 static int map(struct buf *epoch, uint32_t local, uint32_t id)
 {
 	if (local < LENGTH(*epoch, uint32_t)) {
@@ -56,6 +67,7 @@ static uint64_t since_start(struct model *model, uint64_t time)
 
 static int on_process(struct model *model, const struct event_process *event)
 {
+	/* A pid that was reused has another start; a process that called exec has another count. */
 	const uint64_t key[] = {(uint32_t)event->pid, event->start, event->exec};
 	const struct model_process fresh = {.pid = event->pid};
 	uint32_t id;
@@ -67,6 +79,7 @@ static int on_process(struct model *model, const struct event_process *event)
 		err = map(&model->epoch_processes, event->id, id);
 	if (!err && event->unsupported && *event->unsupported && !model->unsupported)
 		err = replace(&model->unsupported, event->unsupported);
+	/* The last name wins: a program may change its title. */
 	err = err ?: replace(&model__process(model, id)->name, event->name);
 	return err ?: replace(&model__process(model, id)->python, event->python);
 }
@@ -91,6 +104,7 @@ static int on_thread(struct model *model, const struct event_thread *event)
 {
 	uint32_t process = ITEM(model->epoch_processes, uint32_t, event->process), id;
 	const uint64_t key[] = {process, (uint32_t)event->tid, event->start};
+	/* An id that is known in this epoch: only the name has changed. */
 	bool renamed = event->id < LENGTH(model->epoch_threads, uint32_t);
 	uint64_t time = since_start(model, event->time);
 	int err = intern__id(&model->thread_keys, key, sizeof(key), &id);
@@ -124,6 +138,7 @@ static int on_units(struct model *model, const struct event_rows *rows)
 	for (i = 0; i < rows->n && !err && model->with_units; i++, row++) {
 		uint32_t thread = ITEM(model->epoch_threads, uint32_t, row->thread), trigger = 0;
 
+		/* Only of outermost compiles; for the others it would repeat the outermost one's. */
 		if (row->trigger && !row->parent)
 			trigger = model__node(model, ITEM(model->epoch_stacks, uint32_t, row->trigger)).frame + 1;
 		err = unit_tree__row(&model->units, row, thread, trigger, since_start(model, row->time));
@@ -167,8 +182,10 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 		/* Only a damaged or hostile file has samples of a thread after its end. */
 		if (thread->ended)
 			continue;
+		/* Samples inside the window; waits count only if the recording is about waits. */
 		thread->samples += (!row->cause || model->waits_asked) && time >= model->options->from && (!model->options->to || time <= model->options->to) &&
 				   !(model->filter && stack == model->left_out);
+		/* class_now to others_now: what the callbacks slice() and sampled() read during this sample. */
 		err = class_names__id(&model->classes, row->class_id, &model->class_now);
 		model->call_now = unit_tree__sample(&model->units, row->unit, id, time);
 		model->time_now = time;
@@ -180,6 +197,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 		if (!err)
 			err = timeline__sample(model, thread, time, row->wall, row->cpu,
 					       row->stack ? stack : model->no_stack, waiting);
+		/* After its own time: its stack also represents threads that ended without a sample. */
 		if (!err && row->others)
 			err = unmet__stand(model, row->stack ? stack : model->no_stack, row->others);
 	}
@@ -224,6 +242,7 @@ static int on_session(struct model *model, const struct event_session *event)
 	model->realtime = event->realtime;
 	model->pid = event->pid;
 	model->rate = event->rate;
+	/* The engine's default, if a damaged file has no rate. */
 	model->period = 1000000000 / (event->rate ? event->rate : 999);
 	model->wall_mode = !strcmp(event->mode, "wall");
 	model->native_asked = event->native;
@@ -239,6 +258,7 @@ static int reset_tree(struct model *model)
 	int err;
 
 	intern__free(&model->nodes);
+	/* projection__node() uses it while the note is not made yet. */
 	model->left_out = MODEL_ROOT;
 	err = projection__node(model, UINT32_MAX, UINT32_MAX, &root);
 	err = err ?: projection__note(model, "(idle)", &model->idle);
@@ -256,6 +276,7 @@ static int start_epoch(struct model *model)
 	const uint32_t root = MODEL_ROOT;
 	int err = 0;
 
+	/* The callback reads the tree and the sums of the epoch that ends now. */
 	if (model->epoch)
 		err = model->epoch(model) ?: reset_tree(model);
 	if (err)
@@ -312,6 +333,7 @@ static int on_ledger(struct model *model, const struct event_ledger *event)
 		const char *name = event->lines[i].name;
 
 		err = intern__id(&model->loss_names, name, strlen(name) + 1, &id);
+		/* Totals: a later ledger replaces the counts of an earlier one. */
 		if (!err && id == LENGTH(model->loss_counts, uint64_t))
 			err = buf__append(&model->loss_counts, &event->lines[i].count,
 					  sizeof(uint64_t));
@@ -381,6 +403,7 @@ static int init(struct model *model, const struct export_options *options, bool 
 {
 	int err;
 
+	/* 999 Hz until the session says otherwise: time lines need a period. */
 	*model = (struct model){.sink = {on_event}, .options = options, .detailed = detailed,
 				.period = 1000000000 / 999};
 	err = reset_tree(model) ?: start_epoch(model);
@@ -407,6 +430,7 @@ bool model__passes(const struct model *model, const struct model_thread *thread)
 	if (!want)
 		return true;
 	tid = strtol(want, &end, 10);
+	/* A thread may be called "42", so a number is tried as a name, too. */
 	return (*want && !*end && tid == thread->tid) || !strcmp(want, thread->name);
 }
 
@@ -430,6 +454,8 @@ static int read_filtered(struct model *model, int recording_fd, struct export_mi
 
 	if (hide__wanted(model->options))
 		err = hide__new(model->options, sink, &model->hide);
+	/* Built from the reader backwards, so the filters see the recording's own stacks: --function also
+	 * finds a hidden function. */
 	sink = model->hide ? hide__sink(model->hide) : sink;
 	if (filter__wanted(model->options))
 		err = err ?: filter__new(model->options, false, recording_fd, sink, &model->filter);
@@ -461,6 +487,7 @@ static int find_followed(struct model *model)
 		uint32_t known = pids.n;
 
 		err = intern__id(&pids, &process->pid, sizeof(process->pid), &id);
+		/* The pid was met before, and that means later in the recording. */
 		process->followed = id < known;
 	}
 	intern__free(&pids);
@@ -533,6 +560,7 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 	int err = read_filtered(model, recording_fd, ret_missing) ?: give_up_unmet(model) ?: unit_tree__finish(&model->units);
 	uint32_t i, shown = 0;
 
+	/* Not even a session event: the file is empty or ends in its first line. */
 	if (!err && !model->begun)
 		return -ENOMSG;
 	err = err ?: find_followed(model);
@@ -542,6 +570,7 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 		err = timeline__finish(model, thread);
 		if (thread->finish > model->finish)
 			model->finish = thread->finish;
+		/* Threads that began after the window are no part of it. */
 		thread->shown = model__passes(model, thread) && thread->begin <= model__to(model);
 		thread->listed = thread->shown && !is_before_exec(model, thread);
 		if (thread->listed && !model__process(model, thread->process)->shown++)
@@ -550,6 +579,7 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 	}
 	find_quiet(model);
 	err = err ?: find_counted(model);
+	/* A recording without threads is not an error; a thread that nobody has is. */
 	if (err || shown || !model->options->thread)
 		return err;
 	missing_thread(model, ret_missing);

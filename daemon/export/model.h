@@ -26,6 +26,7 @@
 
 #define MODEL_ROOT 0u /* stack node: no frame */
 
+/* One image of a program: after exec, a process is another one here. */
 struct model_process {
 	int32_t pid;
 	uint32_t shown; /* how many of its threads are listed */
@@ -33,20 +34,25 @@ struct model_process {
 	char *name, *python; /* python: its version; "": not Python */
 };
 
+/* Allocated one by one, as pointers to threads must stay valid while others are added. */
 struct model_thread {
 	uint32_t id; /* in the order of appearance */
 	uint32_t process;
 	int32_t tid;
 	char *name;
-	bool shown;	       /* passes the filter */
+	/* passes the filter --thread, and began before the end of the window */
+	bool shown;
 	bool listed;	       /* ... and is worth an entry of its own */
 	bool quiet;	       /* hardly ran (quiet.h): left out of all shares */
 	bool counted;	       /* already counted as a thread of the image before exec */
 	bool ended;
-	uint64_t begin, clock; /* up to here its time is known */
+	/* begin: when it was first seen. clock: up to here its time is known, while reading */
+	uint64_t begin, clock;
 	uint64_t finish;       /* when it ended */
 	uint64_t carry;	       /* idle time not yet in a slice; as int64_t, negative: given out too early */
-	uint64_t wall, cpu;    /* within the window */
+	/* ns within the window; wall counts also idle time and time that was not recorded */
+	uint64_t wall, cpu;
+	/* samples that pass, within the window */
 	uint64_t samples;
 	struct buf slices;     /* struct slice, when the model keeps them */
 };
@@ -66,6 +72,8 @@ struct model_frame {
 	uint8_t kind; /* enum function_kind */
 };
 
+/* On the stack of an exporter. It sets `slice` and the other callbacks between model__init() and
+ * model__read(); everything else is read-only for it. */
 struct model {
 	struct event_sink sink;
 	const struct export_options *options;
@@ -80,6 +88,7 @@ struct model {
 	/* Called at the end of each epoch. If it is set, the tree of stacks is dropped afterwards, so that memory
 	 * stays that of one epoch. */
 	int (*epoch)(struct model *model);
+	/* the exporter's own, for its callbacks */
 	void *ctx;
 	/* Functions with the same name but another module or kind are kept apart, and frames have all fields. */
 	bool detailed;
@@ -98,6 +107,8 @@ struct model {
 	/* session */
 	int32_t pid;
 	uint32_t rate;
+	/* ns. origin: CLOCK_MONOTONIC of the session's start. realtime: the same instant since 1970. finish:
+	 * when the last thread or the session ended, since origin. period: between two ticks */
 	uint64_t origin, realtime, finish, period;
 	bool begun, wall_mode, cut;
 	bool native_asked; /* the session has native stacks */
@@ -125,6 +136,8 @@ struct model {
 	struct buf scratch;
 };
 
+/* Functions and frames that look the same when shown are one; `detailed` keeps functions of different modules
+ * and kinds apart. On an error, model__free() is still to be called. */
 int model__init(struct model *model, const struct export_options *options);
 int model__init_detailed(struct model *model, const struct export_options *options);
 /* Reads all of it. -ENOENT: a filter matched nothing; ret_missing says which. */
@@ -166,6 +179,8 @@ int projection__frames(struct model *model, const struct event_rows *rows);
 int projection__stacks(struct model *model, const struct event_rows *rows);
 /* A frame that stands for something else than code, such as a compile unit. */
 int projection__label(struct model *model, const char *name, const char *file, uint32_t line, uint32_t *ret);
+/* Finds or adds the node for this frame below that parent. Ids of parents are smaller than those of their
+ * children. */
 int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint32_t *ret);
 int projection__note(struct model *model, const char *words, uint32_t *ret);
 

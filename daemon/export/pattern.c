@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Patterns of --function, --module and --exclude. A function matches by its whole name or by the last parts of a
- * qualified name, a module by its name or the first parts up to a dot; with * and ? the whole name must match. */
+/* Patterns of --function, --module and --exclude. A function matches by its whole name or by the last parts
+ * of a qualified name, a module by its name or the first parts up to a dot; with * and ? the whole name must
+ * match.
+ *
+ *     run_pass          NativeLowering.run_pass, llvm::PassManager::run_pass(Module&)
+ *     numba             numba, numba.core.typing, but not numbat
+ *     libLLVM*          libLLVM-14.so.1, libLLVM.so.18.1
+ *
+ * Case counts. Patterns come from the user, names from the recording: pattern__glob() has no recursion, and
+ * its time is bounded. */
 #include "export/pattern.h"
 
 #include <stddef.h>
@@ -24,6 +32,7 @@ bool pattern__glob(const char *pattern, const char *text)
 			return false;
 		}
 	}
+	/* The text is used up: what is left of the pattern may only be stars. */
 	return !pattern[strspn(pattern, "*")];
 }
 
@@ -35,6 +44,8 @@ static bool is_glob(const char *pattern)
 /* The name's length without the arguments that C++ and JIT compilers append. */
 static size_t bare_length(const char *name)
 {
+	/* From the second character: "(anonymous namespace)::f(int)" begins with a parenthesis that is no
+	 * argument list. */
 	const char *arguments = name[0] ? strchr(name + 1, '(') : NULL;
 
 	return arguments ? (size_t)(arguments - name) : strlen(name);
@@ -48,6 +59,7 @@ bool pattern__function(const char *pattern, const char *name)
 		return is_glob(pattern) ? pattern__glob(pattern, name) : true;
 	if (!want || want > bare || memcmp(name + bare - want, pattern, want))
 		return false;
+	/* The part before must end there: "pass" is no part of "run_pass". */
 	return want == bare || strchr(".:", name[bare - want - 1]);
 }
 

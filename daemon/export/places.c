@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* File paths -> Python modules and packages: site-packages/NAME, the standard library, native libraries. */
+/* File paths -> Python modules and packages: site-packages/NAME, the standard library, native libraries.
+ *
+ *     /usr/lib/python3/dist-packages/numba/core/x.py   module numba.core.x   package numba
+ *     /usr/lib/python3.11/json/decoder.py              json.decoder          (standard library)
+ *     <frozen importlib._bootstrap>                    importlib._bootstrap  (standard library)
+ *     /home/me/project/svd.py                          svd                   /home/me/project
+ *     <string>                                         (generated code)      (generated code)
+ *
+ * Only texts are compared: the recording may come from another machine, so no file is opened. */
 #include "export/places.h"
 
 #include <stdbool.h>
@@ -20,6 +28,7 @@ static const char *after_packages(const char *file)
 		const char *at = strstr(file, folders[i]),
 			   *end = at ? at + strlen(folders[i]) : NULL;
 
+		/* The last one in the path: a virtual environment may lie inside of an installed package. */
 		after = end && end > after ? end : after;
 	}
 	return after;
@@ -35,10 +44,12 @@ static const char *after_library(const char *file)
 		size_t digits = strspn(end, "0123456789.");
 
 		end += digits + (end[digits] == 't'); /* free-threaded: python3.14t */
+		/* "lib/python3.11/". "lib/python3/", with one digit, is Debian's directory of packages. */
 		if (digits > 1 && *end == '/' && at - file >= 4 && !memcmp(at - 4, "/lib", 4))
 			return end + 1;
 		at += strlen("/python");
 	}
+	/* The standard library of embedded Pythons: python311.zip. */
 	at = strstr(file, ".zip/");
 	return at && strstr(file, "/python3") ? at + 5 : NULL;
 }
@@ -64,6 +75,7 @@ static void dotted(const char *path, char *out, size_t size)
 
 	snprintf(out, size, "%s", path);
 	dot = strrchr(out, '.');
+	/* The ending ".py"; a dot in a directory's name is none. */
 	if (dot && !strchr(dot, '/'))
 		*dot = '\0';
 	for (at = out; *at; at++)

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* pprof's profile.proto (github.com/google/pprof), gzip'ed: for `go tool pprof` and profile stores. Each sample has
- * two values, CPU and wall time in ns. Locations are always lines, because readers can sum them up by function.
- * Labels: thread, tid, process, pid, class; for compiles unit, phase, pass. A recording has no addresses, so
- * locations have none; mappings are the modules of native code, by name. */
+/* pprof's profile.proto (github.com/google/pprof), gzip'ed: for `go tool pprof` and profile stores. Each
+ * sample has two values, CPU and wall time in ns. Locations are always lines, because readers can sum them up
+ * by function. Labels: thread, tid, process, pid, class; for compiles unit, phase, pass. A recording has no
+ * addresses, so locations have none; mappings are the modules of native code, by name.
+ *
+ * The order in the file is free, so everything is written as soon as it is met, compressed on the way, and
+ * only numbers of strings and "already written" are kept:
+ *
+ *     sample_type "cpu", "wall"; period; time
+ *     function 1, mapping 1, location 1, ... sample      functions and locations before the first sample that has them
+ *     ...
+ *     string table                                       last, as it grows until then; string 0 is "" */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +38,7 @@ enum {
 	PROFILE_COMMENT,
 	PROFILE_DEFAULT_SAMPLE_TYPE
 };
+/* Of its messages ValueType, Sample, Label, Mapping, Location, Line, Function. */
 enum { VALUE_TYPE_TYPE = 1, VALUE_TYPE_UNIT };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
 enum { LABEL_KEY = 1, LABEL_STRING, LABEL_NUMBER };
@@ -46,6 +55,7 @@ enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNC
 
 struct pprof {
 	struct model model;
+	/* by struct stack_key: thread, stack, class, unit */
 	struct sums sums;
 	struct intern strings, mappings;   /* mappings: names of modules; id + 1 is the mapping's id */
 	struct buf functions_seen;	   /* bool by function id: already written */
@@ -58,6 +68,8 @@ struct pprof {
 
 /* --- gzip --- */
 
+/* Z_NO_FLUSH may keep everything inside zlib, Z_FINISH writes it all. The loop goes on while the output chunk
+ * was filled up. */
 static int zip_out(struct pprof *pprof, const void *data, size_t len, int flush)
 {
 	unsigned char chunk[1 << 14];
@@ -90,7 +102,8 @@ static int zip_begin(struct pprof *pprof)
 	return 0;
 }
 
-/* Writes `message` as a field of the profile. */
+/* Writes `message` as a field of the profile. A nested message: its tag, its length, its bytes. proto3
+ * concatenates fields, so the profile itself needs no frame. */
 static int put_field(struct pprof *pprof, uint32_t field, const struct buf *message)
 {
 	struct buf *head = &pprof->packed;
@@ -105,6 +118,7 @@ static int put_field(struct pprof *pprof, uint32_t field, const struct buf *mess
 			      : 0;
 }
 
+/* A value of 0 writes nothing, as proto3 does. */
 static int put_number(struct pprof *pprof, uint32_t field, uint64_t value)
 {
 	struct buf *head = &pprof->packed;
@@ -117,6 +131,7 @@ static int put_number(struct pprof *pprof, uint32_t field, uint64_t value)
 
 /* --- strings and tables --- */
 
+/* Adds the number of a string in the string table, which is its id here. */
 static int add_string(struct pprof *pprof, struct buf *message, uint32_t field, const char *string)
 {
 	uint32_t id;
@@ -146,9 +161,10 @@ static int put_mapping(struct pprof *pprof, const char *module, uint32_t *ret_id
 	if (err || id < known)
 		return err;
 	buf__clear(&pprof->message);
+	/* Ids must not be 0. */
 	err = protobuf__number(&pprof->message, MAPPING_ID, id + 1);
 	err = err ?: add_string(pprof, &pprof->message, MAPPING_FILE, module);
-		/* Names are complete: tells pprof not to look for symbols itself. */
+	/* Names are complete: tells pprof not to look for symbols itself. */
 	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_FUNCTIONS, 1);
 	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_FILES, 1);
 	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_LINES, 1);
@@ -172,6 +188,8 @@ static int put_function(struct pprof *pprof, const struct model_frame *frame)
 	return err ?: put_field(pprof, PROFILE_FUNCTION, message);
 }
 
+/* `message` and `inner` are shared scratch: the function and the mapping, which use them, too, are written
+ * before they are filled here. */
 static int put_location(struct pprof *pprof, uint32_t id)
 {
 	struct model_frame frame = model__frame(&pprof->model, id);
@@ -269,6 +287,7 @@ static int put_sample(struct pprof *pprof, const struct stack_key *key, const st
 		node = model__node(&pprof->model, stack);
 		err = protobuf__varint(&pprof->packed, node.frame + 1);
 	}
+	/* In bytes, of which a location has one to five. */
 	err = err ?: limits__walk(pprof->packed.len);
 	err = err
 		      ?: protobuf__bytes(&pprof->message, SAMPLE_LOCATION, pprof->packed.data,
@@ -293,6 +312,7 @@ static int put_samples(struct pprof *pprof)
 
 		if (!model__thread(&pprof->model, key.thread)->shown || model__thread(&pprof->model, key.thread)->quiet)
 			continue;
+		/* --units: the compiles become frames. Without it they are labels only. */
 		if (pprof->model.options->units && key.unit)
 			err = unit_frames__stack(&frames, &pprof->model, key.unit, key.stack, &key.stack);
 		err = err ?: put_sample(pprof, &key, sums__times(&pprof->sums, i));
@@ -363,6 +383,7 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 	const struct times times = {cpu, ns};
 	struct stack_key key = {.thread = thread->id, .stack = stack};
 
+	/* Idle time would otherwise have the class of the sample after it. */
 	if (!stack_sums__apart(model, stack)) {
 		key.class_id = model->class_now;
 		key.unit = stack_sums__unit(model);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Ids of the epoch -> ids of the model, for frames and stacks, as functions or as lines. Frames that look the same
- * when shown are one frame. */
+/* Ids of the epoch -> ids of the model, for frames and stacks, as functions or as lines. Frames that look the
+ * same when shown are one frame.
+ *
+ *     epoch 1: function 7 = run_pass, numba/core/...:285        model: function 3
+ *     epoch 2: function 2 = run_pass, numba/core/...:285        model: function 3
+ *
+ * Content decides, not ids. Keys are packed texts in interns (base/intern.h), whose ids are the model's ids. */
 #include <errno.h>
 #include <string.h>
 
@@ -41,6 +46,7 @@ static int shown_id(struct model *model, struct intern *intern, const struct sho
 	return intern__id(intern, key->data, key->len, ret);
 }
 
+/* The reverse. The strings point into the key: valid until a function or frame is added. */
 static struct shown_function shown_of(const struct intern *intern, uint32_t id)
 {
 	struct shown_head head;
@@ -62,6 +68,8 @@ struct frame_key {
 	uint32_t function, line;
 };
 
+/* Detailed: function and line. Otherwise the frame is a function whose line is the current one, so that two
+ * functions of one name and line are one frame. */
 static int frame_id(struct model *model, uint32_t function, uint32_t line, uint32_t *ret)
 {
 	const struct frame_key key = {function, line};
@@ -82,6 +90,7 @@ struct model_frame model__frame(const struct model *model, uint32_t id)
 	struct shown_function shown_function;
 
 	if (model->detailed) {
+		/* Keys of one size lie in one array, in the order of ids. */
 		key = ITEM(model->frames.keys, struct frame_key, id);
 		shown_function = shown_of(&model->functions, key.function);
 	} else {
@@ -105,6 +114,7 @@ static int note_column(struct model *model, uint32_t frame, uint32_t column)
 
 	if (!at)
 		return -ENOMEM;
+	/* 0 is "none yet" in the array, so a frame without a column must be UINT32_MAX, too. */
 	if (!column || (*at && *at != column))
 		*at = UINT32_MAX;
 	else
@@ -139,6 +149,7 @@ bool model__is_alone(const struct model *model, uint32_t stack)
 
 	if (stack == MODEL_ROOT || model__frame(model, model__node(model, stack).frame).kind != FUNCTION_INTERPRETER)
 		return false;
+	/* As long as the stack. Only stacks whose leaf is an interpreter frame get here. */
 	for (; stack != MODEL_ROOT; stack = node.parent) {
 		node = model__node(model, stack);
 		if (model__frame(model, node.frame).kind == FUNCTION_PYTHON)
@@ -169,6 +180,7 @@ static struct shown_function shown_at(const struct export_options *options, cons
 {
 	const struct hlo_op *op = options->hlo && row->kind == FUNCTION_JIT ? hlo__find(options->hlo, row->name) : NULL;
 
+	/* File and line of the operation in the user's program, in place of none. */
 	if (op)
 		return (struct shown_function){op->line, row->kind, op->name, op->file, row->module};
 	return (struct shown_function){row->line, row->kind, row->name, row->file, row->module};
@@ -183,6 +195,7 @@ int projection__functions(struct model *model, const struct event_rows *rows)
 	for (i = 0; i < rows->n && !err; i++, row++) {
 		struct shown_function shown_function = shown_at(model->options, row);
 
+		/* Module and kind are not shown, so they must not distinguish. */
 		if (!model->detailed) {
 			shown_function.file = *shown_function.file ? shown_function.file : shown_function.module;
 			shown_function.module = "";
@@ -224,6 +237,9 @@ struct fold {
 	bool python; /* it has a Python frame */
 };
 
+/* `node` is what samples of this stack are counted for; `fold.node` is what later stacks build on. They
+ * differ for an interpreter frame: it is shown as the leaf of a stack without Python, but never inside of a
+ * stack. */
 static int fold_stack(struct model *model, const struct stack_row *row)
 {
 		/* The root has no row. */

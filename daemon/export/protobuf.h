@@ -9,6 +9,8 @@
 
 #include "base/buf.h"
 
+/* Seven bits in each byte, the lowest first; the top bit says that more follow: 300 is ac 02. At most 10
+ * bytes. */
 static inline int protobuf__varint(struct buf *out, uint64_t value)
 {
 	unsigned char bytes[10];
@@ -22,6 +24,7 @@ static inline int protobuf__varint(struct buf *out, uint64_t value)
 	return buf__append(out, bytes, n);
 }
 
+/* Wire types, the low three bits of a field's tag. */
 #define PROTOBUF_VARINT 0u
 #define PROTOBUF_LENGTH 2u
 

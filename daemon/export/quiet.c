@@ -8,11 +8,13 @@
 #include "export/model.h"
 #include "export/quiet.h"
 
+/* Without this callback the model would keep each thread's slices in memory. */
 static int no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
 {
 	return 0;
 }
 
+/* Set, so that the model drops the tree of stacks after each epoch. */
 static int no_epoch(struct model *model)
 {
 	return 0;
@@ -44,6 +46,7 @@ int quiet__find(int recording_fd, const struct export_options *how, struct buf *
 	int err;
 
 	buf__clear(ret);
+	/* A pipe. */
 	*ret_unknown = lseek(recording_fd, 0, SEEK_CUR) < 0;
 	if (*ret_unknown)
 		return 0;
@@ -55,7 +58,8 @@ int quiet__find(int recording_fd, const struct export_options *how, struct buf *
 	if (!err)
 		err = note(&model, ret);
 	model__free(&model);
-	/* Other errors are reported by the second pass. */
+	/* Other errors are reported by the second pass. -ECANCELED is the normal end for a recording of CPU
+	 * time. */
 	if (err == -ENOMEM)
 		return err;
 	return lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* `-f events`: copies the recording byte for byte; with a filter, a thread or a window, writes its events again
- * without the samples that do not pass. */
+/* `-f events`: copies the recording byte for byte; with a filter, a thread or a window, writes its events
+ * again without the samples that do not pass. Byte for byte means that a recording of a newer version, or a
+ * damaged one, is copied, too. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ static int copy(int recording_fd, FILE *out)
 	return 0;
 }
 
+/* The last sink: encodes each event as a line of the new recording. */
 struct rewriter {
 	struct event_sink sink;
 	struct recording_writer *writer;
@@ -46,8 +48,8 @@ static int rewrite_event(struct event_sink *self, const struct event *event)
 	err = err
 		      ?: recording_writer__lines(rewriter->writer, rewriter->line.data,
 						 rewriter->line.len);
-		/* Ends a zstd frame about each second, as a session does: if the file is truncated, the frames
-		 * before can be read. */
+	/* Ends a zstd frame about each second, as a session does: if the file is truncated, the frames before
+	 * can be read. */
 	if (!err && event->kind == EVENT_LEDGER)
 		err = recording_writer__flush(rewriter->writer);
 	return err;
@@ -58,6 +60,7 @@ static int rewrite(int recording_fd, const struct export_options *options, FILE 
 {
 	struct rewriter rewriter = {.sink = {rewrite_event}};
 	struct filter *filter = NULL;
+	/* The writer uses the descriptor below the stream. */
 	int err = fflush(out) ? -errno : 0;
 
 	err = err ?: recording_writer__new(fileno(out), options->compress, &rewriter.writer);

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "export/model.h"
 
+/* Only the tree of units is of interest: times and stacks are dropped as they come (see quiet.c). */
 static int no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
 {
 	return 0;
@@ -100,6 +101,7 @@ static int set_skipped(struct skip *skip, const struct model *model, uint32_t fi
 
 		skipped[i] |= parent != CALL_NONE && skipped[parent];
 	}
+	/* From calls to rows: a compile that goes on in a new epoch has a row in each. */
 	for (i = 0; i < n_rows && !err; i++) {
 		bool skips = rows[i] != CALL_NONE && skipped[rows[i]];
 

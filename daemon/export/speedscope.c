@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* speedscope's file format (https://www.speedscope.app/file-format-schema.json): one `sampled` profile per thread,
- * one of all threads, and `evented` profiles of compiles. */
+/* speedscope's file format (https://www.speedscope.app/file-format-schema.json): one `sampled` profile per
+ * thread, one of all threads, and `evented` profiles of compiles.
+ *
+ *     {"$schema":..., "activeProfileIndex":0, "cprofd":{...},
+ *      "shared":{"frames":[{"name":"main","file":"svd.py","line":3},...]},
+ *      "profiles":[
+ *      {"type":"sampled","name":"python3 (4242)","unit":"nanoseconds","startValue":0,"endValue":8120000000,
+ *       "samples":[[0,4,7],[0,4],...],"weights":[1001000,2003000,...]},
+ *      {"type":"evented",...,"events":[{"type":"O","frame":12,"at":1000},{"type":"C","frame":12,"at":9000},...]}]}
+ *
+ * Samples are arrays of frame numbers, outermost first. The files of this exporter: speedscope_fit.c chooses
+ * what fits, speedscope_head.c writes what comes before the profiles, speedscope_units.c the evented ones. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,17 +20,22 @@
 #include "export/formats.h"
 #include "export/speedscope.h"
 
+/* State of writing. The two arrays of a profile are two runs over the same slices, with another visitor each. */
 struct writer {
 	struct merge_visitor visitor;
 	struct speedscope *file;
 	struct buf text;
 	uint32_t *path;	     /* scratch: frames of a stack, innermost first */
 	uint32_t path_max;
+	/* before the next item: "" or "," */
 	const char *separator;
 	uint64_t total;
+	/* the first error: merge visitors cannot return one */
 	int err;
 };
 
+/* Writes the text when it has grown to `least` bytes, so that memory does not depend on the length of the
+ * file. */
 static void flush_text(struct writer *writer, size_t least)
 {
 	if (writer->err || writer->text.len < least)
@@ -98,6 +113,7 @@ static uint64_t slices_ns(const struct model_thread *thread)
 	return ns;
 }
 
+/* All profiles of a file have the same start and end, so that speedscope shows them on the same axis. */
 static void write_profile(struct writer *writer, const char *name,
 			  struct model_thread *const *threads, uint32_t n, uint64_t bin,
 			  uint64_t before, uint64_t ns, uint64_t after)
@@ -218,6 +234,7 @@ static int set_end(struct speedscope *file)
 	for (i = 0; i < file->n; i++) {
 		uint64_t end = begin_of(file, file->threads[i]) + slices_ns(file->threads[i]);
 
+		/* The slices of a thread may reach beyond the end of the session by the resolution of clocks. */
 		file->to = end > file->to ? end : file->to;
 	}
 	return 0;
@@ -241,6 +258,7 @@ int export__speedscope(int recording_fd, const struct export_options *options, F
 	struct speedscope file = {.model = &model, .options = options, .out = out};
 	int err = model__init(&model, options);
 
+	/* Spans need every call, with its begin and end. */
 	model.with_units = model.units.keep = true;
 	err = err ?: model__read(&model, recording_fd, &ret->missing);
 	err = err ?: model__order(&model, &file.threads, &file.n);

@@ -16,8 +16,10 @@ struct speedscope {
 	struct model *model;
 	const struct export_options *options;
 	FILE *out;
+	/* the listed threads in the order of display; owned */
 	struct model_thread **threads;
 	uint32_t n;
+	/* by node: time of the stack and of all that begin with it */
 	uint64_t *subtree_ns;
 	uint32_t *fold;	  /* node -> node */
 	uint32_t *number; /* frame -> its index in the file; UINT32_MAX: not used */
@@ -25,7 +27,9 @@ struct speedscope {
 	uint32_t frames_n;
 	uint64_t *cost;	  /* bytes of the stack's array in the file */
 	struct merge *merge;
-	uint64_t bin, below, to; /* to: where each thread's profile ends */
+	/* bin: length within which equal stacks are joined; 0: neighbours only. below: lighter stacks are
+	 * folded; 0: none. to: where each thread's profile ends, ns since the begin of the window */
+	uint64_t bin, below, to;
 	struct buf head;  /* the text before the profiles */
 	struct unit_spans spans;
 	struct unit_frames unit_frames;
@@ -33,9 +37,9 @@ struct speedscope {
 
 /* Numbers the frames, chooses `bin` and `fold` so that the file stays below its limit, and fills in `head`. */
 int speedscope__fit(struct speedscope *file);
+/* Fills in `head`; called for each bin that is tried, as the head says which. */
 int speedscope__head(struct speedscope *file);
-/* Before them: the spans, once `threads` and `to` are known. */
-/* First: the spans of compiles, once `threads` and `to` are known. */
+/* First of all: makes the spans of compiles, once `threads` and `to` are known. */
 int speedscope__units(struct speedscope *file);
 uint32_t speedscope__span_frame(const struct speedscope *file, const struct unit_span *span);
 /* Appends the events of a thread's compiles; nothing if it has none. */

@@ -9,10 +9,13 @@
 #include "base/cleanup.h"
 #include "export/speedscope.h"
 
+/* 0: no bins, only neighbours. The last one keeps a time line that is worth looking at: an hour has 360 bins
+ * of 10 s. */
 static const uint64_t bins[] = {0,	  5 * MS,   10 * MS, 20 * MS, 50 * MS, 100 * MS,
 				200 * MS, 500 * MS, S,	     2 * S,   5 * S,   10 * S};
 #define BIN_LAST (sizeof(bins) / sizeof(bins[0]) - 1)
 
+/* Length of a number as text. */
 static unsigned digits(uint64_t n)
 {
 	unsigned count = 1;
@@ -56,6 +59,7 @@ static int number_frames(struct speedscope *file)
 		struct model_node node = model__node(file->model, i);
 
 		use[node.frame] += slices[i];
+		/* Now the number of stacks that contain the node: each of them will write its frame. */
 		slices[node.parent] += slices[i];
 	}
 	for (i = 0; i < unit_spans__n(&file->spans); i++) { /* each span is two events */
@@ -68,6 +72,7 @@ static int number_frames(struct speedscope *file)
 		if (use[i])
 			file->frames[file->frames_n++] = i;
 	qsort_r(file->frames, file->frames_n, sizeof(uint32_t), compare_use, use);
+	/* UINT32_MAX: not in the file. Such a frame is in no stack that is written. */
 	memset(file->number, 0xff, frames * sizeof(uint32_t));
 	for (i = 0; i < file->frames_n; i++)
 		file->number[file->frames[i]] = i;
@@ -75,6 +80,7 @@ static int number_frames(struct speedscope *file)
 	for (i = 1; i < nodes; i++) {
 		struct model_node node = model__node(file->model, i);
 
+		/* Digits and a comma for each frame of the stack. */
 		file->cost[i] = file->cost[node.parent] + digits(file->number[node.frame]) + 1;
 	}
 	return 0;
@@ -82,6 +88,7 @@ static int number_frames(struct speedscope *file)
 
 /* --- how large the file would be --- */
 
+/* A visitor that only counts bytes, by the cost of each stack. */
 struct measure {
 	struct merge_visitor visitor;
 	const uint64_t *cost;
@@ -92,6 +99,7 @@ static void measure_slice(struct merge_visitor *self, uint32_t stack, uint64_t n
 {
 	struct measure *measure = (struct measure *)self;
 
+	/* The brackets around the frames; the weight and its comma. */
 	measure->bytes += measure->cost[stack] + 2 + digits(ns) + 1;
 }
 
@@ -126,6 +134,7 @@ static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
 /* The shortest bin that fits, up to `last`, by bisection: longer bins never give larger files. */
 static int fit_bins(struct speedscope *file, uint64_t max, size_t last, bool *ret_fits)
 {
+	/* The longest bin is tried first: if even that does not fit, nothing does. */
 	size_t low = 0, high = last, try = last;
 	uint64_t bytes = 0;
 	int err = number_frames(file);
@@ -163,6 +172,8 @@ int speedscope__fit(struct speedscope *file)
 		err = fit_bins(file, max, BIN_LAST, &fits);
 		if (fits || file->below > file->subtree_ns[MODEL_ROOT])
 			break;
+		/* From one sample up, doubling: some twenty rounds at most, each with some passes over the
+		 * slices. */
 		file->below = file->below ? file->below * 2 : file->model->period;
 	}
 	return err;

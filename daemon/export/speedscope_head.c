@@ -7,6 +7,7 @@
 #include "events/json.h"
 #include "export/speedscope.h"
 
+/* speedscope counts lines and columns from 1. */
 static int put_frame(struct buf *out, const struct model_frame *frame)
 {
 	int err = buf__puts(out, "{\"name\":") ?: json__string(out, frame->name);
@@ -122,6 +123,7 @@ static uint32_t active_profile(const struct speedscope *file)
 	for (i = 0; i < file->n; i++)
 		if (file->threads[i]->tid == file->model->pid)
 			break;
+	/* "all threads" is in front if there are several. */
 	return (i == file->n ? 0 : i) + (file->n > 1);
 }
 
@@ -137,6 +139,8 @@ int speedscope__head(struct speedscope *file)
 	err = buf__puts(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\""
 			     ",\"exporter\":\"cprofd@" CPROFD_VERSION "\",\"name\":");
 	err = err ?: json__string(out, file->model->command);
+	/* Appending to the command before it is quoted would cut the pid off a long one: json__string()
+	 * truncates. */
 	if (!err && out->data[out->len - 1] == '"') { /* the pid goes inside the quotes */
 		out->len--;
 		err = buf__puts(out, pid) ?: buf__puts(out, "\"");

@@ -39,6 +39,8 @@ static int put_event(struct buf *out, const struct speedscope *file, char type, 
 	return err;
 }
 
+/* Spans come in the order of opening, each inside its parent. `top` is the innermost open one: before a span
+ * opens, those that do not contain it are closed. At the end, with `span` NULL, all are. */
 int speedscope__put_spans(const struct speedscope *file, uint32_t index, struct buf *out)
 {
 	const struct unit_span *span = unit_spans__first(&file->spans, index), *open;
@@ -46,6 +48,7 @@ int speedscope__put_spans(const struct speedscope *file, uint32_t index, struct 
 	bool first = true, more = span;
 	int err = 0;
 
+	/* One round more than there are spans, to close what is open. */
 	for (; more && !err; span = more ? unit_spans__next(&file->spans, span) : NULL) {
 		if (span && !unit_spans__shown(&file->spans, span))
 			continue;

@@ -18,6 +18,7 @@ int stack_sums__slice(struct model *model, struct model_thread *thread, uint32_t
 	const struct times times = {cpu, wall};
 	struct stack_key key = {.thread = thread->id, .stack = stack};
 
+	/* MODEL_ROOT: a filter left it out. */
 	if (stack == MODEL_ROOT || (!model->options->idle && stack_sums__apart(model, stack)))
 		return 0;
 	if (model->options->units && !stack_sums__apart(model, stack))
@@ -48,11 +49,14 @@ int stack_sums__join(const struct sums *sums, struct model *model, struct sums *
 		struct stack_key key = stack_sums__key(sums, i);
 		const struct model_thread *thread = model__thread(model, key.thread);
 
+		/* The thread in the key only stands for its process then. */
 		if (!model->options->thread_names)
 			key.thread = first[thread->process];
 		if (key.unit)
 			err = unit_frames__stack(&frames, model, key.unit, key.stack, &key.stack);
+		/* It is in the stack now; as part of the key it would keep equal stacks apart. */
 		key.unit = 0;
+		/* With -t, a quiet thread has a frame of its own. */
 		if (thread->shown && (!thread->quiet || model->options->thread_names))
 			err = err ?: sums__add(ret, &key, sizeof(key), sums__times(sums, i));
 	}

@@ -7,6 +7,7 @@
 #include "aggregate/sums.h"
 #include "export/model.h"
 
+/* No padding: its bytes are the key. Parts that a format does not show are 0 for all. */
 struct stack_key {
 	uint32_t thread, stack, class_id, unit; /* unit: node of the tree of units, if units are shown */
 };

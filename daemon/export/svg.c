@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A flame graph as one SVG file, the outermost frame on top, as py-spy draws it. Without its script it is still a
- * picture; with it, a click zooms and the box searches. Widths are CPU time (in wall mode, wall time); idle time is
- * left out as in collapsed stacks. */
+/* A flame graph as one SVG file, the outermost frame on top, as py-spy draws it. Without its script it is
+ * still a picture; with it, a click zooms and the box searches. Widths are CPU time (in wall mode, wall
+ * time); idle time is left out as in collapsed stacks.
+ *
+ *     model -> stack_sums (by thread, stack) -> branches (a tree, equal stacks joined) -> rectangles
+ *
+ *     <g><title>run_pass
+ *     numba/core/compiler_machinery.py:285
+ *     1.234 s, 15.54 %</title><rect x="12.0000" y="95" width="186.4800" height="16" fill="hsl(205,65%,70%)"/>
+ *     <text x="15.0000" y="107">run_pass</text></g>
+ *
+ * Names come from the target: everything that is text goes through svg__put_xml(). */
 #include "export/svg.h"
 
 #include <errno.h>
@@ -103,6 +112,8 @@ static void prune(struct svg *svg, uint32_t max)
 	uint32_t i, n;
 
 	svg->least = *ns_of(svg, BRANCH_ROOT) / (4 * SVG_WIDTH) + 1;
+	/* A quarter more in each round: some tens of rounds, until few enough are left. It ends, as at last
+	 * only the root is as wide as that. */
 	for (;; svg->least += svg->least / 4 + 1) {
 		for (i = 0, n = 0; i < svg->branches.n; i++)
 			n += *ns_of(svg, i) >= svg->least;
@@ -117,6 +128,8 @@ int svg__put_xml(struct buf *out, const char *text)
 {
 	int err = 0;
 
+	/* XML 1.0, section 2.2: no control characters but tab and line ends, and not U+FFFE and U+FFFF, not
+	 * even escaped. */
 	for (; *text && !err; text++) {
 		if (*text == '&')
 			err = buf__puts(out, "&amp;");
@@ -138,6 +151,7 @@ int svg__put_xml(struct buf *out, const char *text)
 
 int svg__put_label(struct buf *out, const char *name, double width)
 {
+	/* Letters that fit, with 3 px at each side. */
 	int room = (int)((width - 6) / SVG_CHAR), letters = 0;
 	const char *at, *cut = name;
 	char label[4 * SVG_WIDTH / 6 + 8];
@@ -282,8 +296,10 @@ static int put_frames(struct svg *svg)
 		struct spot *parent = &spots[branch_of(svg, i).parent];
 		double width = all ? (double)*ns_of(svg, i) / (double)all * SVG_WIDTH : 0;
 
+		/* Its descendants are narrower than it, so they are not shown either. */
 		if (!parent->shown)
 			continue;
+		/* A child that is not shown still takes its width, so that the others stay where they belong. */
 		spots[i] =
 			(struct spot){parent->x, parent->depth + 1, *ns_of(svg, i) >= svg->least};
 		parent->x += width;
@@ -365,6 +381,7 @@ static int write_out(const struct buf *text, FILE *out)
 	return fwrite(text->data, 1, text->len, out) == text->len ? 0 : errno ? -errno : -EIO;
 }
 
+/* The frames first: the head needs the height. */
 static int write_file(struct svg *svg, FILE *out)
 {
 	struct buf head = {};
@@ -391,6 +408,7 @@ static int write_element(struct svg *svg, FILE *out)
 	return err;
 }
 
+/* `top` 0: the element of a page. */
 static int draw(int recording_fd, const struct export_options *options, FILE *out, struct export_report *ret,
 		uint32_t top, int (*write)(struct svg *svg, FILE *out))
 {

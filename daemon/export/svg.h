@@ -22,7 +22,8 @@ extern const struct asset svg_style, svg_script;
 int svg__inline(int recording_fd, const struct export_options *options, FILE *out, struct export_report *ret);
 
 struct buf;
-/* The parts of a picture around its frames, in this order: begin, the caller's text, tools, frames, end. */
+/* The parts of a picture around its frames, in this order: begin, the caller's text, tools, frames, end.
+ * svg__put_begin() leaves the title open: `title`, cut where the search box begins, then the caller's text. */
 int svg__put_begin(struct buf *out, unsigned height, const char *title);
 int svg__put_tools(struct buf *out);
 int svg__put_end(struct buf *out);

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's time line, built event by event: each nanosecond from its begin on is in exactly one slice. Sums are
- * exact; the order of idle time and stacks may be off by less than one period. */
+/* A thread's time line, built event by event: each nanosecond from its begin on is in exactly one slice. Sums
+ * are exact; the order of idle time and stacks may be off by less than one period.
+ *
+ *     sample at 10 ms, wall 10 ms, cpu 2 ms, stack S:
+ *     0 ms                                8 ms      10 ms
+ *     | (idle), or the stack that waits   | S        |
+ *
+ * Two clocks meet here. CPU time is the kernel's account of the thread, wall time is CLOCK_MONOTONIC; they
+ * differ by microseconds, so CPU time may be more than wall time. `carry` takes the difference, and later
+ * idle time makes up for it. */
 #include "export/model.h"
 
 /* With a filter, time that belongs to no shown sample is left blank. */
@@ -10,6 +18,7 @@ static bool blank(const struct model *model, uint32_t stack)
 				 stack == model->not_recorded || stack == model->not_sampled);
 }
 
+/* Passes a slice on, or appends it, joined with the one before if that has the same stack. */
 static int emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
 		uint64_t ns)
 {
@@ -105,6 +114,7 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 	} else {
 		waited = shown - ran;
 	}
+	/* Before the slices: report/units.c divides the same wall time in its own way. */
 	if (model->sampled)
 		err = model->sampled(model, thread, stack, ran, shown);
 	if (err)
@@ -122,23 +132,25 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 	return err ? err : emit(model, thread, stack, ran - given, ran - given);
 }
 
-/* The last slice: from the last event to the thread's end, plus the idle time that is left. */
 int timeline__emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns)
 {
 	return emit(model, thread, stack, ns, ns);
 }
 
+/* The last slice: from the last event to the thread's end, plus the idle time that is left. */
 int timeline__finish(struct model *model, struct model_thread *thread)
 {
 	uint64_t ns = 0, due;
 
 	if (!thread->ended) {
+		/* It lived until the session ended. */
 		thread->finish = model->finish > thread->clock ? model->finish : thread->clock;
 		ns = inside(model, thread->clock, thread->finish);
 		thread->clock = thread->finish;
 		thread->wall += ns;
 	}
 	due = thread->carry + ns;
+	/* A debt that is left over means that the thread's slices are longer than its life by microseconds. */
 	thread->carry = (int64_t)due > 0 ? 0 : due;
 	return (int64_t)due > 0 ? emit(model, thread, model->idle, 0, due) : 0;
 }

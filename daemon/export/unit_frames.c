@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Puts a compile, its phases and its passes as frames around a stack: new nodes in the model's tree. */
+/* Puts a compile, its phases and its passes as frames around a stack: new nodes in the model's tree.
+ *
+ *     stack:         main > compile > LLVMPY_RunPass
+ *     with --units:  svd(float64) > lowering > InstCombine > main > compile > LLVMPY_RunPass */
 #include "export/unit_frames.h"
 
 #include <errno.h>
@@ -47,12 +50,14 @@ int unit_frames__stack(struct unit_frames *frames, struct model *model, uint32_t
 	int err = 0;
 
 	buf__clear(&frames->path);
+	/* Leaf to root, then the units from the innermost outwards: all of it reversed is the new stack. */
 	for (; stack != MODEL_ROOT && !err; stack = node.parent) {
 		node = model__node(model, stack);
 		err = put_path(&frames->path, node.frame);
 	}
 	for (id = unit_tree__final(&model->units, id); id && !err; id = unit_tree__node(&model->units, id).parent)
 		err = unit_frames__frame(frames, model, id, &frame) ?: put_path(&frames->path, frame);
+	/* Each pair of stack and unit makes a new path: a hostile recording could multiply both. */
 	err = err ?: limits__walk(LENGTH(frames->path, uint32_t));
 	*ret = MODEL_ROOT;
 	for (i = LENGTH(frames->path, uint32_t); i-- > 0 && !err;)

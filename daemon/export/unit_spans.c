@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Turns calls of the unit tree (compiles, phases, passes) into spans that are properly nested and ordered, whatever
- * the recording says: readers such as speedscope rely on it. */
+/* Turns calls of the unit tree (compiles, phases, passes) into spans that are properly nested and ordered,
+ * whatever the recording says: readers such as speedscope rely on it.
+ *
+ *     calls:   [svd 0 .. 90]  [lowering 10 .. 95]  [typing 40 .. 60]      lowering is inside svd, typing beside it
+ *     spans:   [svd 0 .. 95]  [lowering 10 .. 95]                         typing would overlap: left out
+ *
+ * Samples give begins and ends only to within a period, so small overlaps are normal, not a sign of damage. */
 #include "export/unit_spans.h"
 
 #include <errno.h>
@@ -14,6 +19,8 @@ static void set_ends(struct model *model)
 {
 	uint32_t i;
 
+	/* From the last: inner calls have higher numbers, so their ends are final when they reach their
+	 * parent. */
 	for (i = unit_tree__calls(&model->units); i--;) {
 		struct unit_call *call = unit_tree__call(&model->units, i), *parent;
 
@@ -59,12 +66,15 @@ static int add_span(struct unit_spans *spans, const struct model *model, uint64_
 			    .begin = call->begin > from ? call->begin - from : 0,
 			    .end = call->end > from ? call->end - from : 0};
 
+	/* A worker's unit may have a parent in its caller's thread: it is an outermost span of its own
+	 * thread. */
 	if (call->parent != CALL_NONE && unit_tree__call(tree, call->parent)->thread == call->thread) {
 		span.parent = span_of[call->parent];
 		if (span.parent == UINT32_MAX)
 			return 0; /* the parent was left out */
 		last = unit_spans__item(spans, span.parent)->end;
 	}
+	/* The call of a parent that has ended by now: only in a damaged recording. */
 	if (!close_up_to(spans, at, span.parent))
 		return 0;
 	if (span.parent != UINT32_MAX && span.begin < unit_spans__item(spans, span.parent)->begin)
@@ -74,6 +84,7 @@ static int add_span(struct unit_spans *spans, const struct model *model, uint64_
 	if (span.end <= span.begin)
 		return 0;
 	span.node = unit_tree__final(tree, call->node);
+	/* The span becomes the innermost open one of its thread. */
 	at->top = span_of[id] = unit_spans__n(spans);
 	if (buf__append(&spans->items, &span, sizeof(span)))
 		return -ENOMEM;
@@ -106,6 +117,7 @@ static int drop_short(struct unit_spans *spans, uint64_t max)
 	for (i = 0; i < n; i++)
 		lengths[i] = unit_spans__item(spans, i)->end - unit_spans__item(spans, i)->begin;
 	qsort(lengths, n, sizeof(*lengths), compare_length);
+	/* Sorted from the longest: `max` are longer than this, or as long. */
 	spans->below = lengths[max] + 1;
 	return 0;
 }

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The tree of compiles. A call whose name arrives late first gets a node of its own, with the empty name;
- * unit_tree__finish() merges that into the node of its name. */
+ * unit_tree__finish() merges that into the node of its name.
+ *
+ *     rows of `units`             calls (runs)        nodes (paths)
+ *     1 svd(float64)              0                   1 svd
+ *     2   lowering, parent 1      1                   2 svd > lowering
+ *     3 svd(float64)              2                   1          the same path again
+ *     4   "", parent 3            3                   3 svd > (no name yet)
+ *
+ * A node's key is its parent, its kind and its texts. Nodes are never removed; calls are, at each epoch, once
+ * they have ended (unless `keep`). */
 #include "export/units.h"
 
 #include <errno.h>
@@ -25,6 +34,7 @@ struct late_name {
 	uint32_t node, named;
 };
 
+/* Finds or adds a node. Node 0 is made first, before any other. */
 static int node_id(struct unit_tree *tree, const struct head *head, const struct unit_node *words,
 		   uint32_t *ret)
 {
@@ -43,6 +53,7 @@ static int node_id(struct unit_tree *tree, const struct head *head, const struct
 	return intern__id(&tree->nodes, key->data, key->len, ret);
 }
 
+/* Copied, as keys are not aligned. */
 static struct head head_of(const struct unit_tree *tree, uint32_t node)
 {
 	struct head head = {};
@@ -83,6 +94,7 @@ uint32_t unit_tree__calls(const struct unit_tree *tree)
 	return LENGTH(tree->calls, struct unit_call);
 }
 
+/* The call of a row of this epoch, by its id from 1. */
 static uint32_t call_of(const struct unit_tree *tree, uint32_t unit)
 {
 	return unit && unit <= LENGTH(tree->epoch, uint32_t) ? ITEM(tree->epoch, uint32_t, unit - 1)
@@ -160,15 +172,19 @@ static int add_row(struct unit_tree *tree, const struct unit_row *row, uint32_t 
 	uint32_t id = 0;
 	int err;
 
+	/* It has no call, but its row counts: ids of later rows depend on it. */
 	if (row->kind == UNIT_OVER) {
 		id = CALL_NONE;
 		return buf__append(&tree->epoch, &id, sizeof(id));
 	}
+	/* The same call as before the epoch: it keeps its number, its begin and its node. */
 	if (is_emitted_again(tree, row, thread, call.parent, begin, &id))
 		return buf__append(&tree->epoch, &id, sizeof(id));
 	if (call.parent != CALL_NONE) {
 		head.parent = unit_tree__call(tree, call.parent)->node;
 		call.depth = unit_tree__call(tree, call.parent)->depth + 1;
+		/* Too deep: its samples count for the deepest call that is kept. This bounds all recursion
+		 * over units. */
 		if (call.depth == UNIT_DEPTH_MAX)
 			return buf__append(&tree->epoch, &call.parent, sizeof(call.parent));
 	}
@@ -233,6 +249,7 @@ uint32_t unit_tree__sample(struct unit_tree *tree, uint32_t unit, uint32_t threa
 {
 	uint32_t id = call_of(tree, unit);
 
+	/* A sample outside of all units: what was open in this thread has ended. */
 	if (!unit)
 		expect_nothing(tree, thread);
 	if (id != CALL_NONE && !unit_tree__call(tree, id)->ended &&
@@ -241,6 +258,8 @@ uint32_t unit_tree__sample(struct unit_tree *tree, uint32_t unit, uint32_t threa
 	return id;
 }
 
+/* Appends a call that goes on to the list of its thread, which the rows of the new epoch are compared with,
+ * from the outermost inwards. */
 static int set_expect(struct unit_tree *tree, struct buf *last, uint32_t thread, uint32_t call)
 {
 	const uint32_t none = CALL_NONE;
@@ -272,12 +291,15 @@ int unit_tree__epoch(struct unit_tree *tree)
 	buf__clear(&tree->expect);
 	for (i = 0; i < n && !err; i++) {
 		struct unit_call call = *unit_tree__call(tree, i);
+		/* Moved towards the begin of the array: `kept` never exceeds i. */
 		uint32_t to = call.ended && !tree->keep ? CALL_NONE : kept;
 
 		err = buf__append(&moved, &to, sizeof(to));
 		if (err || to == CALL_NONE)
 			continue;
 		if (call.parent != CALL_NONE)
+			/* A parent is before its calls, so it was moved already. Of an ended parent nothing
+			 * is left: CALL_NONE. */
 			call.parent = ITEM(moved, uint32_t, call.parent);
 		call.inner = CALL_NONE;
 		*unit_tree__call(tree, kept++) = call;
@@ -311,6 +333,8 @@ int unit_tree__finish(struct unit_tree *tree)
 		if (i) {
 			head.serial = 0;
 			head.parent = ITEM(tree->final, uint32_t, head.parent);
+			/* Usually the node itself. Below a parent that was renamed, it is another one,
+			 * possibly new. */
 			err = node_id(tree, &head, &words, &to);
 		}
 		err = err ?: buf__append(&tree->final, &to, sizeof(to));

@@ -25,6 +25,7 @@ enum unit_kind { UNIT_COMPILE, UNIT_PHASE, UNIT_PASS, UNIT_KINDS };
 #define UNIT_NO_NAME "(name unknown)" /* shown for a call without a name */
 #define UNIT_DEPTH_MAX 256u /* levels of nested calls; deeper ones count as the last of these */
 
+/* A path: what was compiled, inside of what. Node 0 has empty strings. */
 struct unit_node {
 	uint32_t parent;
 	uint8_t kind;
@@ -33,6 +34,7 @@ struct unit_node {
 	uint32_t line; /* file and line of the definition; "" and 0: unknown */
 };
 
+/* One run. Pointers to calls are valid until a row is added. */
 struct unit_call {
 	uint32_t node, thread, parent; /* parent: a call, or CALL_NONE */
 	uint32_t depth, inner;         /* inner: for a call that goes on in a new epoch, the next call inside of it */
@@ -42,6 +44,7 @@ struct unit_call {
 	uint64_t begin, end;           /* end: until it has ended, the time of its last sample */
 };
 
+/* Set `keep` and `keep_rows` before the first row, the rest is private. */
 struct unit_tree {
 	bool keep, keep_rows;
 	struct intern nodes;
@@ -52,6 +55,7 @@ struct unit_tree {
 	struct buf late;   /* struct late_name */
 	struct buf final;  /* uint32_t by node, after finish */
 	struct buf scratch;
+	/* the last number given to a call without a name */
 	uint32_t serial;
 };
 

@@ -12,6 +12,7 @@
 static int give(struct model *model, uint32_t stack, uint64_t *ns)
 {
 	struct unmet *unmet = &model->unmet;
+	/* first & (UNMET_MAX - 1): the ring's place; `first` itself only counts up, and may wrap around. */
 	struct unmet_time *time = &unmet->times[unmet->first & (UNMET_MAX - 1)];
 	uint64_t taken = time->ns < *ns ? time->ns : *ns;
 
@@ -43,6 +44,7 @@ int unmet__keep(struct model *model, struct model_thread *thread, uint64_t ns)
 		unmet->times = calloc(UNMET_MAX, sizeof(*unmet->times));
 	if (!unmet->times)
 		return -ENOMEM;
+	/* More thread ends than that without a sample in between: the oldest is reported as it is. */
 	if (unmet->n == UNMET_MAX)
 		err = give_up_oldest(model);
 	unmet->times[(unmet->first + unmet->n++) & (UNMET_MAX - 1)] = (struct unmet_time){thread, ns};
@@ -53,6 +55,8 @@ int unmet__stand(struct model *model, uint32_t stack, uint64_t ns)
 {
 	int err = 0;
 
+	/* What the sample represents beyond the queue is dropped: the engine counts the same time on both
+	 * sides, but a recording may have lost a part of it. */
 	while (!err && ns && model->unmet.n)
 		err = give(model, stack, &ns);
 	return err;

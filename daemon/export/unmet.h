@@ -24,6 +24,7 @@ struct unmet {
 	uint32_t first, n;
 };
 
+/* `ns` of the thread's CPU time have no sample of their own; the thread is borrowed until the end. O(1). */
 int unmet__keep(struct model *model, struct model_thread *thread, uint64_t ns);
 /* A sample of that stack represents `ns` of the queue. class_now is the sample's class. */
 int unmet__stand(struct model *model, uint32_t stack, uint64_t ns);

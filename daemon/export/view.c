@@ -24,6 +24,7 @@ uint32_t model__processes_shown(const struct model *model) { return model->proce
 
 uint64_t model__from(const struct model *model) { return model->options->from; }
 
+/* Never before model__from(): a window that begins after the end is empty. */
 uint64_t model__to(const struct model *model)
 {
 	uint64_t to = model->options->to;
@@ -73,6 +74,7 @@ void model__report(const struct model *model, struct export_report *ret)
 {
 	uint32_t i;
 
+	/* All but `missing`, which model__read() may have filled in. */
 	*ret = (struct export_report){.span = model->finish, .cut = model->cut, .no_waits = model->options->idle && !model->waits_asked, .missing = ret->missing};
 	for (i = 0; i < model__threads(model); i++) {
 		const struct model_thread *thread = model__thread(model, i);
