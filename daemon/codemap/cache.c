@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Lookup and replacement in the two tables of cache.h. An entry with a generation that is not current is free: it is
+ * never found again, and is overwritten when it has moved to the last way. */
 #include "codemap/cache.h"
 
 #include <string.h>
@@ -15,6 +17,8 @@ void code_cache__forget(struct code_cache *cache)
 
 /* --- generations --- */
 
+/* Generations are 64-bit sums that differ between processes; the ids that replace them are unique over all
+ * processes, so that one entry's generation also says whose it is. */
 struct code_now code_cache__now(struct code_cache *cache, struct code_seen *process, struct codemap *codemap,
 				const struct record_task *task, uint64_t time, uint64_t rows)
 {
@@ -78,6 +82,8 @@ static void keep_range(struct code_cache *cache, uint64_t space, const struct co
 
 /* --- addresses --- */
 
+/* An answer that is not stable was stored under `all`, a stable one under `stable`; ids never collide, so comparing
+ * with both is safe. */
 static bool still_holds(const struct cached_location *known, const struct code_now *now, uint64_t pc)
 {
 	return known->pc == pc && (known->generation == now->stable || known->generation == now->all);
@@ -94,6 +100,7 @@ static const struct cached_location *put(struct cached_location *front, uint32_t
 	return front;
 }
 
+/* Most hits are in front. A hit in a range becomes an entry of its own, so that the next lookup is shorter. */
 const struct cached_location *code_cache__find(struct code_cache *cache, uint64_t space, const struct code_now *now,
 					       uint64_t pc)
 {

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache of answers about addresses. Who asks has one: beside what the code map said of an address it keeps the row
- * that was made of that, so an address that was met lately costs one lookup.
+/* The cache of answers about addresses. Whoever asks has one: beside what the code map said of an address it keeps
+ * the row that was made of that, so an address that was sampled lately costs one lookup.
  *
- * An answer holds as long as its generation: a small number in place of one of codemap__generations(). Two
- * kinds of entries: one address; all addresses of a function without lines (code_location.from, to). Both are 4-way,
- * the one met last in front. Owner: who asks; zeroed, with a seed, it is empty. Threads: one.
- */
+ * An answer holds as long as its generation, a small number that stands for one of codemap__generations(). Two kinds
+ * of entries: one address; all addresses of a function without lines (code_location.from, to). Both are 4-way set
+ * associative, the one used last in front.
+ *
+ * Why generations and not invalidation: mappings and JIT code change in other folders, hundreds of times a second
+ * while a compiler runs; comparing a number costs nothing, and searching the cache for what became wrong would.
+ *
+ * Owner: who asks; zeroed, with a seed, it is empty. 1.3 MB. Threads: one. */
 #ifndef CPROFD_CODEMAP_CACHE_H
 #define CPROFD_CODEMAP_CACHE_H
 

@@ -8,6 +8,8 @@
 
 /* --- how long an answer holds --- */
 
+/* Sums of counters. Two different states may have the same sum only if the counters moved against each other; they
+ * only grow, and the factor (2^64 / golden ratio) keeps the namer's from being confused with modules'. */
 struct code_generations codemap__generations(struct codemap *self, const struct record_task *task, uint64_t time)
 {
 	struct modules_process *process = task ? modules__of_task(self->modules, task, time) : NULL;

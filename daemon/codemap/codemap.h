@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The code map of a session: what is at this address, of this process, at this time?
  *
- *   modules       which file or JIT object was mapped there      (modules/)
- *   names         its symbols and lines, read by a thread of its own: the namer (namer.h)
- *   this folder   puts the two together: module, function, name, line; what it is to weaving and to Python
+ *    modules       which file or JIT object was mapped there      (modules/)
+ *    names         its symbols and lines, read by a thread of its own: the namer (namer.h)
+ *    this folder   puts the two together: module, function, name, line; what it is to weaving and to Python
  *
- * Owner: one struct codemap for each session. Strings are valid until the next call.
- * Threads: one, the one that drains the rings: codemap__find() and codemap__generations() take microseconds; what would
- * take longer is made ready by the namer, and is not known until then.
- * Errors: -errno; -ENOENT is no trouble. Times are CLOCK_MONOTONIC ns.
- */
+ *    codemap__find(task 4711, 0x7f14a1fe4df2, time) -> {"libc.so.6", "clock_nanosleep", start, LOCATION_LIBRARY}
+ *
+ * Callers: profile/ for samples, dump/ for dumps; serve/ drives it (codemap__tick(), files that the namer needs).
+ *
+ * Owner: one struct codemap for each session. Strings are valid until the next call. Threads: one, the one that
+ * drains the rings. codemap__find() and codemap__generations() take microseconds; what would take longer is prepared
+ * by the namer, and is unknown until then. Errors: -errno; -ENOENT is a normal answer. Times are CLOCK_MONOTONIC ns. */
 #ifndef CPROFD_CODEMAP_H
 #define CPROFD_CODEMAP_H
 
@@ -24,8 +26,9 @@
 #include "modules/modules.h"
 #include "weave/weave.h"
 
+/* Whose code it is. UNKNOWN: executable memory that is neither a file's nor known JIT code. */
 enum location_kind {
-	LOCATION_UNKNOWN,     /* executable memory of nobody knows whom */
+	LOCATION_UNKNOWN,
 	LOCATION_LIBRARY,     /* a program or shared library */
 	LOCATION_INTERPRETER, /* the module that has the eval loop: libpython, or python itself */
 	LOCATION_JIT,
@@ -33,6 +36,7 @@ enum location_kind {
 	LOCATION_KERNEL,
 };
 
+/* The answer. The numbers `module` and `function` identify a row of the tables; the strings are for people. */
 struct code_location {
 	uint64_t module;	 /* a number that no other module gets during the code map's life */
 	uint64_t function;	 /* likewise, in its module: the same for all addresses of a function */
@@ -73,8 +77,8 @@ struct codemap *codemap__free(struct codemap *codemap); /* NULL */
  * is known to have been there; -EACCES: the kernel hides its names. */
 int codemap__find(struct codemap *codemap, const struct record_task *task, uint64_t address, uint64_t time,
 		  struct code_location *ret);
-/* The same, but of what it found before `name` may be NULL: codemap__name() has it, with `module_name`. Most of what a
- * codemap__find() costs is names, of functions that who asks has. */
+/* The same, but `name` may be NULL for a function that was found before: codemap__name() has it, with `module_name`.
+ * Names are most of what a codemap__find() costs, and callers have most functions in their tables already. */
 int codemap__locate(struct codemap *codemap, const struct record_task *task, uint64_t address, uint64_t time,
 		    struct code_location *ret);
 /* The name of what was `pending`. -EAGAIN: it is still; *ret is as codemap__find() gave it then. */
@@ -83,8 +87,8 @@ int codemap__name(struct codemap *codemap, uint64_t module, uint64_t vaddr, stru
  * none for it; -EAGAIN: it is being read. *ret_file may be NULL. */
 int codemap__line(struct codemap *codemap, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
 		  uint32_t *ret_column);
-/* Is the eval loop of the interpreter that this process ran at `time` known, so that the absence
- * of a role means something? 1, 0; -EAGAIN: it is being looked for. */
+/* Is the eval loop of the interpreter that this process ran at `time` known, so that the absence of a role means
+ * something? 1, 0; -EAGAIN: it is being searched for. */
 int codemap__eval_known(struct codemap *codemap, const struct record_task *task, uint64_t time);
 /* Python frames find their place among native ones by where the eval loop lies: has the sample both, and is that not
  * known yet? It is so for some 50 ms after the first sample of an interpreter. */
@@ -110,9 +114,9 @@ int codemap__walk(struct codemap *codemap, const struct sample *sample, bool las
 
 /* --- how long an answer holds --- */
 
-/* Numbers that differ whenever an answer of codemap__find() could, of those that are `stable` and of all: what is
- * mapped, JIT code included, as far as it is known of that time. Answers are kept until their number changes (cache.h).
- * `task` NULL: those about the kernel. */
+/* Numbers that differ whenever an answer of codemap__find() could: `stable` for answers with that flag, `all` for
+ * every answer. They count what is mapped, JIT code included, as far as it is known of that time. Answers may be
+ * kept until their number changes (cache.h). `task` NULL: those about the kernel. */
 struct code_generations {
 	uint64_t all, stable;
 };
@@ -124,6 +128,7 @@ void codemap__new_epoch(struct codemap *codemap);
 
 /* --- the loop that drives it; NULL: nothing is done --- */
 
+/* Once per poll: takes what the namer has read since. */
 void codemap__tick(struct codemap *codemap);
 bool codemap__reads(const struct codemap *codemap); /* names of modules are being read */
 bool codemap__waits(const struct codemap *codemap); /* lines are */

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What is at an address of a process at a time? modules say which file or object of a JIT it is; its names, which
- * symbol; its tables, what Python calls that; and the interpreter's own code has a role in weaving. */
+ * symbol; its tables, what Python calls that; and the interpreter's own code has a role in weaving. The way of a
+ * question:
+ *
+ *    search()  kernel?  -> find_kernel()
+ *              modules__find()  -> JIT object  -> find_jit()
+ *                               -> file        -> locate_file(), without its name; else find_file()
+ *              widen()  the range of addresses with the same answer
+ *
+ * Nothing here waits: a file whose symbols are not read yet gives "module+0xoffset" and `pending`. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +16,9 @@
 
 #include "codemap/internal.h"
 
-/* Numbers of modules that are no files. */
+/* code_location.module of what is no file: above all ids of files, below LOCATION_MODULE_KERNEL.
+ * code_location.function: a vaddr; the highest bit says that no symbol names it, and bits 48 up are the line of a
+ * perf map. */
 #define MODULE_JIT (1ull << 61) /* + the object's number */
 #define MODULE_TRAMPOLINES (MODULE_JIT + UINT32_MAX)
 #define FUNCTION_NAMELESS (1ull << 63)
@@ -60,6 +70,7 @@ static const char *display(struct codemap *self, const char *name, bool jit)
 }
 
 /* The function at ret->start, if it has a name that was read before. */
+/* Also sets ret->start and ret->function, if the address is in a symbol. */
 static const struct known_name *find_known(struct codemap *self, const struct module_names *names, uint64_t vaddr,
 					   struct code_location *ret)
 {

@@ -16,7 +16,8 @@
 #include "codemap/known_names.h"
 #include "codemap/namer.h"
 
-/* A file, or the vDSO. */
+/* A file or the vDSO, with its names. In codemap.files, by module->id. */
+/* Indexed by module->id. Whether it is the interpreter, or greenlet, decides the roles of its functions. */
 struct module_names {
 	struct names *names; /* NULL: not asked for, or not open yet */
 	const struct module *module;
@@ -47,6 +48,8 @@ struct codemap {
 	struct slots by_object;
 	struct hash_seed seed;
 	uint64_t ticks;
+	/* Answers of the past: names by function, and buffers of the last answer, which code_location's strings
+	 * point into. */
 	struct known_names known;
 	struct symbol symbol; /* of the last answer */
 	struct buf display;

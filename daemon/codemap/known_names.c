@@ -3,6 +3,7 @@
  * then. */
 #include "codemap/known_names.h"
 
+/* The rows go, the text stays: tables may still borrow it until the epoch ends. */
 static void forget(struct known_names *known)
 {
 	known->stale |= known->n > 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of files' functions as people know them, and what each name is to weaving. A name is read from a file,
- * demangled, and the file looked at again: tables ask for each function once an epoch, and in each epoch for nearly the
- * same. Tables borrow the name; if there is no room for it here they copy it. When an epoch begins with more than
- * KNOWN_NAMES_EPOCH used, all names are dropped. Owner: the code map. Threads: one. */
+/* Names of files' functions as people know them, and what each name is to weaving. To make one, a name is read from
+ * its file and demangled, and the file is checked for changes: that is most of the cost of a new row. Tables ask for
+ * each function once an epoch, and in each epoch for nearly the same ones. They borrow the name; if there is no room
+ * for it here they copy it. When an epoch begins with more than KNOWN_NAMES_EPOCH used, all names are dropped.
+ * Owner: the code map. Threads: one. */
 #ifndef CPROFD_CODEMAP_KNOWN_NAMES_H
 #define CPROFD_CODEMAP_KNOWN_NAMES_H
 
@@ -18,6 +19,7 @@
 #define KNOWN_NAMES_BYTES (4u << 20)
 #define KNOWN_NAMES_EPOCH (3u << 20) /* ... as an epoch begins */
 
+/* The name of the function that begins at `start` of this module; `name` is in the arena. */
 struct known_name {
 	uint64_t start;
 	uint32_t module;
@@ -30,7 +32,7 @@ struct known_names {
 	uint32_t n, capacity;
 	struct slots by_place;
 	struct arena text;
-	uint64_t files; /* differs when another file tells the names of a module */
+	uint64_t files; /* changes when the names of a module come from another file */
 	bool stale;	/* there is text of other files */
 	struct hash_seed seed;
 };

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The namer's thread. Beside it: namer_lines.c, lines; namer_ask.c, the loop's side. */
+/* The namer's thread: one loop (work()) that takes the most urgent job, does it without the lock, and publishes the
+ * result under it. Order of urgency: where the eval loop lies, symbols, downloads, lines. Beside it: namer_lines.c,
+ * lines; namer_ask.c, the loop's side.
+ *
+ * The thread has no right to open files: open_debug() asks the engine's loop, which asks the broker. So the loop
+ * must never wait for this thread, or both would wait for ever. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -38,6 +43,8 @@ static bool is_absent(const struct namer *namer, int32_t pid, const char *path, 
 }
 
 /* In the thread: asks the loop, and waits. */
+/* One question at a time. A question that is not answered in time may be answered later; since that answer could not
+ * be distinguished from the next one's, no more questions are asked then. */
 static int ask(struct namer *namer, int32_t pid, const char *path)
 {
 	struct timespec until = after(SCHEDULE_ANSWER_NS);
@@ -66,6 +73,8 @@ static int ask(struct namer *namer, int32_t pid, const char *path)
 	return fd;
 }
 
+/* The opener that symbols/ calls for debug files. Whether "/usr/lib/debug/.build-id/" exists at all is remembered
+ * for each process: most systems have no debug files, and each question is a round trip through two processes. */
 static int open_debug(void *context, const char *path)
 {
 	static const char root[] = "/usr/lib/debug/";
@@ -199,6 +208,8 @@ void download__want(struct names *names, bool lines)
 		names->download_state = DOWNLOAD_WANTED;
 }
 
+/* A debug file came from debuginfod. The loop may be searching the old symbols, so a second symbol_file is opened
+ * with it, and takes the old one's place at the loop's next tick, which frees the old one. */
 static void install(struct namer *namer, struct names *names, int fd)
 {
 	struct symbol_file *old = names->work;
@@ -297,6 +308,8 @@ static void rest(struct namer *namer, uint64_t again)
 		pthread_cond_wait(&namer->wake, &namer->lock);
 }
 
+/* `kick` says that something was asked for since the list was read; it is checked under the lock before sleeping, so
+ * no request is missed. */
 static void *work(void *argument)
 {
 	struct namer *namer = argument;

@@ -3,10 +3,11 @@
  * symbol tables, where the eval loop lies, lines from debug information, /proc/kallsyms.
  *
  *   loop: names__find() -> -EAGAIN             thread: opens the symbols, publishes them
- *         names__line() -> -EAGAIN                     looks into debug information, for each address once
+ *         names__line() -> -EAGAIN                     reads debug information, for each address once
  *         namer__event() is readable: a file is asked for -> broker -> namer__answer()
  *
- * A table that is ready is asked in the loop's thread: some microseconds. The thread alone looks into debug
+ * Two threads: the loop (the engine's main thread, which handles samples) and the namer's own. A table that is ready is
+ * searched by the loop: some microseconds. The thread alone reads debug
  * information: for one module at a time, for all the addresses that were asked for by then, and not again for a pause
  * that grows: a unit of debug information is read whole for one address as for a hundred.
  *
@@ -24,6 +25,7 @@
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 
+/* Limits of one namer. */
 #define NAMER_LINES_WAITING 8192u   /* addresses; more wait for the next question */
 #define NAMER_LINES_KEPT 65536u	    /* answers; then they are asked for anew */
 #define NAMER_TEXT_MAX (4u << 20)   /* of file names in them */
@@ -58,7 +60,7 @@ int names__ready(const struct names *names);
 int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret);
 /* As symbol_file__start(). */
 int names__start(const struct names *names, uint64_t vaddr, uint64_t *ret_start);
-/* Which function that Python code can call has the code at vaddr; NULL: none that a table tells, or it was not read
+/* Which function that Python code can call has the code at vaddr; NULL: none that a table has, or it was not read
  * yet. */
 const struct callable *names__callable(struct names *names, uint64_t vaddr);
 /* Where the eval loop lies, in a module that holds an interpreter; the first call asks for it, ahead of all

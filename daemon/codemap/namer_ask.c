@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop's side of the namer: questions, and what is kept of answers. */
+/* The loop's side of the namer: questions, and what is kept of answers. Every function here returns at once: -EAGAIN
+ * means that the thread was asked, and that a later call may know. namer__tick() takes what the thread has finished. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,8 @@ static void free_names(struct names *names)
 	free(names);
 }
 
+/* Answers about lines. Dropping them costs questions, not correctness: a row that is still wanted is asked for
+ * again. */
 static void forget_rows(struct namer *namer)
 {
 	free(namer->rows);
@@ -327,6 +330,8 @@ bool names__range(const struct names *names, uint64_t vaddr, uint64_t *ret_from,
 	return true;
 }
 
+/* The row is entered before the job is queued, with -EAGAIN: an address is asked for once, however often it is
+ * sampled. */
 int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line, uint32_t *ret_column)
 {
 	struct namer *namer = names->namer;
@@ -377,6 +382,8 @@ static void take_line(struct namer *namer, const struct names *names, const stru
 		row->error = -ENOMEM;
 }
 
+/* Most ticks find nothing and cost one atomic exchange. The thread sets the flag after it has published, and the
+ * exchange pairs with that store, so nothing that was published is missed. */
 void namer__tick(struct namer *namer)
 {
 	struct symbol_file *old;

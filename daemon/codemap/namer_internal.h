@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the namer share. `lock` guards what both threads touch; the rest says whose it is. */
+/* What the files of the namer share: namer_ask.c (the loop's side), namer.c and namer_lines.c (the thread's). `lock`
+ * guards what both threads touch; of everything else a comment says whose it is. The lock is held for a few
+ * instructions only, never while a file is read.
+ *
+ *    names:     WAITS --thread: read_symbols()--> READ (file, or error)
+ *               READ --thread: install()--> `fresh` --loop: namer__tick()--> file
+ *    question:  NEW --loop: namer__question()--> GIVEN --loop: namer__answer()--> ANSWERED --thread--> NONE */
 #ifndef CPROFD_CODEMAP_NAMER_INTERNAL_H
 #define CPROFD_CODEMAP_NAMER_INTERNAL_H
 
@@ -29,6 +35,8 @@ struct line_job {
 	char *file; /* or NULL */
 };
 
+/* One module's names. It lives until the namer ends, so the thread may walk the list without the lock: entries are
+ * added in front and never removed. */
 struct names {
 	struct namer *namer;
 	struct names *next; /* older */
@@ -66,6 +74,7 @@ struct names {
 };
 
 #define ABSENT_MAX 64u
+/* The loop's copy of an answer about one address, so that asking again costs no lock. */
 struct line_row {
 	uint64_t vaddr;
 	uint32_t names; /* number */
@@ -83,10 +92,10 @@ struct namer {
 	bool started, downloads_on;
 	/* under lock */
 	bool stop;
-	bool kick;	    /* asked since the thread looked */
+	bool kick;	    /* something was requested since the thread last read the list */
 	bool hurry;	    /* lines are read without a pause */
 	bool rested;	    /* its memory was given back */
-	bool answered_some; /* since the loop looked; read without the lock */
+	bool answered_some; /* since the loop's last tick; read without the lock */
 	struct names *all;  /* the newest first; never shorter */
 	uint64_t news;
 	enum question_state question_state;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines, in the namer's thread: module by module. */
+/* Lines, in the namer's thread: module by module. All addresses of a module that were asked for are answered
+ * together, in order of address, since a unit of debug information is read whole for one address as for a hundred;
+ * then the module pauses, so that questions gather (next_pause()). */
 #include <errno.h>
 #include <string.h>
 
@@ -37,6 +39,7 @@ static struct line_job *merge(struct line_job *a, struct line_job *b)
 	return merged;
 }
 
+/* A merge sort of a list: runs[i] is empty or a sorted list of 2^i jobs. */
 static struct line_job *sort(struct line_job *jobs)
 {
 	struct line_job *runs[32] = {}, *rest, *run;
@@ -66,7 +69,7 @@ static struct names *next_names(struct names *all, struct line_job **ret_jobs, u
 		if (!names->asked || names->state != NAMES_READ)
 			continue;
 		if (names->download_state == DOWNLOAD_WANTED || names->download_state == DOWNLOAD_RUNS)
-			continue; /* downloads are looked at */
+			continue; /* poll_downloads() watches these */
 		if (time < names->lines_again && !names->namer->hurry) {
 			if (names->lines_again < *ret_wait)
 				*ret_wait = names->lines_again;
@@ -88,6 +91,8 @@ static uint64_t next_pause(struct names *names, uint64_t took)
 	return 4 * took > names->lines_pause ? 4 * took : names->lines_pause;
 }
 
+/* If the module has no debug information but debuginfod may have it, the jobs go back to `asked` and wait for the
+ * download; otherwise all are done, with an error or without. */
 bool lines__work(struct namer *namer, struct names *all, uint64_t *ret_wait)
 {
 	struct line_job *jobs, *last;

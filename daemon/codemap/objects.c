@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of JIT compilers: their numbers, and where their lines are. */
+/* Objects of JIT compilers: their numbers, and where their lines are.
+ *
+ * An object's lines are in the image that the JIT keeps in the target's memory. The namer copies that image while
+ * the target runs, so it may have copied something else: the copy counts only if modules/ saw the object alive at a
+ * poll after the copy (`certain`). The maker may have ended since a fork: then a child's memory has the same bytes
+ * (`heir`). */
 #include <errno.h>
 
 #include "base/hash.h"
@@ -66,7 +71,7 @@ int objects__lines(struct codemap *self, struct object_names *object)
 		err = names__ready(object->names);
 		if (!err && !object->seen)
 			object->seen = self->ticks;
-		/* modules look at the lists between two ticks. */
+		/* modules/ polls the lists between two ticks. */
 		if (!err && object->seen == self->ticks)
 			err = -EAGAIN;
 		object->certain = !err;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes and threads as events. Ids are given when a row is told, so that
- * they count up in the order of the stream. */
+/* Processes and threads as events. Ids are given when a row is emitted, so that they count up in the order of the
+ * stream: {"thread": {"id": 3, "process": 0, "tid": 4713, "name": "worker", ...}} comes before the first sample of
+ * thread 3.
+ *
+ * Callers: queue.c before each batch, profile.c at a new epoch and once a second (what changed, such as a name). */
 #include "profile/internal.h"
 
 static int emit_process(const struct process *process, struct event_sink *sink)

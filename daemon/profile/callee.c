@@ -124,7 +124,7 @@ enum trust {
 	TRUST_EXPORTED, /* even if others may call it */
 };
 
-/* What Python code calls this function, called from there; NULL: it cannot be told, or is none. `direct`: the
+/* What Python code calls this function, called from there; NULL: it cannot be decided, or is none. `direct`: the
  * instruction called it; `shared`: it may be a helper that something else called. */
 static const char *table_name(struct profile *profile, const struct record_header *header, struct site *site,
 			      const struct callable *callable, bool shared, bool direct, enum trust trust)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Classes of samples: the table of the epoch, and what is remembered of stack nodes, since stacks repeat. A sample's
- * class is found when its rows are told: all names are known then. */
+ * class is determined when its row is emitted: all names are known then. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +156,7 @@ static enum import_phase import_of(struct profile *profile, uint32_t stack)
 	return (enum import_phase)(imports[stack] - 1);
 }
 
-/* What is further out does not matter: class__of() looks at the innermost of these, if the thread was not in the kernel. */
+/* Frames further out than one of these do not matter: class__of() takes the innermost, unless the thread was in the kernel. */
 static bool decides(enum trait_kind kind)
 {
 	return kind == TRAIT_GC || kind == TRAIT_JIT || kind == TRAIT_RULE;

@@ -85,7 +85,7 @@ static void give_up_function(struct tables *tables, struct function *function)
 	function->state = FUNCTION_UNKNOWN;
 }
 
-/* How many functions can be told now. */
+/* Up to which function all rows can be emitted. Functions are emitted in order: the first that must wait ends it. */
 static uint32_t functions_ready(struct tables *tables, bool give_up)
 {
 	uint32_t i = tables->emitted_functions;

@@ -4,9 +4,9 @@
  *   stack.c   record -> its frames in order, woven
  *   sample.c  record -> thread, stack node, wall    -> queue.c, waits there
  *   cpu.c     gives the waiting samples of a thread their CPU time
- *   stands.c  ... and time of threads that no sample met
- *   queue.c   tells those at the front that have all they need, in batches
- *   tables.c, emit.c  the rows that must be told before them */
+ *   stands.c  ... and CPU time of threads that no tick interrupted
+ *   queue.c   emits those at the front that have all they need, in batches
+ *   tables.c, emit.c  the rows of functions, frames and stacks that must be emitted before them */
 #ifndef CPROFD_PROFILE_INTERNAL_H
 #define CPROFD_PROFILE_INTERNAL_H
 
@@ -22,13 +22,14 @@
 #define MEMO_DEPTH 512u            /* frames remembered of a thread */
 #define MEMO_BYTES (1u << 20)      /* ... of all threads */
 
-/* What waits to be told: a sample, or the end of its thread. */
+/* One entry of the queue: a sample, a wait, or the end of a thread. `row` is what will be emitted; the rest is needed to
+ * complete it. */
 struct item {
 	struct sample_row row;     /* an end: time, wall, cpu */
 	struct thread *thread;
 	uint32_t next;             /* items from here to the thread's next one that waits; 0: none */
 	struct unfinished *unfinished; /* it waits for its native walk, and has no stack yet */
-	uint16_t kernel;           /* enum class_kernel: where the tick met it */
+	uint16_t kernel;           /* enum class_kernel: what the thread did in the kernel at the tick */
 	bool of_cpu;               /* a tick of a CPU's clock */
 	bool native;               /* its native frames are known: it has a class */
 	bool end, waits;           /* waits: for its CPU time */
@@ -95,7 +96,7 @@ struct sites {
 	uint32_t n, capacity;
 	struct slots by_place;
 	struct texts texts;            /* their names */
-	const struct callables *builtins; /* of an interpreter that was met; lives as long as the code map */
+	const struct callables *builtins; /* of the last interpreter in a stack; lives as long as the code map */
 };
 
 /* A return address: does the call before it name what it calls? */
@@ -163,7 +164,7 @@ struct profile {
 	bool wall;                        /* wall mode */
 	uint64_t waits_begin;             /* in it: when time lines begin */
 	size_t waits_bytes;               /* waits.c */
-	/* stands.c: ns, told by ends of threads, that no sample stands for; when a CPU's clock ticked last */
+	/* stands.c: CPU time of ended threads, ns, that no sample stands for yet; when a CPU's clock ticked last */
 	uint64_t unmet, of_cpu;
 	struct ledger ledger;
 	struct classes classes;
@@ -172,14 +173,14 @@ struct profile {
 	uint64_t batch_time, ledger_time; /* when they went out last */
 	uint64_t deadline_time;     /* of the last tick of tables */
 	uint64_t no_room_time;            /* codes were full */
-	uint8_t lines;                    /* enum py_lines told last */
+	uint8_t lines;                    /* enum py_lines of the process that was reported last */
 	struct sample_row rows[BATCH_ROWS];
 };
 
 /* queue.c */
 uint32_t queue__length(const struct queue *queue);
 struct item *queue__item(const struct queue *queue, uint64_t number);
-/* Appends; when the queue is full, everything in it is told first. */
+/* Appends; when the queue is full, everything in it is emitted first. *ret_number: of the item, for queue__item(). */
 int profile__push(struct profile *profile, const struct item *item, uint64_t *ret_number);
 /* Ends the waits that are due at `now` (all: every one), on account. */
 void profile__release(struct profile *profile, uint64_t now, bool all);
@@ -194,7 +195,7 @@ void cpu__release(struct profile *profile, struct thread *thread, bool on_accoun
  * wait and to the tail of `wall` ns, whose part is returned. */
 uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wall);
 
-/* stands.c, of what is told now, in order. */
+/* stands.c. Called as rows are emitted, in order. */
 void stands__row(struct profile *profile, struct item *item);
 void stands__end(struct profile *profile, const struct item *item);
 
@@ -234,9 +235,9 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 		    uint32_t end, const char **ret_outermost);
 
 /* classify.c */
-/* The class of an item whose stack is told. */
+/* Sets row.class_id of an item whose stack has been emitted. */
 int classify__item(struct profile *profile, struct item *item);
-/* How a sample met the thread: enum class_kernel. */
+/* What the thread did in the kernel at the tick: enum class_kernel. */
 uint16_t classify__kernel(struct profile *profile, const struct sample *sample,
 			 const struct part_native_frames *native);
 /* Rows since the last call (all: from the first). */
@@ -260,7 +261,7 @@ void workers__waited(struct profile *profile, struct thread *thread, const struc
 void workers__made(struct profile *profile, struct thread *thread, const struct record_event *clone);
 /* A tick: who it worked for. */
 int workers__give(struct profile *profile, const struct sample *sample, struct item *item);
-/* Where a thread was, told again in its order among those that are not decided. */
+/* Repeats where a thread was at this item, so that decisions about later items see it in order. */
 void workers__met(const struct profile *profile, const struct item *item);
 /* Once more, when stacks before it are known (last: for good). */
 int workers__decide(struct profile *profile, struct item *item, bool last);
@@ -277,7 +278,7 @@ int waits__place(struct profile *profile, struct item *item, const struct sample
 		 const struct part_native_frames *native, bool again);
 /* This thread held the GIL then. */
 void waits__held(struct thread *thread, uint64_t time);
-/* Of a tick that is about to be taken: a row of what was no CPU time, though it was not told as a wait. */
+/* Of a tick that is about to be taken: a row for time that was no CPU time, although no wait was reported. */
 int waits__untold(struct profile *profile, struct thread *thread, uint64_t time);
 /* A tick: all of its time the thread ran. */
 void waits__ran(struct thread *thread, struct item *item);
@@ -295,7 +296,7 @@ struct process *life__add_process(struct profile *profile, uint32_t tgid, uint64
 				  uint64_t time);
 struct thread *life__thread(struct profile *profile, struct process *process,
 			    const struct record_header *header);
-/* It was there at that time, perhaps after its end was told: threads wait for others on their way out. */
+/* It still existed at that time, perhaps after its exit was reported: exiting threads wait for others. */
 void life__lasts(struct thread *thread, uint64_t time);
 void life__end_thread(struct profile *profile, struct thread *thread, uint64_t time);
 void life__end_process(struct profile *profile, struct process *process, uint64_t time);

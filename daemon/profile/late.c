@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of native code that come after their rows were told: debug information of a library takes seconds, from
- * debuginfod minutes. Such a row stays as it was told; from then on its address gets a new one. Of each there is one
+/* Lines of native code that come after their rows were emitted: debug information of a library takes seconds, from
+ * debuginfod minutes. Such a row stays as it is; from then on its address gets a new one. Of each there is one
  * more row at most: an answer is final. */
 #include <errno.h>
 
@@ -22,7 +22,7 @@ static void recheck_function(struct tables *tables, struct function *function)
 	tables->n_late--;
 	if (!*native->file)
 		return;
-	/* What is told to a late joiner is what was told. */
+	/* A late joiner must get the row as it was emitted: without a line. */
 	native->file = "";
 	native->line = 0;
 	function->key = function->module = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of processes and threads: from records, and from what the engine
- * tells. An end is told PROFILE_HOLD_NS after it came, so that samples which
- * were on their way still belong to their thread. */
+ * finds in /proc. An end is emitted PROFILE_HOLD_NS after it came, so that samples which were on their way still belong
+ * to their thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ void life__end_process(struct profile *profile, struct process *process, uint64_
 		return;
 	process->ending = true;
 	process->end_time = time > process->time ? time : process->time;
-	profile->tasks.n_ending++; /* it may have no thread whose end would tell it */
+	profile->tasks.n_ending++; /* it may have no thread whose end would end it, too */
 	for (thread = profile->tasks.threads; thread; thread = thread->next)
 		if (thread->process == process)
 			life__end_thread(profile, thread, time);
@@ -103,7 +103,7 @@ struct thread *life__thread(struct profile *profile, struct process *process,
 	return thread;
 }
 
-/* The row of just this image, which the engine may have told already. */
+/* The row of exactly this image, if there is one: the engine may have reported it before its first record. */
 static struct process *find_image(const struct profile *profile, const struct record_task *task)
 {
 	struct process *process = tasks__find_process(&profile->tasks, task->tgid,
@@ -186,7 +186,7 @@ static struct process *change_image(struct profile *profile, struct process *old
 	return process;
 }
 
-/* The image that this one replaces, if its end was not told. */
+/* The image that this one replaces, unless that has ended already. */
 static struct process *older_image(const struct profile *profile, const struct record_task *task)
 {
 	struct process *process, *old = NULL;
@@ -207,7 +207,7 @@ static uint64_t handed_over(const struct record_header *header)
 		       : 0;
 }
 
-/* Since when the sampler tells of it. */
+/* The begin of what this record covers. */
 static uint64_t begin_of(const struct record_header *header)
 {
 	const struct record_wait *wait = (const void *)header;
@@ -281,7 +281,8 @@ static struct thread *replaced(const struct profile *profile, const struct proce
 	return newest;
 }
 
-/* A tick, or the engine, told of the new image before the exec's record did, which alone knows what ran before it: that is the old image's. */
+/* A tick, or the engine, reported the new image before the exec's record came. Only that record has the CPU time before
+ * the exec, which belongs to the old image. */
 static void hand_back(struct profile *profile, struct process *process, const struct record_event *exec)
 {
 	struct thread *thread = tasks__find_thread(&profile->tasks, process, exec->header.task.tid, exec->header.task.thread_start);
@@ -453,7 +454,7 @@ void life__process_settled(struct profile *profile, struct process *process)
 	process->settled = true;
 }
 
-/* Nothing was told of them, and nothing comes any more. */
+/* They were never emitted (withheld), and no more records of them come. */
 static void drop_withheld(struct profile *profile)
 {
 	struct thread *thread;

@@ -5,9 +5,9 @@
 
 #include "profile/tables.h"
 
-/* A module's name is most often that of one of the functions met last. */
+/* How many of the last rows are searched for an equal module name, so that it is stored once: most often it is there. */
 #define RECENT 16u
-/* Part of a function's module: of the interpreter, though it was told as another one's. */
+/* Part of a function's module: the interpreter's, though a row says that it is an ordinary library's. */
 #define MODULE_INTERPRETER (1ull << 59)
 
 static uint64_t module_of(const struct function *function) { return (function->module & ~MODULE_INTERPRETER) - 1; }
@@ -88,7 +88,7 @@ static int row_of(struct tables *tables, const struct code_location *place, stru
 		ret->offset = 0;
 	if (state_of(place) == FRAME_WAITING)
 		ret->column = tables->tick;
-	/* It was met before it was known which module is the interpreter: what was told of it stays, and it is another
+	/* It was sampled before it was known which module is the interpreter: an emitted row stays, and it is another
 	 * function from now on. */
 	if (found && place->kind == LOCATION_INTERPRETER && tables->natives[found->code].kind == FUNCTION_NATIVE) {
 		if ((uint32_t)(found - tables->functions) < tables->emitted_functions) {

@@ -43,7 +43,7 @@
 
 /* Who reads the bytecode of call sites. Borrowed. -ENOENT, -ENODATA: it is not known. */
 struct call_sites {
-	/* Of the code object that was captured with this key at `code`, and met by the sample `header`: read after that, and proven
+	/* Of the code object that was captured with this key at `code`, and sampled by `header`: read after that, and proven
 	 * to be that one still. */
 	int (*read)(struct call_sites *self, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset, struct call_site *ret);
 	/* The name (PyUFuncObject.name) of the ufunc that a global `owner`, if that is NumPy, has by the name of this attribute; owner NULL: that
@@ -80,15 +80,15 @@ int profile__begin(struct profile *profile, const struct event_session *session)
 
 /* --- what the engine knows --- */
 
-/* A process, told before or after its first record; told again, it replaces
- * (after an exec: with exec_known, or once profile__exec() had its record).
+/* A process, reported before or after its first record. A second report replaces the first (after an exec: with
+ * exec_known, or once profile__exec() had its record).
  * Starts are boottime ns; only 10 ms of them are compared, since /proc/PID/stat has no more. */
 struct profile_process {
 	uint32_t tgid;
 	uint32_t parent;         /* pid, 0: not known */
 	uint64_t process_start;
 	uint32_t exec;           /* with exec_known */
-	bool exec_known;         /* false: its image of now (/proc does not tell the count) */
+	bool exec_known;         /* false: its image of now (/proc does not have the count) */
 	uint8_t lines;           /* enum py_lines of its Python, 0: no Python */
 	const char *name;        /* NULL: its comm */
 	const char *python;      /* "3.11.2", "3.14.0t"; NULL or "": no Python */
@@ -98,7 +98,7 @@ struct profile_process {
 };
 int profile__process(struct profile *profile, const struct profile_process *process);
 
-/* A thread of a process that was told: it appears even if it is never sampled. */
+/* A thread of a process that was reported: it appears even if it is never sampled. */
 struct profile_thread {
 	uint32_t tgid, tid;
 	uint64_t process_start;
@@ -114,7 +114,7 @@ int profile__thread_listed(struct profile *profile, const struct profile_thread 
  * so that threads asleep since their last sample have exact sums. */
 int profile__thread_cpu(struct profile *profile, const struct profile_thread *thread);
 
-/* A process is gone (its pidfd says so) whether or not records told it. */
+/* A process is gone (its pidfd says so) whether or not there was a record of that. -ESRCH: unknown. */
 int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t process_start,
 			  uint64_t time);
 
@@ -131,7 +131,7 @@ int profile__exec(struct profile *profile, const struct record_event *exec);
 int profile__exit(struct profile *profile, const struct record_event *exit);
 int profile__clone(struct profile *profile, const struct record_event *clone);
 int profile__lost(struct profile *profile, const struct record_event *lost);
-/* All CPU time of a thread whose end was told. An end waits for it, PROFILE_FREED_NS at most. */
+/* All CPU time of a thread that has exited. Its end waits for this record, PROFILE_FREED_NS at most. */
 int profile__freed(struct profile *profile, const struct record_event *freed);
 
 /* --- the ledger --- */
@@ -158,7 +158,7 @@ int profile__tick(struct profile *profile, uint64_t now);
 /* Starts a new epoch; done by itself when the tables reach a limit. */
 int profile__rotate(struct profile *profile, uint64_t now);
 /* What a late joiner needs to go on from now: session, epoch, processes, threads
- * (their time line begins at what was told last), functions, frames, stacks,
+ * (their time line begins at their last emitted row), functions, frames, stacks,
  * ledger. Goes to `sink` alone. */
 int profile__replay(struct profile *profile, struct event_sink *sink);
 /* Everything that waits, thread_end of each living thread, process_end, ledger,

@@ -7,7 +7,7 @@
 #include "wait/wait.h"
 
 #define QUEUE_FIRST 256u
-#define QUEUE_KEPT 8192u /* items: more are given back when all are told */
+#define QUEUE_KEPT 8192u /* items: more are given back when the queue is empty */
 
 uint32_t queue__length(const struct queue *queue)
 {
@@ -91,7 +91,7 @@ static int emit_row(struct profile *profile, struct item *item, uint32_t *n)
 	return !err && *n == BATCH_ROWS ? emit_batch(profile, n) : err;
 }
 
-/* In wall mode what is no CPU time is a wait. Those of a thread that exits are not told: it could run, and others did. */
+/* In wall mode what is no CPU time is a wait. The sampler reports no waits of a thread that exits: it could run, and others did. */
 static int emit_rest(struct profile *profile, struct item *item, uint32_t *n)
 {
 	struct item rest = *item;

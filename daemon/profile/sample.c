@@ -101,7 +101,7 @@ static int find_stack(struct profile *profile, struct memo *memo, struct step *s
 			err = tables__stack(&profile->tables, stack, *frame++, &stack);
 		if (err)
 			return err;
-		/* A frame that lacks something is counted each time that it is met. */
+		/* A frame that lacks something is counted with each sample: it must be looked up again. */
 		remember = remember && step->clean && i < keep;
 		if (remember)
 			memo->frames[memo->n++] =
@@ -170,7 +170,7 @@ int profile__sample(struct profile *profile, const struct sample *sample)
 	item.row.wall = item.row.time - thread->last;
 	life__lasts(thread, item.row.time);
 	thread->samples++;
-	if (profile->wall && !(sample->record->flags & SAMPLE_EXITING)) /* waits of who exits are not told */
+	if (profile->wall && !(sample->record->flags & SAMPLE_EXITING)) /* no waits of exiting threads are reported */
 		waits__ran(thread, &item);
 	if (sample->record->flags & SAMPLE_GIL)
 		waits__held(thread, header->time);

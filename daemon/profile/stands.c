@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What a sample stands for while a target makes threads or processes.
  *
- * Each tick of a CPU's clock stands for a period of the CPU time of all threads: who lives a tenth of a period is met by one tick in ten, and the time
- * before a tick was often somewhere else. What its own thread ran since the sample before is less, or more: what is short of a period
+ * Each tick of a CPU's clock stands for a period of the CPU time of all threads: a thread that lives a tenth of a period is sampled by one tick in
+ * ten, and the time before a tick was often another thread's. What its own thread ran since the sample before is less, or more: what is short of a period
  * the sample has from what others ran and no sample stands for (sample_row.others), and what is more it gives to others (sample_row.given).
  * With a thread's own time as the weight half as long a life would count a quarter, and the begin of a life of five periods 20 % for 25.
  *
- * That holds for the first ticks that meet a thread: later ones share its own time among them (cpu.c), which is fair by then and
+ * That holds for the first ticks of a thread: later ones share its own time among them (cpu.c), which is fair by then and
  * keeps what was lost in its place. No sum is more than what ran: what waits to be stood for is all that there is. */
 #include "profile/internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A hash table without chains: a place may stand in one of PROBES slots. When all of these are taken, the one that
- * was met least makes room and its count goes to `more`, so that places which are met often stay. */
+ * was counted least makes room and its count goes to `more`, so that frequent places stay. */
 #include "profile/stops.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static bool is_same(const struct stop *a, const struct stop *b)
 	return a->count && a->module == b->module && a->offset == b->offset && a->loss == b->loss;
 }
 
-/* The place's row; where its neighbours are full, that of the one that was met least. */
+/* The place's row; where its neighbours are full, that of the least frequent one. */
 static struct stop *find(struct stops *stops, const struct stop *wanted)
 {
 	uint64_t hash = (wanted->offset ^ wanted->module << 40 ^ (uint64_t)wanted->loss << 32) *

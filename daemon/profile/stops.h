@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Where native stacks end that are not whole: counts by place and reason, in bounded room.
  *
- * Sums are exact: native = whole + the counts of all places + more. A place that is met often is
- * there with its count; one that is met seldom may make room for another, and is in `more` then.
+ * Sums are exact: native = whole + the counts of all places + more. A frequent place is there with
+ * its count; a rare one may make room for another, and is in `more` then.
  * Inside daemon/profile/ only. Threads: one. */
 #ifndef CPROFD_PROFILE_STOPS_H
 #define CPROFD_PROFILE_STOPS_H
@@ -46,7 +46,7 @@ struct stops {
  * asked for is not counted. `generation`: code_now.all of its process, which no other process has. */
 void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generation, const struct record_header *header,
 		  const struct part_native_frames *native, bool whole, uint16_t loss);
-/* Fills rows (borrowed strings) with the places met most, and the event's sums. `codemap` is NULL where nothing was counted. */
+/* Fills rows (borrowed strings) with the most frequent places, and the event's sums. `codemap` is NULL where nothing was counted. */
 void stops__emit(struct stops *stops, struct codemap *codemap, struct ledger_stop rows[STOPS_LISTED],
 		 struct event_ledger *ret);
 

@@ -274,7 +274,7 @@ int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t 
 	frame = tables__find_frame(tables, row.function, offset);
 	if (frame != UINT32_MAX && tables->frame_states[frame] == FRAME_PARTIAL &&
 	    locate(tables, &row) != FRAME_WAITING) {
-		/* It was told without a line, which is known now: a new row. */
+		/* It was emitted without a line, which is known by now: a new row. */
 		tables->frame_states[frame] = FRAME_REPLACED;
 		frame = UINT32_MAX;
 		row.line = row.column = 0;
@@ -381,6 +381,6 @@ void tables__code_changed(struct tables *tables, uint64_t key, uint32_t serial)
 		function->state = FUNCTION_NAMED;
 		function->code = serial;
 	} else if (function->state == FUNCTION_UNKNOWN) {
-		function->key = 0; /* was told as unknown: the next sight is a new row */
+		function->key = 0; /* it was emitted as unknown: the next sample gets a new row */
 	}
 }

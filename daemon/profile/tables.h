@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of an epoch: functions, frames, the stack tree. Rows are told once
- * and in order; a row whose names or lines are still on their way holds up those
- * behind it for at most TABLES_DEADLINE ticks, and is then told as unknown. A tick is a PROFILE_BATCH_NS.
+/* The tables of an epoch: functions, frames, the stack tree.
+ *
+ *   functions  7: {"fib", "/home/me/fib.py", line 3}        8: {"clock_nanosleep", module "libc.so.6"}
+ *   frames     12: function 7, offset 34, line 5            13: function 8, offset 0x42
+ *   stacks     40: parent 0, frame 12                       41: parent 40, frame 13    (a sample's stack is a node)
+ *
+ * A row is emitted once, and rows go out in the order of their numbers. A row whose name or line is still on its way
+ * holds up those behind it for at most TABLES_DEADLINE ticks (native code: longer), and is then emitted as unknown. A
+ * tick is a PROFILE_BATCH_NS.
  * Inside daemon/profile/ only. */
 #ifndef CPROFD_PROFILE_TABLES_H
 #define CPROFD_PROFILE_TABLES_H
@@ -20,8 +26,8 @@
 
 #define TABLES_DEADLINE 2u
 #define TABLES_DEADLINE_NATIVE 20u /* for lines of native code, once for each library */
-#define TABLES_DEADLINE_LINE 10u    /* for that of one address more in a function that was met before */
-#define TABLES_LATE_TICKS 10u       /* between looks at lines that did not come in time */
+#define TABLES_DEADLINE_LINE 10u    /* for one more address in a function whose row was emitted */
+#define TABLES_LATE_TICKS 10u       /* between two checks for lines that did not come in time */
 #define TABLES_DEADLINE_NAMES 50u  /* for its names: without one a row says nothing, and it stays so */
 
 enum function_state {
@@ -49,16 +55,16 @@ struct native {
 	uint32_t line;
 	uint8_t kind;     /* enum function_kind */
 	bool lines_asked;
-	bool late;        /* told without its lines, which may still come */
+	bool late;        /* emitted without its lines, which may still come */
 };
 
 enum frame_state {
 	FRAME_KNOWN,
 	FRAME_WAITING,    /* for its line table; row.line counts the sample frames that want it.
 			   * Native code: for its line; row.column is the tick of its first sight */
-	FRAME_PARTIAL,    /* told without a line: LOSS_LINES_PARTIAL */
+	FRAME_PARTIAL,    /* emitted without a line: LOSS_LINES_PARTIAL */
 	FRAME_BAD,        /* LOSS_LINES_BAD */
-	FRAME_LATE,       /* native: told without a line, which may still come */
+	FRAME_LATE,       /* native: emitted without a line, which may still come */
 	FRAME_REPLACED,   /* finds nothing any more */
 	FRAME_PENDING,    /* native: its name is being read; row.function is a number in pendings[] */
 };
@@ -88,7 +94,7 @@ struct tables {
 	uint32_t n_natives, natives_capacity;
 	struct arena strings;
 	uint64_t kept_bytes;        /* of names that the code map keeps */
-	uint32_t n_late, late_tick; /* functions and frames; when they were looked at last */
+	uint32_t n_late, late_tick; /* functions and frames; tick of the last check for their lines */
 	uint64_t late_news;         /* codemap__lines_generation() of then */
 	uint64_t asked_news;        /* ... as lines were asked for last, of so many functions and frames */
 	uint32_t asked_functions, asked_frames;
@@ -129,7 +135,7 @@ bool tables__is_shim(const struct tables *tables, uint32_t frame);
 int tables__callee(struct tables *tables, const char *name, uint32_t *ret_frame);
 /* The frame that says so: a note. */
 int tables__says(struct tables *tables, const char *words, uint32_t *ret_frame);
-/* What is told of a function; `trait` is of it. Strings are valid until the tables change. */
+/* The row of a function as it is emitted. Strings are valid until the tables change. */
 struct function_row tables__function_row(const struct tables *tables, uint32_t function);
 int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame);
 int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32_t *ret_stack);
@@ -142,14 +148,14 @@ void tables__code_changed(struct tables *tables, uint64_t key, uint32_t serial);
 
 /* natives.c. Names what was pending, as far as it is known by now (give_up: all of it). */
 int tables__name_pending(struct tables *tables, bool give_up);
-/* Asks for the lines of all that was not told yet: they are read together. */
+/* Asks for the lines of all rows that were not emitted yet: they are read together. */
 void tables__ask_lines(struct tables *tables);
 /* Asks for lines; false: they may be known later. */
 bool tables__native_lines(struct tables *tables, struct function *function);
 bool tables__native_line(const struct tables *tables, const struct function *function,
 			 struct frame_row *row);
 
-/* late.c. Rows that were told without a line which is known now find nothing any more. */
+/* late.c. Rows that were emitted without a line which is known by now are not found any more. */
 void tables__poll_late(struct tables *tables);
 
 /* Rows, for tables.c and natives.c. */
@@ -159,9 +165,9 @@ void tables__enter_frame(struct tables *tables, uint32_t frame); /* it has its f
 int tables__add_frame(struct tables *tables, const struct frame_row *row, enum frame_state state);
 uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int32_t offset);
 
-/* Tells all rows that are ready (patience: give up waiting now). */
+/* Emits all rows that are ready (give_up: all, those that wait as unknown). */
 int tables__emit(struct tables *tables, struct event_sink *sink, bool give_up);
-/* Tells again what was told, from the start. */
+/* Emits again, to this sink, all that was emitted in the epoch. */
 int tables__replay(const struct tables *tables, struct event_sink *sink);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes and threads of a session. Those that ended stay until the epoch is
- * over: a late joiner must meet every id of it. Inside daemon/profile/ only. */
+ * over: a late joiner must get every id of it. Inside daemon/profile/ only. */
 #ifndef CPROFD_PROFILE_TASKS_H
 #define CPROFD_PROFILE_TASKS_H
 
@@ -21,8 +21,8 @@ struct process {
 	uint64_t start;              /* boottime */
 	uint64_t time;               /* monotonic: first seen */
 	uint64_t end_time;
-	char *name;                  /* told by the engine; NULL: comm */
-	uint32_t id;                 /* in the epoch; ID_NONE: not told yet */
+	char *name;                  /* as the engine reported it; NULL: comm */
+	uint32_t id;                 /* in the epoch; ID_NONE: not emitted yet */
 	uint32_t tgid, parent, exec;
 	uint32_t forker;             /* tid of the thread of `parent` that made it; 0: not known */
 	uint32_t living;             /* threads without their thread_end */
@@ -34,7 +34,7 @@ struct process {
 	uint32_t n_gil;
 	uint8_t lines;               /* enum py_lines */
 	bool exec_known, changed, ending, settled, ended;
-	bool withheld;               /* the client is not authorised for it, as far as is known: nothing is told of it */
+	bool withheld;               /* the client is not authorised for it, as far as is known: nothing of it is emitted */
 	struct code_seen code;       /* of what the code map says of its addresses */
 	char python[PYTHON_LEN], unsupported[PYTHON_LEN];
 	char comm[17];
@@ -60,12 +60,12 @@ struct thread {
 	uint64_t start;              /* boottime */
 	uint64_t begin;              /* monotonic: its time line */
 	uint64_t last;               /* wall is given up to here */
-	uint64_t emitted;               /* ... and told up to here */
+	uint64_t emitted;               /* end of its last emitted row */
 	uint64_t end_time;           /* with ending */
 	/* CPU time (cpu.c) */
 	uint64_t cpu_seen;           /* newest sum_exec_runtime */
 	uint64_t cpu_used;           /* in the session: cpu_seen - baseline */
-	uint64_t cpu_final;          /* told by its exit, or 0 */
+	uint64_t cpu_final;          /* from its exit's record, or 0 */
 	bool cpu_due;                /* ... of which that is a part: RECORD_FREED has all */
 	uint64_t carry;              /* known, not given to a sample yet */
 	uint64_t ahead;              /* given to samples before it was known */
@@ -81,14 +81,14 @@ struct thread {
 	/* Whose call it works for, or who works for its (workers.c) */
 	struct attribution_thread attribution;
 	uint32_t attribution_epoch;       /* of the nodes in it */
-	struct attribution_seen tick, off; /* where it was met last, and where it left its CPU */
-	uint64_t left, left_key;     /* a newer place where it left, as waits.c keeps it, which was not looked at; 0: none */
+	struct attribution_seen tick, off; /* where it was at its last tick, and where it left its CPU */
+	uint64_t left, left_key;     /* a newer place where it left, as waits.c keeps it, whose stack was not read yet; 0: none */
 	uint64_t rested;             /* since when it did last, before somebody woke it */
 	uint32_t id, tid;
 	bool cpu_known;              /* cpu_seen is valid */
 	bool cpu_rough;              /* the baseline may be older than `begin` */
 	bool start_rough;            /* 10 ms of it */
-	bool asleep;                 /* waits.c: it was when it was met last ... */
+	bool asleep;                 /* waits.c: it was asleep when it was last checked ... */
 	uint64_t asleep_cpu;         /* ... and had run so long, ns */
 	bool lost;                   /* the client is not authorised for it any more: its time line ends with `last`, or goes on later */
 	bool changed, ending, end_queued, ended;

@@ -6,7 +6,7 @@
  * then on. A stack is looked up when its first time comes; when tables were renewed since, again.
  *
  * Samples of a thread follow each other without a hole: the time of a tick is what went by since its last sample, all of it on a
- * CPU, as the sampler tells the sums of a thread with each tick. Times of waits are right in sum; where one lies is told up to a
+ * CPU, as the sampler reports the sums of a thread with each tick. Times of waits are right in sum; a wait may be placed up to a
  * period too early, as what ran before it since the last tick comes behind it. */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #define WAITS_BYTES (8u << 20)         /* of kept records, ... */
 #define WAITS_BYTES_A_THREAD (6u << 10) /* ... and for each thread: a stack that was copied whole, until it is walked */
 #define WAITS_BYTES_MAX (64u << 20)
-#define FRAMES_OF_CAUSE 24u            /* looked at for the cause */
+#define FRAMES_OF_CAUSE 24u            /* examined for the cause */
 #define PYTHON_OF_CAUSE 4u             /* of these, Python's */
 
 /* The sample of a place, and its record. */
@@ -332,7 +332,7 @@ static int sleep_until(struct profile *profile, struct thread *thread, uint64_t 
 }
 
 /* Sessions of CPU time see no switches. Where a thread was found asleep it is taken to have been since its last tick, or since it was
- * seen elsewhere: of a place that is met by chance, that is most likely right. */
+ * seen elsewhere: most likely that is right, since where it is sampled is chance. */
 int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	const struct part_wait *part = sample->wait;
@@ -360,7 +360,7 @@ int waits__woke(struct profile *profile, struct thread *thread, const struct sam
 }
 
 /* A sum of time. It ends at wait->header.time and begins where the thread's last row ended at the soonest: rows of
- * a thread never overlap, even if what the sampler tells adds up to more, as it does where records were lost. */
+ * a thread never overlap, even if what the sampler reports adds up to more, as it does where records were lost. */
 int profile__wait(struct profile *profile, const struct record_wait *wait)
 {
 	struct process *process = life__process(profile, &wait->header);
@@ -379,7 +379,7 @@ int profile__wait(struct profile *profile, const struct record_wait *wait)
 	if (place)
 		place->used = wait->header.time;
 	workers__waited(profile, thread, wait);
-	/* What was told of it may have been lost. */
+	/* Records of it may have been lost. */
 	room = wait->header.time - thread->last;
 	waited = wait->waited < room ? wait->waited : room;
 	ready = wait->ready < room - waited ? wait->ready : room - waited;
@@ -408,7 +408,7 @@ void waits__held(struct thread *thread, uint64_t time)
 }
 
 /* The scheduler counts what a thread runs at each of its ticks: who had no tick of ours for long, and no more CPU time either, was not on a CPU, whatever
- * was told of its waits. Nobody saw where; most likely it could run, and others did. */
+ * waits were reported. Nobody saw where it was; most likely it could run, and others did. */
 #define UNTOLD_PERIODS 4u
 #define SCHEDULER_TICK_NS 10000000u /* the longest */
 int waits__untold(struct profile *profile, struct thread *thread, uint64_t time)
@@ -431,7 +431,7 @@ void waits__ran(struct thread *thread, struct item *item)
 
 	item->row.cpu = item->row.wall;
 	item->waits = false;
-	/* What the scheduler did not tell yet it will tell; cpu.c. */
+	/* The scheduler counts the rest later; cpu.c. */
 	thread->carry -= taken;
 	thread->ahead += item->row.wall - taken;
 }
@@ -460,7 +460,7 @@ int waits__end(struct profile *profile, struct thread *thread)
 		left = cpu;
 	}
 	thread->carry = cpu; /* it is the end's */
-	/* Where it went last, since it was not told to be back. */
+	/* Where it went to wait last, since no record says that it came back. */
 	for (i = 0; thread->waits && i < PLACES; i++)
 		if (!place || thread->waits->places[i].used > place->used)
 			place = &thread->waits->places[i];

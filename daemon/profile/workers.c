@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What attribution/attribution.h decides by, from records: where threads are met, who woke whom, who made whom. Stacks are looked at when somebody
- * asks whose work a worker does, and not before. */
+/* What attribution/attribution.h decides by, from records: where threads were sampled, who woke whom, who created whom.
+ * Stacks are examined only when a worker's caller is to be decided. */
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -59,7 +59,7 @@ void workers__left(struct thread *thread, const struct sample *sample, uint64_t 
 /* --- where it is --- */
 
 /* Its innermost Python frame, and what is at work inside of that: where it left its CPU, the innermost code that is not the C library's;
- * of a tick, any. False: names of native code that are still being read would tell. */
+ * of a tick, any. False: it depends on names of native code that are still being read. */
 static bool look(const struct tables *tables, struct attribution_seen *seen)
 {
 	bool settled = false, pending = false;
@@ -95,7 +95,7 @@ static enum attribution_state state_of(enum wait_cause cause, const struct part_
 	switch (cause) {
 	case WAIT_READY:
 		return ATTRIBUTION_RUNS;
-	case WAIT_LOCK: /* a semaphore's, or Python's own, which attribution_seen.outside tells apart; but a mutex of the C library's */
+	case WAIT_LOCK: /* a semaphore's, or Python's own, which attribution_seen.outside distinguishes; but a mutex of the C library's */
 		return part->args[2] == 2 ? ATTRIBUTION_AWAY : ATTRIBUTION_WAITS;
 	case WAIT_FUTEX:
 		return ATTRIBUTION_WAITS;
@@ -183,7 +183,7 @@ static bool is_rest(const struct record_wait *wait)
 
 void workers__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait)
 {
-	/* Of several stays it is not told how long the last one was. */
+	/* If the record covers several waits, the length of the last one is unknown. */
 	uint64_t end = wait->count == 1 ? wait->begin + wait->waited : wait->header.time;
 	struct thread *waker;
 
