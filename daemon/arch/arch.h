@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An instruction that leads to an address which is in it. */
+/* An instruction that leads to an address which is part of it. */
 enum machine_transfer {
 	MACHINE_NO_TRANSFER,
 	MACHINE_CALL,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a function stands that does not run, and the switch to it (base/fiber.h has their stacks). A switch costs as much as
- * a call, where makecontext(3) makes a system call: it keeps what a callee keeps, and the signal mask is the thread's. */
+/* A function that is suspended, and the switch to it (base/fiber.h has their stacks). A switch costs as much as a call,
+ * while swapcontext(3) makes a system call: only what a callee keeps is saved (psABI), and the signal mask is the
+ * thread's. */
 #ifndef CPROFD_ARCH_FIBER_H
 #define CPROFD_ARCH_FIBER_H
 
 #include <stddef.h>
 
+/* sp: its stack pointer while it is suspended; the registers lie on its stack. */
 struct fiber {
 	void *sp;
 };

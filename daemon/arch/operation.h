@@ -39,6 +39,7 @@ enum code_kind {
 	CODE_COMPARE, /* of to and from, one of which is the stack pointer */
 };
 
+/* One instruction. Which fields are valid depends on `kind`, as its comment says. */
 struct code_op {
 	uint8_t kind, length;
 	uint8_t to, from; /* registers, or CODE_NONE */
@@ -51,7 +52,7 @@ struct code_op {
 	int64_t value;	  /* targets: after the function's first byte */
 };
 
-/* It changes nothing that is followed. */
+/* Does it change nothing that is followed? Then the state behind it is the state before it. */
 static inline bool code_op__is_quiet(const struct code_op *op)
 {
 	return op->kind == CODE_NOTHING ||

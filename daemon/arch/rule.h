@@ -12,6 +12,7 @@
 
 enum cfi_slot { CFI_FP, CFI_SP, CFI_RA, CFI_BASE, CFI_SLOTS };
 
+/* Where the caller's value of a register is (DWARF 5, 6.4.1: register rules). */
 enum cfi_how {
 	CFI_UNSPECIFIED,
 	CFI_UNDEFINED,
@@ -28,6 +29,7 @@ struct cfi_place {
 	int64_t offset;
 };
 
+/* How the CFA is computed. */
 enum cfi_cfa {
 	CFA_UNDEFINED,
 	CFA_REGISTER, /* reg + offset */
@@ -36,6 +38,7 @@ enum cfi_cfa {
 	CFA_OTHER,
 };
 
+/* All that holds at one pc. */
 struct cfi_state {
 	uint8_t cfa, reg; /* reg: 255 when it is larger */
 	int64_t offset, outer;

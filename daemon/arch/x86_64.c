@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #if defined(__x86_64__)
-/* Code of x86-64 that is known by its bytes. */
+/* Code of x86-64 that is recognised by its bytes, without a decoder: it is searched for in whole files (classes/ and
+ * symbols/), where decoding each instruction would take far longer. Bytes that look right by chance are possible;
+ * callers check what they lead to. Encodings: Intel SDM, volume 2, chapter 2 (prefixes, ModRM, SIB). */
 #include "arch/arch.h"
 
+/* CET's landing pad, in front of what an indirect call may lead to. */
 static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 /* [endbr64] [bnd] jmp *distance(%rip): psABI, "Procedure Linkage Table". The lazy one begins with a push. */
@@ -52,11 +55,13 @@ static uint64_t distance_at(const uint8_t *code, uint32_t *ret_size)
 	return code[0] >> 6 == 2 ? machine__far(code + i, 0) : 0;
 }
 
+/* The register of ModRM.reg, with REX.R as its fourth bit. */
 static uint8_t register_of(const uint8_t *code)
 {
 	return (uint8_t)((code[2] >> 3 & 7) | (code[0] & 4) << 1);
 }
 
+/* 48 or 4c, 8d, ModRM (mod 0, r/m 5). */
 static bool is_lea(const uint8_t *code)
 {
 	return (code[0] & 0xfb) == 0x48 && code[1] == 0x8d && (code[2] & 0xc7) == 5;
@@ -70,6 +75,7 @@ static uint64_t stored_at(const uint8_t *code, uint8_t reg)
 	return (code[0] & 0xf8) == 0x48 && code[1] == 0x89 && register_of(code) == reg ? distance_at(code + 2, &size) : 0;
 }
 
+/* Scans MACHINE_STORES bytes behind the lea for stores of its register, until another lea writes that register. */
 uint32_t machine__stores(const uint8_t *code, uint64_t vaddr, uint64_t *ret_function, uint64_t ret_offsets[MACHINE_STORES])
 {
 	uint32_t i, n = 0, size;

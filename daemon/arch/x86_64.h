@@ -52,7 +52,7 @@
 #define MACHINE_SYSCALL_BYTES 7u   /* mov $number, %eax; syscall */
 #define MACHINE_SYSCALL_LAST 2u    /* ... of these, the second */
 
-/* What a distance of 32 bits leads to, counted from the next instruction. */
+/* The target of a relative operand of 32 bits (signed), which counts from the next instruction (SDM, "rel32"). */
 static inline uint64_t machine__far(const uint8_t *distance, uint64_t next)
 {
 	int32_t value;
@@ -61,12 +61,13 @@ static inline uint64_t machine__far(const uint8_t *distance, uint64_t next)
 	return next + (uint64_t)(int64_t)value;
 }
 
+/* e8 rel32: call. */
 static inline bool machine__is_call(const uint8_t *code)
 {
 	return code[0] == 0xe8;
 }
 
-/* The one at code[0], with a distance of 32 bits. */
+/* The call, jump or branch at code[0], with an operand of 32 bits: e8 (call), e9 (jmp), 0f 80 to 0f 8f (jcc). */
 static inline enum machine_transfer machine__transfer(const uint8_t *code, uint64_t size, uint64_t vaddr, uint64_t *ret)
 {
 	if (size >= 5 && (code[0] & 0xfe) == 0xe8) {
@@ -80,7 +81,7 @@ static inline enum machine_transfer machine__transfer(const uint8_t *code, uint6
 	return MACHINE_NO_TRANSFER;
 }
 
-/* The jump or branch at code[0], with a distance of 8 bits. */
+/* The jump or branch at code[0], with an operand of 8 bits: eb (jmp), 70 to 7f (jcc). */
 static inline bool machine__short_jump(const uint8_t *code, uint64_t size, uint64_t vaddr, uint64_t *ret)
 {
 	if (size < 2 || (code[0] != 0xeb && code[0] >> 4 != 7))
@@ -89,7 +90,8 @@ static inline bool machine__short_jump(const uint8_t *code, uint64_t size, uint6
 	return true;
 }
 
-/* `lea distance(%rip), %reg`, without its prefix: reads MACHINE_TRANSFER_BYTES. */
+/* `lea distance(%rip), %reg` without its REX prefix: reads MACHINE_TRANSFER_BYTES. ModRM with mod 0 and r/m 5 is
+ * relative to rip. */
 static inline bool machine__makes_address(const uint8_t *code, uint64_t vaddr, uint64_t *ret)
 {
 	if (code[0] != 0x8d || (code[1] & 0xc7) != 5)
@@ -103,6 +105,7 @@ static inline bool machine__makes_address(const uint8_t *code, uint64_t vaddr, u
 
 #define MACHINE_SCAN 16u
 
+/* Bit i: (code[i] & mask) == value. SSE2, which every x86-64 has. */
 static inline uint32_t machine__match(const uint8_t *code, uint8_t mask, uint8_t value)
 {
 	const __m128i bytes = _mm_and_si128(_mm_loadu_si128((const void *)code), _mm_set1_epi8((char)mask));

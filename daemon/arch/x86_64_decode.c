@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #if defined(__x86_64__)
-/* Instructions of x86-64, as far as they move the stack pointer, save registers or lead elsewhere.
- * Zydis decodes; what is not of that kind is told by the registers and memory that it says are
- * written. */
+/* Instructions of x86-64, as far as they move the stack pointer, save registers or lead elsewhere:
+ *
+ *    55              push %rbp                {CODE_PUSH, .from = 6}
+ *    48 89 e5        mov %rsp, %rbp           {CODE_MOVE, .to = 6, .from = 7}
+ *    48 83 ec 18     sub $24, %rsp            {CODE_LEA, .to = 7, .from = 7, .value = -24}
+ *    ff 24 c5 ...    jmp *table(,%rax,8)      {CODE_AWAY, .table = true}
+ *
+ * Zydis decodes. Everything else is CODE_OTHER, with the registers and the memory that Zydis says are written, so an
+ * instruction that is not known here can only make a state weaker. */
 #include "arch/operation.h"
 
 #include <Zydis/Zydis.h>
@@ -13,6 +19,7 @@ struct code_decoder {
 	ZydisDecoder zydis;
 };
 
+/* What Zydis returns: 10 operands at most, with the implicit ones. */
 struct instruction {
 	ZydisDecodedInstruction head;
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
@@ -40,6 +47,7 @@ struct code_decoder *code_decoder__free(struct code_decoder *decoder)
 }
 
 /* The DWARF number of a register, or of the one that it is a part of. */
+/* psABI, figure 3.36: DWARF numbers the first eight registers in another order than their encoding. */
 static uint8_t number_of(ZydisRegister reg)
 {
 	static const uint8_t numbers[8] = {0, 2, 1, 3, 7, 6, 4, 5};
@@ -51,6 +59,7 @@ static uint8_t number_of(ZydisRegister reg)
 	return whole < 8 ? numbers[whole] : (uint8_t)whole;
 }
 
+/* A write of a part of a register is not followed: the value is anything afterwards. */
 static bool is_64(const ZydisDecodedOperand *operand)
 {
 	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
@@ -72,6 +81,7 @@ static bool is_number(const ZydisDecodedOperand *operand)
 	return operand->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 }
 
+/* Also implicit operands: `cpuid`, `mul` and others name registers that are not in their text. */
 static void take_writes(const struct instruction *in, struct code_op *op)
 {
 	unsigned i;
@@ -96,6 +106,7 @@ static void take_writes(const struct instruction *in, struct code_op *op)
 	}
 }
 
+/* A target in the instruction itself is relative to the next one; op->value counts from the function's first byte. */
 static void take_target(const struct instruction *in, struct code_op *op, uint32_t at)
 {
 	if (is_number(&in->operands[0]) && in->operands[0].imm.is_relative) {
@@ -104,6 +115,7 @@ static void take_target(const struct instruction *in, struct code_op *op, uint32
 	}
 }
 
+/* A move of a part of a register, or of memory with an index, stays CODE_OTHER. */
 static void take_move(const struct instruction *in, struct code_op *op)
 {
 	const ZydisDecodedOperand *to = &in->operands[0], *from = &in->operands[1];
@@ -125,6 +137,7 @@ static void take_move(const struct instruction *in, struct code_op *op)
 	}
 }
 
+/* An address relative to rip, or with an index, stays CODE_OTHER. */
 static void take_lea(const struct instruction *in, struct code_op *op)
 {
 	const ZydisDecodedOperand *to = &in->operands[0], *from = &in->operands[1];
@@ -196,6 +209,7 @@ static void take_push(const struct instruction *in, struct code_op *op)
 	}
 }
 
+/* pop into memory is CODE_OTHER: it writes rsp, which is not known afterwards. Compilers do not use it. */
 static void take_pop(const struct instruction *in, struct code_op *op)
 {
 	if (in->head.operand_width != 64 || in->operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
@@ -217,6 +231,7 @@ static bool is_of_table(const struct instruction *in)
 	return in->head.mnemonic == ZYDIS_MNEMONIC_ADD && is_64(from);
 }
 
+/* An indirect jump may be a tail call, or go through a table: op->table says what it looks like. */
 static void take_jump(const struct instruction *in, struct code_op *op, uint32_t at)
 {
 	op->kind = CODE_JUMP;
@@ -232,6 +247,7 @@ static void take_jump(const struct instruction *in, struct code_op *op, uint32_t
 		op->table = in->operands[0].mem.index != ZYDIS_REGISTER_NONE;
 }
 
+/* Changes op->kind if the instruction is of a kind that is followed. */
 static void take_special(const struct instruction *in, struct code_op *op, uint32_t at)
 {
 	switch (in->head.mnemonic) {
@@ -271,6 +287,7 @@ static void take_special(const struct instruction *in, struct code_op *op, uint3
 			op->value = (int64_t)in->operands[0].imm.value.u;
 		}
 		return;
+	/* A call's own writes (its return address) are undone when it returns. */
 	case ZYDIS_MNEMONIC_CALL:
 		op->kind = CODE_CALL;
 		op->writes = 0;
@@ -293,6 +310,7 @@ static void take_special(const struct instruction *in, struct code_op *op, uint3
 	default:
 		break;
 	}
+	/* All conditional jumps, also loop and jrcxz. */
 	if (in->head.meta.category == ZYDIS_CATEGORY_COND_BR) {
 		op->kind = CODE_BRANCH;
 		op->unequal = in->head.mnemonic == ZYDIS_MNEMONIC_JNZ;
@@ -320,6 +338,7 @@ void code_decoder__run(const struct code_decoder *decoder, const uint8_t *bytes,
 				.store = CODE_NONE};
 	if (len > ZYDIS_MAX_INSTRUCTION_LENGTH)
 		len = ZYDIS_MAX_INSTRUCTION_LENGTH;
+	/* The longest instruction has 15 bytes; what does not decode within `len` is CODE_BAD, of one byte. */
 	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder->zydis, bytes, len, &in.head, in.operands)))
 		return;
 	ret->kind = CODE_OTHER;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #if defined(__x86_64__)
-/* What a call keeps: psABI, 3.2.1. */
+/* Suspends one function and resumes another: pushes what a callee has to keep (psABI, 3.2.1), stores the stack pointer,
+ * loads the other's, and pops the same registers. The return goes to where that one called fiber__switch(), or to fn
+ * the first time. x87 and SSE control words are not kept: nobody here changes them. */
 #include "arch/fiber.h"
 
 #include <stdint.h>
@@ -33,6 +35,7 @@ void fiber__make(struct fiber *fiber, void *stack, size_t size, void (*fn)(void)
 {
 	uint64_t *top = (uint64_t *)(((uintptr_t)stack + size) & ~(uintptr_t)15);
 
+	/* At fn's first instruction the stack pointer is 8 below a multiple of 16, as behind a call (psABI, 3.2.2). */
 	*--top = 0; /* who called fn: nobody */
 	*--top = (uint64_t)(uintptr_t)fn;
 	for (unsigned i = 0; i < KEPT; i++)

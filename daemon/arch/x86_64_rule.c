@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #if defined(__x86_64__)
-/* What the state of call frame information means as a rule of include/cprofd/arch/x86_64.h. */
+/* The state of call frame information as a rule of include/cprofd/arch/x86_64.h, which the sampler can carry out: one
+ * word for nearly all code, two for the rest. What cannot be expressed becomes a rule with its reason.
+ *
+ *    CFA_REGISTER rsp + 16, RA at CFA - 8, rbp at CFA - 16   ->   PLAIN  rsp, 16, saved -16 */
 #include "arch/rule.h"
 
 #include "cprofd/unwind.h"
@@ -34,6 +37,8 @@ static bool fits32(int64_t value)
 	return value == (int32_t)value;
 }
 
+/* A signal frame as glibc describes it: CFA, return address and rbp lie in the saved context, at the distances that
+ * they have there. */
 static bool in_context(const struct cfi_state *state, int64_t *ret)
 {
 	const struct cfi_place *fp = &state->places[CFI_FP], *ra = &state->places[CFI_RA];
@@ -58,6 +63,8 @@ static uint64_t unsupported(enum unwind_unsupported why)
 	return UNWIND_RULE_UNSUPPORTED(why);
 }
 
+/* Where rbx was saved, in steps of 8 below the CFA; what does not fit is lost, and only frames that need it (glibc's
+ * loader) end there. */
 static uint64_t base_bits(const struct cfi_place *base)
 {
 	uint64_t at = UNWIND_BASE_LOST;
@@ -114,6 +121,7 @@ static unsigned place_fp(const struct cfi_place *fp, uint8_t *reg, int64_t *offs
 	return UNWIND_PLACE_LOST;
 }
 
+/* From the frequent to the rare: plain() is nearly all, and inlined. */
 void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 {
 	const struct cfi_place *ra = &state->places[CFI_RA];
@@ -127,6 +135,7 @@ void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 		ret[0] |= signal ? UNWIND_SIGNAL : 0;
 		return;
 	}
+	/* No return address: glibc says so of _start and of clone's child (the thread's first function). */
 	if (ra->how == CFI_UNDEFINED) {
 		ret[0] = UNWIND_RULE_END;
 		return;

@@ -81,6 +81,7 @@ static const char *const names[] = {
 };
 /* clang-format on */
 
+/* Numbers without a name (335 to 423 are not used) are NULL in the table. */
 const char *machine__syscall_name(uint32_t number)
 {
 	return number < sizeof(names) / sizeof(names[0]) ? names[number] : NULL;

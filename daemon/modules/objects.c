@@ -3,7 +3,7 @@
  * its unwind information, and from their instructions for functions that have none (LLVM writes none for those that
  * cannot throw).
  *
- *    jit__poll() finds objects -> give(): ELF image -> table__compile(), here or in a worker -> objects__done(): the list
+ *    jit__poll() finds objects -> give(): ELF image -> table__compile(), here or in a worker -> objects__done()
  *
  * A compiler may register hundreds of objects a second, and runs them at once. So small ones are done in the loop,
  * within the tick that found them. */

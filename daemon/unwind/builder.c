@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Collects functions and their rows (builder.h). Rules are interned: a table of a million rows has some hundred
- * different ones. A first, direct-mapped lookup (`recent`) answers nearly all. */
+/* Collects functions and their rows (builder.h): the middle of the compiler. cfi.c and code_file.c emit a state for
+ * each address where something changes; here the state becomes a rule (arch/rule.h), the rule a number, and the number
+ * a row:
+ *
+ *    pc 0x1139: CFA = stack pointer + 16, frame pointer at CFA - 16   -> rule 7   -> row (4 << 16 | 7)
+ *
+ * Rules are interned: a table of a million rows has some hundred different ones. A first, direct-mapped lookup
+ * (`recent`) answers nearly all. Rows hold distances, not addresses: 4 bytes for each. */
 #include "unwind/builder.h"
 
 #include <errno.h>
@@ -8,6 +14,7 @@
 
 #define RULE_WORDS_MAX 65536u /* an index of 16 bits */
 
+/* For slots__reserve(), which moves all entries when the index grows. */
 static bool rule_hash(const void *holder, uint32_t i, uint64_t *ret)
 {
 	const struct builder *b = holder;
@@ -16,6 +23,8 @@ static bool rule_hash(const void *holder, uint32_t i, uint64_t *ret)
 	return true;
 }
 
+/* The ordinal of a rule, by the hash index; a new one is added. If a hostile file has more different rules than an
+ * index of 16 bits can name, the rest become RULE_FULL: its walks end with a named reason. */
 static int rule_find(struct builder *b, const uint64_t words[2], uint32_t *ret)
 {
 	uint32_t at, size = words[1] ? 2 : 1;
@@ -98,6 +107,7 @@ static int row_rule(struct builder *b, uint64_t pc, uint32_t rule)
 	return 0;
 }
 
+/* A row of cfi.c or code_file.c; `state` NULL: unknown, for the reason `why`. */
 static int take_row(struct cfi_rows *rows, uint64_t pc, const struct cfi_cie *cie,
 		    const struct cfi_state *state, int why)
 {
@@ -120,6 +130,7 @@ int builder__row(struct builder *b, uint64_t pc, const uint64_t words[2])
 	return err ? err : row_rule(b, pc, rule);
 }
 
+/* Rules that every table has come first, so that their ordinals are constants (RULE_*). */
 int builder__init(struct builder *b, const struct elf_frames *elf)
 {
 	static const uint64_t always[][2] = {{UNWIND_RULE_NONE},
@@ -131,6 +142,8 @@ int builder__init(struct builder *b, const struct elf_frames *elf)
 
 	*b = (struct builder){.rows_of.row = take_row, .elf = elf, .base = elf->text & ~1023ull};
 	b->first_weak = UINT32_MAX;
+	/* A JIT's object is followed at once, and a file without sections cannot be followed at all: nothing comes
+	 * later for these. */
 	b->gaps = elf->loaded_only || !elf->has_sections ? RULE_NONE : RULE_LATER;
 	err = hash_seed__draw(&b->seed);
 	for (i = 0; !err && i < sizeof(always) / sizeof(*always); i++)
@@ -199,6 +212,7 @@ int builder__begin(struct builder *b, uint64_t start, uint64_t size, uint32_t *r
 	return err;
 }
 
+/* Its former rows stay in b->rows without a function: they cost memory until the table is written, and nothing else. */
 void builder__again(struct builder *b, uint32_t function)
 {
 	b->functions[function].row = b->n_rows;

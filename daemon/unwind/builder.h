@@ -32,9 +32,12 @@ struct builder {
 
 	struct rule *rules;
 	uint32_t n_rules, rules_capacity;
-	uint32_t words;		  /* of all rules together */
+	/* Words of all rules together; a table has at most 65,536. */
+	uint32_t words;
+	/* Index of rules by their words; seeded, as a hostile file chooses them. */
 	struct slots by_words;
 	struct hash_seed seed;
+	/* The last rule of each of 256 hash values. */
 	struct {
 		uint64_t words[2];
 		uint32_t rule;
@@ -42,6 +45,7 @@ struct builder {
 
 	/* (distance from the row before) << 16 | rule; a function's first row has distance 0. */
 	uint32_t *rows, n_rows, rows_capacity;
+	/* In the order in which they were added; of two that begin at one address the first counts. */
 	struct function *functions;
 	uint32_t n_functions, functions_capacity;
 	uint32_t gaps; /* rule for code between functions: RULE_NONE, or RULE_LATER if it can be followed later */
@@ -49,6 +53,7 @@ struct builder {
 	uint32_t dropped;
 	uint32_t followed; /* number of functions without entries whose code was followed */
 	/* the function that is being built */
+	/* Of the row that was appended last. fresh: the function has no row yet. */
 	uint64_t last_pc;
 	uint32_t last_rule;
 	bool fresh;

@@ -21,14 +21,17 @@
 #include "base/kept.h"
 
 #define SUFFIX ".unwind"
+/* Bytes of a file that is read; the 2 million rows of libjax_common.so take some 9 MB. */
 #define FILE_MAX (256u << 20)
 #define TEMPORARY_AGE 3600 /* seconds after which a leftover temporary file is removed */
-/* A constant seed: names must be the same in each process. The checksum protects from damage, not from forgery: the
- * directory belongs to the engine's user alone. */
+/* A constant seed, as names must be the same in each process. The checksum protects from damage, not from forgery: only
+ * the engine's user can write to the directory. */
 static const struct hash_seed seed = {0x2d358dccaa6c78a5ull, 0x8bb84b93962eacc9ull};
 
 typedef char name_t[2 * 32 + 1 + 16 + sizeof(SUFFIX)];
 
+/* For example 3a8f...9c-5be1c3d2a9f00471.unwind. The build-id is for people; what identifies is the hash of the whole
+ * identity, and the comparison of the identity in the head. */
 static void name_of(const struct unwind_identity *identity, name_t name)
 {
 	uint32_t i;
@@ -40,6 +43,7 @@ static void name_of(const struct unwind_identity *identity, name_t name)
 		(unsigned long long)hash__bytes(&seed, identity, sizeof(*identity)));
 }
 
+/* Of the whole table but its first words (magic, version, checksum). */
 static uint64_t checksum(const struct unwind_table *table)
 {
 	size_t skip = offsetof(struct unwind_table, identity);
@@ -47,6 +51,7 @@ static uint64_t checksum(const struct unwind_table *table)
 	return hash__bytes(&seed, (const char *)table + skip, table__size(table) - skip);
 }
 
+/* All of it, or an error: a file that became shorter is as damaged as one that was written wrongly. */
 static int read_all(int fd, void *dst, size_t size, uint64_t offset)
 {
 	struct elf_bytes file;
@@ -55,6 +60,7 @@ static int read_all(int fd, void *dst, size_t size, uint64_t offset)
 	return err ? err : elf_bytes__read(&file, offset, dst, size);
 }
 
+/* O_NONBLOCK: a FIFO in its place does not block. */
 static int open_table(const struct unwind_cache *cache, const struct unwind_identity *identity, name_t name)
 {
 	int fd;
@@ -64,6 +70,7 @@ static int open_table(const struct unwind_cache *cache, const struct unwind_iden
 	return fd < 0 ? -errno : fd;
 }
 
+/* All sizes come from the file: nothing is allotted before the head's size is that of the file, at most FILE_MAX. */
 static int read_head(int fd, const struct unwind_identity *identity, struct unwind_table *ret)
 {
 	struct stat stat;
@@ -78,6 +85,7 @@ static int read_head(int fd, const struct unwind_identity *identity, struct unwi
 	return 0;
 }
 
+/* The head is read twice, and compared: the file may change in between. */
 static int load(int fd, const struct unwind_identity *identity, struct unwind_sink *sink,
 		struct unwind_table **ret)
 {
@@ -146,6 +154,8 @@ static int write_all(int fd, const void *bytes, size_t size)
 	return 0;
 }
 
+/* Nobody else's name is overwritten half-way: a new file, then rename(2). Two engines that store the same table do it
+ * one after the other. */
 int cache__store(const struct unwind_cache *cache, const struct unwind_table *table)
 {
 	struct unwind_table head = *table;
@@ -176,6 +186,7 @@ int cache__store(const struct unwind_cache *cache, const struct unwind_table *ta
 
 /* --- keeping it small --- */
 
+/* A file of the directory, with the time of its last use. */
 struct kept {
 	name_t name;
 	uint64_t size;
@@ -198,6 +209,8 @@ static bool ends_with(const char *text, const char *end)
 	return len >= n && !strcmp(text + len - n, end);
 }
 
+/* Files with a name of the cache, and those of base/kept.h, which lie in the same directory; also removes temporary
+ * files that a killed engine left. */
 static int list(DIR *dir, struct kept **files, size_t *n)
 {
 	struct dirent *entry;
@@ -249,6 +262,7 @@ int cache__trim(const struct unwind_cache *cache, uint64_t bytes)
 		qsort(files, n, sizeof(*files), newest_first);
 	for (i = 0; !err && i < n; i++) {
 		sum += files[i].size;
+		/* The newest that fit stay. A file that is open in another engine stays readable there. */
 		if (sum > bytes)
 			unlinkat(cache->directory, files[i].name, 0);
 	}

@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The interpreter of call frame information (cfi.h): parses CIEs and FDEs of .eh_frame and .debug_frame, and runs their
- * DW_CFA_* instructions. A row is emitted whenever the pc advances after the state changed. Numbers of instructions and
- * encodings are those of DWARF 5, 7.24, and LSB 5.0, 10.5. */
+ * DW_CFA_* instructions. A row is emitted whenever the pc advances after the state changed. For example, the FDE of a
+ * function that pushes the frame pointer:
+ *
+ *    initial (CIE)                             CFA = stack pointer + 8,  return address at CFA - 8
+ *    41        advance_loc 1                   -> row at +0
+ *    0e 10     def_cfa_offset 16               CFA = stack pointer + 16
+ *    86 02     offset 6, 2                     frame pointer at CFA - 16 (2 * data_align)
+ *    43        advance_loc 3                   -> row at +1
+ *    0d 06     def_cfa_register 6              CFA = frame pointer + 16
+ *
+ * Numbers of instructions and encodings are those of DWARF 5, 7.24, and LSB 5.0, 10.5.
+ *
+ * Hostile bytes: each read is bounded by the entry's end (LEB128 numbers move beyond it on failure, which is checked),
+ * pcs may only ascend, and sums that overflow end the function with UNWIND_UNSUPPORTED_DAMAGED. Wrong but well-formed
+ * information gives a wrong rule for that file, and nothing else. */
 #include "unwind/cfi.h"
 
 #include <errno.h>
@@ -25,6 +38,7 @@ enum pointer {
 	PE_OMIT = 0xff,
 };
 
+/* A number of fixed size, in the machine's byte order. */
 static bool fixed(struct cfi_bytes *bytes, void *dst, size_t size)
 {
 	if ((size_t)(bytes->end - bytes->at) < size)
@@ -93,6 +107,7 @@ static bool pointer(const struct cfi_section *section, struct cfi_bytes *bytes, 
 			 here */
 }
 
+/* The ELF address of a byte in the entry. */
 static uint64_t address_of(const struct cfi_bytes *entry, const uint8_t *at)
 {
 	return entry->address + (uint64_t)(at - entry->at);
@@ -100,11 +115,13 @@ static uint64_t address_of(const struct cfi_bytes *entry, const uint8_t *at)
 
 /* --- the machine --- */
 
+/* One FDE's (or CIE's) instructions while they run. */
 struct run {
 	const struct cfi_section *section;
 	const struct cfi_cie *cie;
 	struct cfi_bytes bytes;
 	struct cfi_state state;
+	/* The stack of DW_CFA_remember_state. */
 	struct cfi_state remembered[REMEMBER_MAX];
 	unsigned depth;
 	uint64_t pc, end;
@@ -117,6 +134,7 @@ static int advance(struct run *run, uint64_t pc)
 {
 	int err = 0;
 
+	/* A CIE has no pc. */
 	if (!run->rows)
 		return -EBADMSG;
 	if (pc < run->pc)
@@ -129,6 +147,7 @@ static int advance(struct run *run, uint64_t pc)
 	return err;
 }
 
+/* Registers above 254 become 255, which no rule accepts. */
 static void set_cfa(struct run *run, uint64_t reg, int64_t offset)
 {
 	run->state.cfa = CFA_REGISTER;
@@ -151,6 +170,7 @@ static void set_place(struct run *run, uint64_t reg, enum cfi_how how, uint64_t 
 	run->changed = true;
 }
 
+/* To what the CIE's instructions said. */
 static void restore(struct run *run, uint64_t reg)
 {
 	int slot = machine__slot(reg);
@@ -354,6 +374,7 @@ int fde__run(const struct cfi_section *section, const struct cfi_cie *cie, struc
 	run.rows = rows;
 	err = execute(&run);
 	if (err == -EBADMSG)
+		/* Rows before the damage are right, and stay. */
 		return rows->row(rows, run.pc, cie, NULL, UNWIND_UNSUPPORTED_DAMAGED);
 	if (!err && run.pc < run.end && run.changed)
 		err = rows->row(rows, run.pc, cie, &run.state, 0);
@@ -404,6 +425,7 @@ static bool augmentation(const struct cfi_section *section, struct cfi_bytes *en
 				return false;
 			break;
 		default:
+			/* Ends the loop: the next letter is a NUL. */
 			letters = "\0\0";
 			continue;
 		}
@@ -413,10 +435,13 @@ static bool augmentation(const struct cfi_section *section, struct cfi_bytes *en
 	return true;
 }
 
+/* On an error ret->bad stays true, and so all of its FDEs are dropped. */
 void cie__parse(const struct cfi_section *section, struct cfi_bytes entry, struct cfi_cie *ret)
 {
 	struct cfi_bytes at = entry;
 	struct cfi_cie cie = {.id = ret->id, .encoding = PE_ABSOLUTE, .bad = true};
+	/* A CIE's instructions give the state that each of its functions begins with. They have no pc, so advances are
+	 * refused (run.rows is NULL). */
 	struct run run = {.section = section, .cie = &cie};
 	const char *letters;
 	uint64_t return_column;
@@ -430,6 +455,7 @@ void cie__parse(const struct cfi_section *section, struct cfi_bytes entry, struc
 	if (!at.at)
 		return;
 	at.at++;
+	/* Version 4 has sizes of an address and of a segment selector: 8 and 0 here. */
 	if (version == 4 && (!fixed(&at, sizes, 2) || sizes[0] != 8 || sizes[1]))
 		return;
 	cie.code_align = cfi_uleb(&at.at, at.end);
@@ -447,6 +473,7 @@ void cie__parse(const struct cfi_section *section, struct cfi_bytes entry, struc
 		if (at.at > at.end)
 			return;
 	}
+	/* Which column of the rules is the return address; psABI fixes it for this machine. */
 	if (return_column != MACHINE_RETURN ||
 	    !augmentation(section, &at, address_of(&entry, at.at), letters, &cie))
 		return;
@@ -459,6 +486,8 @@ void cie__parse(const struct cfi_section *section, struct cfi_bytes entry, struc
 	*ret = cie;
 }
 
+/* The range: its start as the CIE's encoding says it, then its size in the same format, but not relative to
+ * anything. */
 int fde__parse(const struct cfi_section *section, const struct cfi_cie *cie,
 	       struct cfi_bytes *entry, uint64_t *ret_start, uint64_t *ret_size)
 {

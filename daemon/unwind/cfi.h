@@ -15,7 +15,9 @@ struct cfi_bytes {
 
 /* A CIE, its instructions already run. */
 struct cfi_cie {
-	uint64_t id; /* its offset in the section + 1; 0: none */
+	/* Its offset in the section + 1; 0: none. FDEs refer to their CIE by the offset. */
+	uint64_t id;
+	/* Factors of advances, and of offsets from the CFA. */
 	uint64_t code_align;
 	int64_t data_align;
 	uint8_t encoding; /* DW_EH_PE_* of addresses in its FDEs */

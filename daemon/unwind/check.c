@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+/* The word at i begins a rule: is its kind known, and does it have its second word? */
 static bool rule_ok(const uint64_t *rules, uint32_t n, uint32_t i)
 {
 	switch (unwind_rule_kind(rules[i])) {
@@ -32,6 +33,7 @@ static bool rules_ok(const uint64_t *rules, uint32_t n, uint64_t *begins)
 	return true;
 }
 
+/* A row may not point to the second word of a LONG rule, which could be read as any rule. */
 static bool is_rule(const uint64_t *begins, uint32_t n, uint32_t i)
 {
 	return i < n && begins[i / 64] >> (i % 64) & 1;
@@ -78,6 +80,7 @@ int table__check(const void *bytes, size_t size)
 	    (uint64_t)t->index + t->pages != t->rows || t->n_rows > UINT32_MAX / 8 ||
 	    (uint64_t)t->rows + (t->n_rows + 1) / 2 != t->size || t->size > UINT32_MAX / 8)
 		return -EBADMSG;
+	/* The described range has to lie in the pages: the walker finds a page by the distance from the base. */
 	if (t->text < t->base || !t->text_size || t->text_size > UINT32_MAX ||
 	    t->text - t->base > (uint64_t)t->pages << t->shift ||
 	    t->text_size > ((uint64_t)t->pages << t->shift) - (t->text - t->base))

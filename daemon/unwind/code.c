@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A function without call frame information: rounds until its states contradict nothing, then rows.
- */
+/* A function without call frame information, from bytes to rows (code.h says how it is understood).
+ *
+ *    settle()   rounds: discover blocks, interpret them, resolve contradictions; a resolved one (a call that does not
+ *               return, data that was taken for code) changes the graph, so all is done again
+ *    confirm    which states are believed
+ *    put_all()  a row for each operation that changes something, in order of addresses */
 #include "unwind/code.h"
 
 #include <errno.h>
@@ -10,6 +14,8 @@
 #include "arch/arch.h"
 #include "unwind/code_flow.h"
 
+/* Rounds for one function. Each resolves at least one contradiction; real functions need some. With more the function
+ * gets UNWIND_UNSUPPORTED_CODE_LIMIT. */
 #define ROUNDS 64u
 
 /* Until nothing contradicts; -ELOOP: it does not come to that. */
@@ -35,7 +41,8 @@ static int settle(struct flow *flow)
 struct writing {
 	struct flow *flow;
 	struct code_rows *rows;
-	uint64_t last; /* the row written last */
+	/* Address of the row that was written last: rows have to ascend. */
+	uint64_t last;
 	bool any;
 };
 
@@ -50,8 +57,8 @@ static int put(struct writing *w, uint32_t at, const struct code_state *state, i
 	return w->rows->row(w->rows, pc, state, why);
 }
 
-/* A call that returned is all that leads here, nothing that follows says that this is right, and a
- * jump through a table, or out of the other half, may lead here with another stack. */
+/* Is the state of this block too doubtful? A call that returned is all that leads here, nothing behind it confirms the
+ * state, and a jump through a table, or out of the other half, may lead here with another stack pointer. */
 static bool is_doubtful(const struct flow *flow, const struct flow_block *block)
 {
 	const struct code_value *sp = &block->in.regs[UNWIND_SP],
@@ -64,6 +71,7 @@ static bool is_doubtful(const struct flow *flow, const struct flow_block *block)
 		(flow->tables_differ || sp->what != table->what || sp->at != table->at));
 }
 
+/* A state that does not change is not written again, unless each instruction is asked for (`each`, in tests). */
 static int put_block(struct writing *w, const struct flow_block *block)
 {
 	struct code_state state = block->in;
@@ -92,7 +100,7 @@ static int put_block(struct writing *w, const struct flow_block *block)
 	}
 }
 
-/* What nothing leads to, from `at` on. Padding goes with what is before it. */
+/* Code that nothing leads to, from `at` on: one row for it, that says so. Padding belongs to what is before it. */
 static int put_gap(struct writing *w, uint32_t *at)
 {
 	const struct code_function *f = w->flow->function;
@@ -103,6 +111,7 @@ static int put_gap(struct writing *w, uint32_t *at)
 	while (!err && *at < f->size && !(w->flow->marks[*at] & FLOW_COVERED)) {
 		uint32_t i;
 
+		/* Only to tell padding from code: nothing here is interpreted. */
 		code_decoder__run(w->flow->decoder, f->bytes + *at, f->size - *at, *at, &op);
 		if (!emitted && op.kind != CODE_NOTHING && op.kind != CODE_STOP) {
 			err = put(w, *at, NULL, UNWIND_UNSUPPORTED_CODE_REACHED);
@@ -131,6 +140,8 @@ static int put_all(struct flow *flow, struct code_rows *rows)
 	return err;
 }
 
+/* Emits the jumps out of the function with their states: for a function that is entered so, they are its entries
+ * (code_file.c). */
 static int tell_ways_out(struct flow *flow, struct code_rows *rows)
 {
 	struct flow_ways ways;
@@ -150,6 +161,7 @@ static int tell_ways_out(struct flow *flow, struct code_rows *rows)
 	return err;
 }
 
+/* Some bytes for each byte of the function, at most 1 MB of it. */
 static int prepare(struct flow *flow, const struct code_decoder *decoder,
 		   const struct code_function *f)
 {
@@ -184,6 +196,7 @@ int code__run(const struct code_decoder *decoder, const struct code_function *f,
 		return 0;
 	if (f->size > CODE_FUNCTION_MAX)
 		return rows->row(rows, f->address, NULL, UNWIND_UNSUPPORTED_CODE_LIMIT);
+	/* Where a signal handler returns to: the whole frame lies in the context that the kernel saved. */
 	if (machine__sigreturn(f->bytes, f->size))
 		return rows->row(rows, f->address, &signal, -1);
 	flow = malloc(sizeof(*flow));

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Decodes a function along its control flow, and divides it into basic blocks (struct flow_block). Only bytes that some
- * path reaches are decoded, so data between code does no harm. */
+ * path reaches are decoded, so data between code does no harm. Instructions may overlap (a jump into the middle of
+ * one): each byte can begin an operation of its own.
+ *
+ *    follow_all()   from all entries: decodes, sets FLOW_REACHED, and FLOW_LEADER where a block begins
+ *    seed()         only after a jump through a table: what is left and is code
+ *    make_blocks()  from leader to leader */
 #include "unwind/code_flow.h"
 
 #include <errno.h>
@@ -13,6 +18,7 @@ const struct code_op *flow__op(const struct flow *flow, uint32_t at)
 	return &flow->ops[flow->op_at[at] - 1];
 }
 
+/* Each address is decoded once, in all rounds. */
 static int decode(struct flow *flow, uint32_t at)
 {
 	const struct code_function *f = flow->function;
@@ -42,11 +48,13 @@ static int later(struct flow *flow, uint32_t at, uint8_t marks)
 	return 0;
 }
 
+/* A target in the function itself. Others leave it. */
 static bool is_inside(const struct flow *flow, int64_t at)
 {
 	return at >= 0 && at < (int64_t)flow->function->size;
 }
 
+/* Operations behind which the path does not go on. */
 static bool ends(const struct code_op *op)
 {
 	return op->kind == CODE_JUMP || op->kind == CODE_AWAY || op->kind == CODE_RETURN ||
@@ -63,6 +71,7 @@ static int follow(struct flow *flow, uint32_t at)
 	while (!err && at < size) {
 		struct code_op op;
 
+		/* Another path was here: if this one did not begin here, a block ends in front of it. */
 		if (flow->marks[at] & FLOW_REACHED) {
 			if (!first)
 				flow->marks[at] |= FLOW_LEADER;
@@ -91,6 +100,7 @@ static int follow(struct flow *flow, uint32_t at)
 	return err;
 }
 
+/* The stack holds addresses instead of recursion: a hostile function may have 65,536 branches. */
 static int follow_all(struct flow *flow)
 {
 	int err = 0;
@@ -133,6 +143,7 @@ static int seed(struct flow *flow)
 	return err;
 }
 
+/* A block ends with a branch, a call, the end of a path, or in front of the next leader. */
 static int add_block(struct flow *flow, uint32_t at)
 {
 	struct flow_block *block;
@@ -164,6 +175,7 @@ static int add_block(struct flow *flow, uint32_t at)
 	}
 }
 
+/* `leaves` with target size: the path runs off the end of the function, as into its other half. */
 void flow__ways(const struct flow *flow, const struct flow_block *block, struct flow_ways *ret)
 {
 	const struct code_op *op = flow__op(flow, block->last);
@@ -187,6 +199,7 @@ void flow__ways(const struct flow *flow, const struct flow_block *block, struct 
 	}
 }
 
+/* Leaders that no path reached in this round are left out. */
 static int make_blocks(struct flow *flow)
 {
 	struct flow_ways ways;
@@ -213,6 +226,7 @@ static int make_blocks(struct flow *flow)
 	return 0;
 }
 
+/* What earlier rounds found out is kept: calls that do not return, and bytes that are no code. */
 int flow__discover(struct flow *flow)
 {
 	const struct code_function *f = flow->function;

@@ -21,10 +21,12 @@
 /* Walks are likely to stop in neighbours of such a function next: these are followed in the same job. */
 #define AROUND_BYTES (16u << 10)
 #define ARRIVALS_MAX 4096u /* jumps from one function into another */
+/* Bytes of an entry of a PLT. */
 #define STUB 16u
 
 /* --- following --- */
 
+/* From a state of code.h to a row of the builder, by way of call frame information. */
 static int take_row(struct code_rows *rows, uint64_t pc, const struct code_state *state, int why)
 {
 	struct builder *b = ((struct following *)rows)->b;
@@ -53,6 +55,7 @@ static struct bare *holder(struct following *f, uint64_t at)
 									  : NULL;
 }
 
+/* Without this, a loop of jumps between two functions would add the same arrival again and again. */
 static bool is_known(const struct following *f, const struct arrival *arrival)
 {
 	uint32_t i;
@@ -93,6 +96,7 @@ static int take_arrival(struct code_rows *rows, uint64_t target, const struct co
 	return 0;
 }
 
+/* Beyond ENTRIES_MAX they are left out: code that only they reach gets UNWIND_UNSUPPORTED_CODE_REACHED. */
 static int add_entry(struct following *f, struct code_entry entry)
 {
 	int err;
@@ -131,6 +135,7 @@ static int make_entries(struct following *f, const struct bare *bare, const uint
 	return err;
 }
 
+/* Follows one function; in the second pass once more, with more entries. f->bytes is the budget of the whole call. */
 static int follow(struct following *f, struct bare *bare, const uint64_t *inside, uint32_t n_inside)
 {
 	const Elf64_Shdr *section = following__section(f, bare->start);
@@ -149,8 +154,10 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 				    section->sh_offset + (bare->start - section->sh_addr), bytes,
 				    size))
 			return 0;
+		/* Only what is read counts, and in both passes. */
 		f->bytes -= size;
 	}
+	/* In the first pass it begins a function of the builder; in the second its rows are made anew. */
 	if (bare->function == UINT32_MAX)
 		err = builder__begin(f->b, bare->start, size, &bare->function);
 	else
@@ -197,6 +204,8 @@ static bool is_wanted(const struct following *f, const struct bare *bare)
 	return low < f->n_places && f->places[low] - bare->start < bare->size;
 }
 
+/* From the function at `at` in both directions, the nearer one first, until AROUND_BYTES (shared by all places) are
+ * used. */
 static void take_around(struct following *f, uint32_t at)
 {
 	uint64_t left = AROUND_BYTES / f->n_places;
@@ -277,6 +286,7 @@ static int follow_all(struct following *f)
 			err = follow(f, &f->bare[i], inside + first[i], first[i + 1] - first[i]);
 	for (i = 0; !err && i < n; i++) {
 		f->b->followed += !f->bare[i].later;
+		/* A function whose entries are not all known cannot be believed: one row that says so. */
 		if (!f->bare[i].refused || f->bare[i].function == UINT32_MAX)
 			continue;
 		builder__again(f->b, f->bare[i].function);
@@ -285,6 +295,7 @@ static int follow_all(struct following *f)
 	return err;
 }
 
+/* Everything that is found is freed at the end; what stays are functions and rows in `b`. */
 int builder__follow(struct builder *b, const struct elf_bytes *source, const uint64_t *places,
 		    uint32_t n_places)
 {

@@ -11,6 +11,7 @@
 #define ENTRIES_MAX 4096u  /* of one function */
 #define SECTIONS_MAX 1024u /* with code */
 
+/* A function without entries; [start, start + size) are ELF addresses. */
 struct bare {
 	uint64_t start, size;
 	uint32_t function;	/* its number in the builder; UINT32_MAX: none yet */
@@ -30,6 +31,7 @@ struct following {
 	struct code_rows rows; /* first */
 	struct builder *b;
 	const struct elf_bytes *source;
+	/* One for all functions: it has no state between instructions. */
 	struct code_decoder *decoder;
 	Elf64_Shdr *code; /* executable sections */
 	uint32_t n_code;
@@ -38,6 +40,7 @@ struct following {
 	uint32_t *reach, n_starts;
 	struct bare *bare;
 	uint32_t n_bare, bare_capacity;
+	/* Jumps into functions that the first pass met: entries of the second. */
 	struct arrival *arrivals;
 	uint32_t n_arrivals, arrivals_capacity;
 	bool again; /* second pass */

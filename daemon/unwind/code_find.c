@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions without a name: where one begins and ends, told from instructions. Code is passed in order of
- * address. A function goes on beyond a return when a jump before it led further; jumps backwards lead into code
- * that was passed. What a jump through a table leads to is not known, and code behind it neither. A jump forwards
- * may be one into another function in place of a call: if nothing comes to the place otherwise, those in front of
- * padding are taken for such. A call in front of padding is one of a function that does not return.
+/* Functions without a name: where does one begin and end? Stripped files and hand-written assembly have functions that
+ * neither a symbol nor an entry describes. The answer comes from the instructions, passed in order of addresses from a
+ * known boundary on:
  *
- * A beginning that is wrong shows: if it came after a push, or before the end of another function, returns
- * would not find the return address where it must be. */
+ * - A function ends at a return or jump, unless a jump before that led further (`reach`). - Jumps backwards lead into
+ * code that was passed already. - What a jump through a table leads to is not known, and neither is the code behind it:
+ * no answer. - A jump forwards may be a tail call into another function. If the first try gives no answer, forward
+ * jumps in front of padding are taken to be tail calls. - A call in front of padding calls a function that does not
+ * return.
+ *
+ * The answer is then tested (is_one()): a wrong beginning shows. If it lies behind a push, or before the end of another
+ * function, returns would not find the return address where it must be. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +55,8 @@ static bool is_boundary(const struct code_decoder *decoder, const struct code_by
 }
 
 /* The end of the function that begins at `at`; 0: unknown. `tail_calls`: forward jumps in front of padding leave it. */
+/* `of_table`: registers whose value came from a table, by bit; a jump through one of them may lead anywhere in the
+ * function. */
 static uint32_t find_end(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t at,
 			 bool tail_calls)
 {
@@ -80,6 +86,7 @@ static uint32_t find_end(const struct code_decoder *decoder, const struct code_b
 
 /* --- is it one? --- */
 
+/* A candidate [start, ...) while it is interpreted. */
 struct trial {
 	struct code_rows rows; /* first */
 	const struct code_decoder *decoder;
@@ -87,7 +94,9 @@ struct trial {
 	uint32_t place;
 	const uint8_t *begins; /* by bit: where functions begin that were passed */
 	uint32_t start;	       /* the trial's, in that */
-	uint32_t good, bad; /* ways out */
+	/* Exits that leave the stack as a function must, and those that do not. */
+	uint32_t good, bad;
+	/* The byte in question has a state: it is code of this function. */
 	bool reached;
 };
 
@@ -139,6 +148,7 @@ static int is_one(const struct code_decoder *decoder, const struct code_bytes *c
 	return err ? err : trial.good && !trial.bad && trial.reached ? 0 : -ENOENT;
 }
 
+/* Linear in the distance from the last boundary to `place`; then one interpretation. */
 static int find(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t place,
 		bool tail_calls, uint8_t *begins, uint32_t *ret_start, uint32_t *ret_end)
 {
@@ -169,6 +179,7 @@ int code__find(const struct code_decoder *decoder, const struct code_bytes *code
 
 	if (begins)
 		err = find(decoder, code, place, false, begins, ret_start, ret_end);
+	/* Nothing by the first reading: once more with forward jumps taken for tail calls. */
 	if (err == -ENOENT)
 		err = find(decoder, code, place, true, begins, ret_start, ret_end);
 	return err;

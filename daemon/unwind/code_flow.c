@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* States along the ways of a function, and what contradictions between them mean. */
+/* Propagates states along the blocks of a function, and resolves contradictions between them.
+ *
+ * A worklist: a block whose entry state changed is interpreted again, and its end state is joined into its successors.
+ * Joining only ever removes knowledge (a register that two paths disagree on becomes "anything"), so it ends.
+ *
+ * Two assumptions can be wrong: that a call returns, and that an indirect jump leads to code that nothing else reaches
+ * (a seed). Both are tried, and where a contradiction follows, the assumption that led to it is withdrawn (accuse()).
+ * Contradictions are: two stack pointers where paths meet, a return with a wrong one, and bytes that are no
+ * instruction. */
 #include "unwind/code_flow.h"
 
 #include <errno.h>
@@ -27,6 +35,8 @@ static bool knows_stack(const struct code_state *state)
 	return state->regs[UNWIND_SP].what == CODE_IS_FRAME;
 }
 
+/* The stack pointer alone decides: two paths may well disagree on a register that the code behind does not use, but
+ * never on it. */
 static bool same_stack(const struct code_state *a, const struct code_state *b)
 {
 	const struct code_value *x = &a->regs[UNWIND_SP], *y = &b->regs[UNWIND_SP];
@@ -35,6 +45,7 @@ static bool same_stack(const struct code_state *a, const struct code_state *b)
 }
 
 /* A path leads from block `from` to block `to` with this state. */
+/* `from`: the block that gave the first state, by which suspect() goes back later. */
 static int lead(struct flow *flow, uint32_t from, uint32_t to, const struct code_state *state,
 		bool by_call)
 {
@@ -64,6 +75,8 @@ static bool reads_pc(const struct flow *flow, uint32_t at, const struct code_op 
 	       flow__op(flow, next)->kind == CODE_POP;
 }
 
+/* Interprets the block from its entry state. Nothing is kept for each operation, as states are large and blocks
+ * short. */
 void flow__out(struct flow *flow, const struct flow_block *block, struct code_state *ret)
 {
 	struct code_op push = {.kind = CODE_PUSH, .from = CODE_NONE};
@@ -88,7 +101,8 @@ void flow__out(struct flow *flow, const struct flow_block *block, struct code_st
 	}
 }
 
-/* A comparison with the stack pointer, and a branch if unequal: where it goes on they are equal (stacks that are touched page by page). */
+/* A loop compares a register with the stack pointer and branches back if they are unequal: where it goes on, they are
+ * equal. Functions with large frames touch the stack page by page in such a loop. */
 static void take_equal(const struct flow *flow, const struct flow_block *block,
 		       struct code_state *state)
 {
@@ -138,6 +152,7 @@ static int pass(struct flow *flow, uint32_t i, bool behind_call)
 	return err;
 }
 
+/* The states that are given: of entries, of functions that are called from within, and of seeds. */
 static int begin(struct flow *flow)
 {
 	const struct code_function *f = flow->function;
@@ -214,6 +229,7 @@ static struct flow_block *suspect(struct flow *flow, uint32_t i)
 	return NULL;
 }
 
+/* Kept from round to round, in marks. */
 static void accuse(struct flow *flow, struct flow_block *block)
 {
 	if (block->seed)
@@ -239,6 +255,7 @@ static bool settle(struct flow *flow, const struct flow_conflict *conflict)
 	}
 	one = suspect(flow, conflict->from);
 	other = block->entry ? NULL : suspect(flow, block->from);
+	/* A seed is a weaker assumption than a call that returns: it is blamed alone. */
 	if (one && other && one->seed != other->seed)
 		*(one->seed ? &other : &one) = NULL;
 	if (!one == !other)
@@ -247,6 +264,7 @@ static bool settle(struct flow *flow, const struct flow_conflict *conflict)
 	return true;
 }
 
+/* The block returns with the stack pointer at the return address: a proof that its state is right. */
 static bool is_signed_off(const struct flow *flow, const struct flow_block *block,
 			  const struct code_state *out)
 {
@@ -256,6 +274,8 @@ static bool is_signed_off(const struct flow *flow, const struct flow_block *bloc
 	       sp->at == -MACHINE_ENTRY_CFA;
 }
 
+/* First conflicts between two paths; only when there are none, wrong returns and bytes that are no instructions: one
+ * wrong assumption often causes several contradictions, and conflicts name the culprit best. */
 bool flow__blame(struct flow *flow)
 {
 	struct flow_block *block;
@@ -306,6 +326,8 @@ static bool by_table(const struct flow *flow, const struct flow_block *block)
 	return table;
 }
 
+/* First round: no seeds. If jumps through tables were found and agree, seeds are added and all is done again; if they
+ * come to disagree, seeds are removed for good. */
 bool flow__tables(struct flow *flow)
 {
 	struct code_state out;
@@ -346,6 +368,9 @@ static bool agrees(const struct flow *flow, uint32_t to, const struct code_state
 	       same_stack(&flow->blocks[to].in, out);
 }
 
+/* Backwards from proofs: a block is confirmed if it returns rightly, leaves by a proper tail call, or leads to a block
+ * that is confirmed or certain with the same stack pointer. Blocks come in order of addresses, so going downwards needs
+ * few rounds. */
 void flow__confirm(struct flow *flow)
 {
 	struct flow_ways ways;

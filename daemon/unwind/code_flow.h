@@ -24,6 +24,7 @@ enum flow_mark {
 /* A basic block: from a leader to the next one, or to the end of the path. */
 struct flow_block {
 	uint32_t at, last; /* its first and last operation */
+	/* How many paths lead here: from other blocks, as an entry, as a seed. */
 	uint32_t ways_in;
 	uint32_t from; /* the block from which its state came first */
 	bool by_call;  /* that came by a call that returned */
@@ -32,7 +33,10 @@ struct flow_block {
 	bool certain;	/* reached without a call that returns */
 	/* its exits are right: it returns with the right stack pointer, or joins code that is certain */
 	bool confirmed;
+	/* queued: it is on the worklist. call_queued: what follows its call waits until nothing else is on the
+	 * worklist. */
 	bool queued, call_queued;
+	/* What is known before its first operation, joined from all paths so far. */
 	struct code_state in;
 };
 
@@ -46,18 +50,22 @@ struct flow_conflict {
 struct flow {
 	const struct code_decoder *decoder;
 	const struct code_function *function;
+	/* Of each byte of the function: enum flow_mark, by bit. */
 	uint8_t *marks;
 	uint32_t *op_at, *block_at; /* of each byte: index + 1 */
 	struct code_op *ops;
 	uint32_t n_ops, ops_capacity;
 	struct flow_block *blocks;
 	uint32_t n_blocks, blocks_capacity;
+	/* Work that is left: offsets while code is discovered, numbers of blocks while states are propagated. */
 	uint32_t *stack;
 	uint32_t n_stack, stack_capacity;
+	/* Contradictions of this round; further ones come in the next round. */
 	struct flow_conflict conflicts[FLOW_CONFLICTS_MAX];
 	uint32_t n_conflicts;
 	struct code_state at_table; /* the state of all jumps through tables */
 	bool has_table, tables_differ, seeding;
+	/* Operations that were interpreted so far: at most CODE_STEPS_MAX. */
 	uint64_t steps;
 };
 

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known before an instruction, and what the instruction makes of it. */
+/* What is known before an instruction, and what the instruction makes of it. For example, at the entry of a function
+ * and behind its first two instructions:
+ *
+ *                              stack pointer   frame pointer     words
+ *    entry                     CFA - 8         ENTRY(itself)     -
+ *    push frame pointer        CFA - 16        ENTRY(itself)     [CFA - 16] = ENTRY(frame pointer)
+ *    move stack to frame ptr.  CFA - 16        CFA - 16          [CFA - 16] = ENTRY(frame pointer)
+ *
+ * From the last line follow the rule "CFA = frame pointer + 16" and "the caller's frame pointer is at CFA - 16".
+ *
+ * Everything that is not understood makes a value "anything": knowledge can be missing, but not wrong. The exception
+ * are stores through unknown pointers, which are assumed not to hit saved registers (code.h). */
 #include "unwind/code.h"
 
 #include <string.h>
 
+/* Offsets beyond 1 GB are no frame's; the bound also keeps sums from overflowing. */
 #define FAR (1 << 30)
 
 static const struct code_value any = {.what = CODE_IS_ANY};
@@ -18,6 +30,7 @@ static bool is_place(struct code_value value)
 	return value.what == CODE_IS_FRAME || value.what == CODE_IS_BASED;
 }
 
+/* Does it have what register `reg` had at the entry? */
 static bool holds(struct code_value value, uint8_t reg)
 {
 	return value.what == CODE_IS_ENTRY && value.reg == reg;
@@ -35,6 +48,7 @@ static struct code_value plus(struct code_value value, int64_t n)
 	return value;
 }
 
+/* Each register holds what it held, and the stack pointer points to the return address. */
 void code_state__entry(struct code_state *ret)
 {
 	unsigned i;
@@ -60,6 +74,7 @@ bool code_state__is_fresh(const struct code_state *state)
 
 /* --- words of the stack --- */
 
+/* The order of slots means nothing. */
 static void slots__remove(struct code_state *s, uint32_t i)
 {
 	s->slots[i] = s->slots[--s->n_slots];
@@ -80,6 +95,7 @@ static void slots__clear(struct code_state *s, struct code_value place, int64_t 
 	}
 }
 
+/* Forgets the words below `below`: nobody keeps them. */
 static void slots__drop(struct code_state *s, unsigned what, int64_t below)
 {
 	uint32_t i = 0;
@@ -102,6 +118,7 @@ static bool is_worth(struct code_value place, struct code_value value, bool push
 	return value.what == CODE_IS_ENTRY && UNWIND_KEPT >> value.reg & 1;
 }
 
+/* With CODE_SLOTS words in use further ones are not remembered: a rule may then be missing. */
 static void store(struct code_state *s, struct code_value place, struct code_value value,
 		  bool pushed)
 {
@@ -140,6 +157,7 @@ static void push(struct code_state *s, struct code_value value)
 	store(s, s->regs[UNWIND_SP], value, true);
 }
 
+/* The value is read before the stack pointer moves: moving it forgets what lies below. */
 static void pop(struct code_state *s, uint8_t to)
 {
 	struct code_value value = code_state__word(s, s->regs[UNWIND_SP]);
@@ -170,6 +188,7 @@ static void rebase(struct code_state *s, uint32_t at)
 	s->regs[UNWIND_SP] = (struct code_value){.what = CODE_IS_BASED};
 }
 
+/* A call: its return address and everything below the stack pointer is the callee's; callee-saved registers stay. */
 static void called(struct code_state *s)
 {
 	unsigned i;
@@ -197,6 +216,7 @@ static void zero(struct code_state *s, uint8_t reg)
 	s->first |= !kept;
 }
 
+/* An instruction of which only the written registers and memory are known. */
 static void other(struct code_state *s, const struct code_op *op)
 {
 	uint8_t i;
@@ -217,6 +237,7 @@ void code_state__step(struct code_state *s, const struct code_op *op, uint32_t a
 	case CODE_LEA:
 		set(s, op->to, plus(s->regs[op->from], op->value));
 		break;
+	/* How much is taken off depends on the run: if it is the stack pointer, rebase() below gives it a new base. */
 	case CODE_ALIGN:
 		set(s, op->to, any);
 		break;
@@ -273,6 +294,7 @@ static bool meet_value(struct code_value *a, struct code_value b)
 	return true;
 }
 
+/* `first` and `signal` are the other way round: once true on one path, true behind it. */
 bool code_state__meet(struct code_state *s, const struct code_state *o)
 {
 	struct code_state copy;
@@ -362,6 +384,8 @@ static bool by_word(const struct code_state *s, struct cfi_state *ret)
 	return false;
 }
 
+/* A frame pointer comes first: it does not change inside a function, so there are fewer rows than by the stack
+ * pointer. */
 static bool by_register(const struct code_state *s, struct cfi_state *ret)
 {
 	const struct code_value *bp = &s->regs[UNWIND_BP];
@@ -420,6 +444,8 @@ static struct cfi_state in_context(void)
 	return ret;
 }
 
+/* The ways to the CFA in order of preference: registers that a walk keeps track of, a word that holds it, any other
+ * register (which only the interrupted frame has). */
 int code_state__cfi(const struct code_state *s, struct cfi_state *ret)
 {
 	*ret = (struct cfi_state){};

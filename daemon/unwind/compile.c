@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Compiles the call frame information of a file into an unwind table (table__compile). .eh_frame and .debug_frame are
- * read from begin to end through one window of memory: a CIE comes before its FDEs, so it is in `cies` when they need
- * it. What has no entries is then followed by its code (code_file.c). */
+ * read from begin to end through one window of 256 KB. An entry of .eh_frame (LSB 5.0, 10.6.1):
+ *
+ *    uint32 length   (0xffffffff: a uint64 follows; 0: terminator)
+ *    uint32 id       0: a CIE; else an FDE, whose CIE begins this many bytes before the id
+ *    ...             cfi.c
+ *
+ * A CIE comes before its FDEs, so it is in `cies` when they need it. What has no entries is then followed by its code
+ * (code_file.c). */
 #include "unwind/builder.h"
 
 #include <errno.h>
@@ -13,6 +19,7 @@
 #define CIES_MAX 65536u	    /* of one section; a linker leaves a few (LLVM 14: 3) */
 #define CIE_READ_MAX 4096u  /* bytes of a CIE that lies after its FDE */
 
+/* A part of the section in memory. */
 struct window {
 	const struct elf_bytes *source;
 	struct elf_section section;
@@ -21,6 +28,8 @@ struct window {
 	size_t len;
 };
 
+/* The CIEs of a section that were parsed, by offset. `last`: the one found last; nearly all FDEs have the same one as
+ * the FDE before. */
 struct cies {
 	struct cfi_cie *items;
 	uint32_t n, capacity;
@@ -119,6 +128,7 @@ static int read_head(const struct reading *r, const uint8_t *bytes, size_t len, 
 	return 0;
 }
 
+/* The id of a CIE is 0 in .eh_frame, and all ones in .debug_frame (DWARF 5, 7.24). */
 static bool is_cie(const struct reading *r, const struct entry *e)
 {
 	if (!r->section.debug)
@@ -126,6 +136,7 @@ static bool is_cie(const struct reading *r, const struct entry *e)
 	return e->id == (e->id_size == 8 ? UINT64_MAX : UINT32_MAX);
 }
 
+/* What follows the id, as cfi.c takes it. */
 static struct cfi_bytes body(const struct reading *r, const struct entry *e, const uint8_t *bytes)
 {
 	unsigned head = e->head + e->id_size;
@@ -165,6 +176,7 @@ static struct cfi_cie *find_cie(struct reading *r, uint64_t at)
 	return cie;
 }
 
+/* A damaged entry is dropped and counted; the others are used. */
 static int read_entry(struct reading *r, const struct entry *e, const uint8_t *bytes)
 {
 	struct cfi_bytes at = body(r, e, bytes);
@@ -177,6 +189,7 @@ static int read_entry(struct reading *r, const struct entry *e, const uint8_t *b
 			cie__parse(&r->section, at, cie);
 		return 0;
 	}
+	/* .debug_frame names its CIE by offset; .eh_frame by the distance back from the id. */
 	where = r->section.debug ? e->id : e->at + e->head - e->id;
 	cie = find_cie(r, where);
 	if (!cie || fde__parse(&r->section, cie, &at, &start, &size)) {
@@ -186,6 +199,7 @@ static int read_entry(struct reading *r, const struct entry *e, const uint8_t *b
 	return builder__function(r->builder, &r->section, cie, at, start, size);
 }
 
+/* An entry that is longer than the section ends the reading: nothing behind it can be found. */
 static int read_entries(struct reading *r)
 {
 	const struct elf_section *section = &r->window.section;
@@ -219,6 +233,7 @@ static int read_entries(struct reading *r)
 	return err;
 }
 
+/* The window and the CIEs live as long as one section is read. */
 static int read_section(struct builder *b, const struct elf_bytes *source,
 			const struct elf_section *section, bool debug)
 {
@@ -235,6 +250,8 @@ static int read_section(struct builder *b, const struct elf_bytes *source,
 	return err;
 }
 
+/* Who describes an address: .eh_frame; where it has no entry, .debug_frame; then the entry point; then what is
+ * followed. All but the first are "weak" (first_weak). */
 int table__compile(const struct elf_bytes *source, struct unwind_sink *sink,
 		   struct unwind_table **ret)
 {
@@ -248,6 +265,7 @@ int table__compile(const struct elf_bytes *source, struct unwind_sink *sink,
 	err = elf_frames__open(source, &elf);
 	if (err)
 		return err;
+	/* Addresses are kept as 32 bits from the base. */
 	if (elf.text_size > UINT32_MAX - (1u << 20))
 		return -E2BIG;
 	if (elf.relocations && elf.eh_frame.size) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Section headers first; without them (a file that was stripped of its headers) PT_GNU_EH_FRAME
- * tells where .eh_frame begins, and it goes on to its terminator or the segment's end. */
+/* Finds call frame information, code and symbols of an ELF file. Section headers come first; without them (a file that
+ * was stripped of its headers), PT_GNU_EH_FRAME says where .eh_frame begins, and it goes on to its terminator or the
+ * segment's end. elf/elf.h has checked headers; sections are cut to the file's size here. */
 #include "unwind/elf.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include "arch/arch.h"
 #include "elf/relocation.h"
 
+/* Extends the range of code by [address, address + size). */
 static void cover(struct elf_frames *elf, uint64_t address, uint64_t size)
 {
 	uint64_t end = elf->text + elf->text_size;
@@ -27,6 +29,7 @@ static void cover(struct elf_frames *elf, uint64_t address, uint64_t size)
 	elf->text_size = end - elf->text;
 }
 
+/* The first section of a kind counts. Compressed ones are not read. */
 static bool take_section(const struct elf_image *image, struct elf_section *section,
 			 const Elf64_Shdr *header)
 {
@@ -41,7 +44,7 @@ static bool take_section(const struct elf_image *image, struct elf_section *sect
 	return true;
 }
 
-/* Of an object that was not linked. */
+/* The section with the relocations of section `target`, of an object that was not linked; 0: none. */
 static uint32_t relocations_of(const struct elf_image *image, uint32_t target)
 {
 	uint32_t number = image->type == ET_REL ? elf_image__relocations(image, target) : 0;
@@ -49,6 +52,7 @@ static uint32_t relocations_of(const struct elf_image *image, uint32_t target)
 	return number && image->sections[number].sh_type == SHT_RELA ? number : 0;
 }
 
+/* A symbol table replaces a dynamic one that came first, as it has more functions. */
 static void take_sections(struct elf_frames *elf, const struct elf_image *image)
 {
 	uint32_t i;
@@ -121,6 +125,7 @@ static bool begins_processes(const struct elf_image *image)
 	       !elf_bytes__read(image->bytes, at, bytes, sizeof(bytes)) && machine__begins_process(bytes);
 }
 
+/* All of the identity but the file's own (identity__from_file()). */
 static void identify(struct elf_frames *elf, const struct elf_image *image)
 {
 	struct unwind_identity *identity = &elf->identity;
@@ -138,6 +143,7 @@ static void identify(struct elf_frames *elf, const struct elf_image *image)
 	identity->symbols_size = elf->functions.size;
 }
 
+/* Code is what executable segments cover, or, of a JIT's object, executable sections. */
 static int read_image(const struct elf_image *image, struct elf_frames *elf)
 {
 	uint32_t i;
@@ -150,6 +156,8 @@ static int read_image(const struct elf_image *image, struct elf_frames *elf)
 			cover(elf, image->segments[i].p_vaddr, image->segments[i].p_memsz);
 	if (!elf->eh_frame.size)
 		from_segment(image, &elf->eh_frame);
+	/* A program (it has an interpreter, or is linked statically) or the dynamic linker itself: a thread begins at
+	 * its entry. */
 	if (elf_image__segment(image, PT_INTERP) || image->type == ET_EXEC ||
 	    begins_processes(image))
 		elf->entry = image->entry;
@@ -171,6 +179,7 @@ int elf_frames__open(const struct elf_bytes *source, struct elf_frames *ret)
 	elf_image__free(&image);
 	if (!err)
 		*ret = elf;
+	/* Not an ELF file is the same as a damaged one here. */
 	return err == -ENOEXEC ? -EBADMSG : err;
 }
 

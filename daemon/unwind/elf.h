@@ -11,6 +11,7 @@ struct elf_section {
 	uint64_t offset, size; /* in the file; size 0: there is none */
 };
 
+/* Found once for each file; plain numbers, nothing to free. */
 struct elf_frames {
 	uint64_t text, text_size; /* from the first executable byte to the last */
 	uint64_t entry;		  /* where a process begins; 0: nowhere here */

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Recognises the DWARF expressions that occur in call frame information, as the few forms that a rule can express.
- * A function that realigns its stack keeps the CFA in memory (*(frame pointer - 8)); hand-written assembly
- * keeps the stack pointer that it found (*(stack pointer + 88) + 8); a PLT entry pushes a word on its way. */
+/* Recognises the DWARF expressions (DWARF 5, 2.5) that occur in call frame information, as the few forms that a rule
+ * can express:
+ *
+ *    77 08 80 00 3f 1a 3b 2a 33 24 22   a PLT entry: CFA = stack pointer + 8 + ((pc & 15) >= 11) * 8, as it pushes
+ *    76 78 06                           a function that realigns its stack: CFA = *(frame pointer - 8)
+ *    77 d8 00 06 23 08                  assembly: CFA = *(stack pointer + 88) + 8, the stack pointer that it found
+ *
+ * A general interpreter would need a stack machine in the sampler; what is not recognised gets CFA_OTHER, and its walks
+ * end with a named reason. */
 #include "unwind/cfi.h"
 
 #include <string.h>
 
+/* DW_OP_* (DWARF 5, 7.7.1). */
 enum op {
 	OP_DEREF = 0x06,
 	OP_AND = 0x1a,
@@ -21,6 +28,7 @@ enum op {
 };
 
 /* register + offset */
+/* Reads it and moves *at behind it. */
 static bool base(const uint8_t **at, const uint8_t *end, uint8_t *reg, int64_t *offset)
 {
 	uint64_t number;
@@ -57,6 +65,7 @@ static bool plt(const uint8_t *at, const uint8_t *end, int64_t *ret)
 	return true;
 }
 
+/* `state` says CFA_OTHER unless the whole expression was recognised. */
 void expression__cfa(const uint8_t *at, const uint8_t *end, struct cfi_state *state)
 {
 	state->cfa = CFA_OTHER;

@@ -90,6 +90,7 @@ static int by_uses(const void *a, const void *b)
 	return x->uses != y->uses ? (x->uses < y->uses ? 1 : -1) : (x < y ? -1 : x > y);
 }
 
+/* Gives each rule its position in the table. */
 static int place_rules(struct builder *b)
 {
 	_cleanup_free_ struct rule **order = malloc(b->n_rules * sizeof(*order));
@@ -113,10 +114,14 @@ struct writer {
 	struct builder *b;
 	struct unwind_table *table; /* its head; positions are set */
 	uint64_t *words;	    /* the table's memory; NULL: count only */
+	/* The current page, and how many rows it has so far. */
 	uint32_t page, in_page;
 	uint32_t rule, page_rule; /* position of the current rule; of the one at the page's start */
+	/* n_rows: written so far, with padding between blocks; changes: without. */
 	uint32_t n_rows, changes;
 	uint32_t unsupported[UNWIND_UNSUPPORTED_COUNT];
+	/* Rows of the current page; they go to the table when the page ends, as only then it is known whether they fit
+	 * into the block. */
 	uint32_t rows[UNWIND_BLOCK_ROWS];
 };
 
@@ -164,6 +169,8 @@ static int put(struct writer *w, uint32_t pc, uint32_t ordinal)
 	return 0;
 }
 
+/* `limit`: where the function ends, or the next one begins. Its rows end where a distance of 0 begins the next
+ * function's. */
 static int put_function(struct writer *w, const struct function *f, uint64_t limit)
 {
 	const uint32_t *row = w->b->rows + f->row, *end = w->b->rows + w->b->n_rows;
@@ -180,6 +187,8 @@ static int put_function(struct writer *w, const struct function *f, uint64_t lim
 	return err;
 }
 
+/* Goes over all functions in order of address; between two of them lies a gap. Called twice, to count and to write:
+ * both have to make the same rows. */
 static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
 {
 	uint64_t covered = 0, text_end = w->b->elf->text + w->b->elf->text_size - w->b->base;
@@ -194,6 +203,7 @@ static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
 		limit = (uint64_t)f->start + f->size;
 		if (i + 1 < n && w->b->functions[order[i + 1]].start < limit)
 			limit = w->b->functions[order[i + 1]].start;
+		/* Padding up to the alignment of the next function (16) is never executed, so it needs no row. */
 		if (covered && f->start > ((covered + 15) & ~15ull))
 			err = put(w, (uint32_t)covered, w->b->gaps);
 		if (!err)
@@ -207,6 +217,7 @@ static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
 	return err;
 }
 
+/* Begins as if the code before the first function were a gap. */
 static void writer_reset(struct writer *w, struct builder *b, struct unwind_table *table)
 {
 	*w = (struct writer){.b = b, .table = table};
@@ -238,6 +249,8 @@ static void write_rules(const struct builder *b, const struct unwind_table *t, u
 	}
 }
 
+/* The page's size: as large as it takes for an average of ROWS_A_PAGE rows in a page; then smaller again, until no page
+ * has more rows than a block. */
 int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_table **ret)
 {
 	struct unwind_table head = {.magic = UNWIND_MAGIC, .version = UNWIND_VERSION};

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* table__follow(): a new table from an old one, with more functions followed by their code. Rows of the old table are
- * copied; of the code with the rule CODE_LATER, the functions in which walks stopped are followed now. */
+/* table__follow(): a new table from an old one, with more functions followed by their code. A file is not followed
+ * completely when it is first seen, as that could take a second (OpenBLAS); code that was left out has the rule
+ * CODE_LATER, and a walk that stops there asks for it. Rows of the old table are copied, and of the code with that rule
+ * the functions in which walks stopped are followed now. The old table was checked or made here, so its positions are
+ * trusted. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "unwind/builder.h"
 
+/* The old table while it is copied. Neighbouring rows become one range, which the builder treats as a function. */
 struct reading {
 	struct builder *b;
 	const struct unwind_table *table;
@@ -20,6 +24,7 @@ static bool is_later(uint64_t rule)
 	return rule == UNWIND_RULE_UNSUPPORTED(UNWIND_UNSUPPORTED_CODE_LATER);
 }
 
+/* A range was begun with all the rest of the code as its size; here its end is known. */
 static void end_range(struct reading *r, uint64_t end)
 {
 	struct function *function;
@@ -58,6 +63,7 @@ static int take(struct reading *r, uint64_t pc, uint64_t next, uint32_t rule)
 	return err;
 }
 
+/* The rule at the page's first byte, then its rows; each holds up to the next. */
 static int take_page(struct reading *r, uint32_t page)
 {
 	const struct unwind_table *t = r->table;
@@ -98,12 +104,14 @@ int table__follow(const struct elf_bytes *source, const struct unwind_table *tab
 	err = elf_frames__open(source, &elf);
 	if (err)
 		return err;
+	/* The file is another one than the table was made from. */
 	if (elf.text != table->text || elf.text_size != table->text_size)
 		return -ESTALE;
 	b = malloc(sizeof(*b));
 	if (!b)
 		return -ENOMEM;
 	err = builder__init(b, &elf);
+	/* Nothing is followed later: what is not known now has no rule for good. */
 	if (last)
 		b->gaps = RULE_NONE;
 	reading.b = b;
@@ -114,6 +122,7 @@ int table__follow(const struct elf_bytes *source, const struct unwind_table *tab
 	if (!err)
 		err = builder__finish(b, sink, ret);
 	if (!err) {
+		/* The new table takes the old one's place in the cache, too. */
 		(*ret)->identity = table->identity;
 		(*ret)->functions = table->functions;
 		(*ret)->dropped = table->dropped;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The allocator of a pool: first fit, in whole blocks. Tables smaller than a block share one, which becomes free when
- * the last table in it is released. */
+ * the last table in it is released. No headers in the pool itself: the sampler reads it, and a broken header could be
+ * read as a rule. Linear in the number of blocks (a pool of 4 MB has 1,024). */
 #include "unwind/unwind.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 
 #define BLOCK_WHOLE UINT16_MAX
 
+/* As struct unwind_sink: a table is compiled or loaded directly into the pool. */
 static void *allot(struct unwind_sink *sink, size_t size)
 {
 	return pool__place((struct unwind_pool *)sink, size);
@@ -34,6 +36,7 @@ static uint16_t *used_of(struct unwind_pool *pool, uint32_t i)
 	return pool->used + 2 * (size_t)i;
 }
 
+/* Appended to a shared block: no holes are reused, as JIT objects come and go together. */
 static void *place_small(struct unwind_pool *pool, uint32_t words)
 {
 	uint32_t i;
@@ -52,6 +55,7 @@ static void *place_small(struct unwind_pool *pool, uint32_t words)
 	return NULL;
 }
 
+/* The first run of n free blocks. */
 static void *place_blocks(struct unwind_pool *pool, uint32_t n)
 {
 	uint32_t i, run = 0, k;
@@ -67,6 +71,7 @@ static void *place_blocks(struct unwind_pool *pool, uint32_t n)
 	return NULL;
 }
 
+/* Also moves `next` beyond blocks that are full. */
 void *pool__place(struct unwind_pool *pool, size_t size)
 {
 	uint32_t words = (uint32_t)((size + 7) / 8);
@@ -89,8 +94,10 @@ void pool__release(struct unwind_pool *pool, void *place, size_t size)
 	uint32_t first = (uint32_t)(offset / UNWIND_BLOCK), i;
 	uint32_t n = (uint32_t)((size + UNWIND_BLOCK - 1) / UNWIND_BLOCK);
 
+	/* A table's memory has to be zeros when it is given out (struct unwind_sink). */
 	memset(place, 0, size);
 	if (used_of(pool, first)[0] != BLOCK_WHOLE) {
+		/* Other tables are in that block still. */
 		if (--used_of(pool, first)[1])
 			return;
 		used_of(pool, first)[0] = 0;
@@ -102,6 +109,8 @@ void pool__release(struct unwind_pool *pool, void *place, size_t size)
 		pool->next = first;
 }
 
+/* Addresses of the table's first page and positions of its parts, as the walker needs them: it has no pointer to the
+ * table's head. */
 void placed__make(struct unwind_placed *placed, const struct unwind_pool *pool, uint16_t number,
 		  const struct unwind_table *table, uint64_t bias, uint64_t start, uint64_t end)
 {

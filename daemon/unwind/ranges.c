@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+/* Of 32 bytes: 128 in each block, so none crosses one. */
 #define RANGES_A_BLOCK (UNWIND_BLOCK / sizeof(struct unwind_range))
 
 static uint32_t blocks_for(uint32_t n, uint32_t each)
@@ -19,6 +20,8 @@ uint32_t ranges__blocks(uint32_t n)
 	return 1 + blocks_for(n, UNWIND_BLOCK_WORDS) + blocks_for(n, RANGES_A_BLOCK);
 }
 
+/* O(n). What is written here is searched by the walker in BPF: two binary searches of at most 512 words, each in one
+ * block. */
 int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n)
 {
 	uint64_t *fence = blocks, *starts = fence + UNWIND_BLOCK_WORDS;
@@ -63,6 +66,7 @@ void ranges__read(const void *blocks, uint32_t n, struct unwind_placed *ret)
 		ret[i] = (struct unwind_placed){starts[i], ranges[i]};
 }
 
+/* Both ascend, so one pass over both is enough. */
 bool ranges__stay(const void *blocks, uint32_t n, const struct unwind_placed *places, uint32_t m)
 {
 	const uint64_t *starts = starts_of(blocks);

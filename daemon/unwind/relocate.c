@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "elf/relocation.h"
 
+/* Bounds for one object: objects are registered by the target at any rate, and may be hostile. */
 #define FRAMES_MAX (8u << 20)
 #define RELOCATIONS_MAX 262144u
 

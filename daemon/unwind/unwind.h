@@ -46,11 +46,15 @@ struct unwind_table {
 	struct unwind_identity identity;
 	uint64_t base;		  /* ELF address of the first page */
 	uint64_t text, text_size; /* ELF addresses that it describes, within its pages */
-	uint32_t size;		  /* in words, of the whole table */
+	/* Words of the whole table, the head included. */
+	uint32_t size;
+	/* A page is 1 << shift bytes of code: 10 to 16. */
 	uint32_t shift, pages;
-	uint32_t rules, n_rules; /* position; words */
+	/* Position of the rules, and how many words they have (a LONG rule has two). */
+	uint32_t rules, n_rules;
 	uint32_t index;
-	uint32_t rows, n_rows; /* position; rows with their padding */
+	/* Position of the rows, and how many there are, padding included. */
+	uint32_t rows, n_rows;
 	/* Statistics */
 	uint32_t functions; /* FDEs used */
 	uint32_t dropped;   /* FDEs that are damaged, overlap, or describe no code of this file */
@@ -107,6 +111,7 @@ int cache__size(const struct unwind_cache *cache, const struct unwind_identity *
 /* -ENOENT: not cached; -EBADMSG: the file was damaged and is removed. */
 int cache__load(const struct unwind_cache *cache, const struct unwind_identity *identity,
 		struct unwind_sink *sink, struct unwind_table **ret);
+/* Writes the table under its identity's name; replaces an older file. */
 int cache__store(const struct unwind_cache *cache, const struct unwind_table *table);
 /* Removes the least recently used files until the rest has at most `bytes`. */
 int cache__trim(const struct unwind_cache *cache, uint64_t bytes);
@@ -122,6 +127,7 @@ struct unwind_pool {
 	uint32_t next;		 /* the first block that may have room */
 	uint16_t *used;		 /* two for each block (pool.c) */
 };
+/* 0 or -ENOMEM. `blocks`: n blocks of UNWIND_BLOCK bytes. */
 int pool__init(struct unwind_pool *pool, void *blocks, uint32_t n);
 void pool__free(struct unwind_pool *pool);
 /* Memory at a block's start, or within one block if it is smaller. NULL: no room. */

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks a stack in user space with the kernel's walker, compiled for the host (include/cprofd/unwind.h): for samples
- * whose stack was copied because an unwind table was still missing. Memory comes from the copy first. */
+/* Walks a stack in user space with the sampler's walker, compiled for the host (include/cprofd/unwind.h): for samples
+ * whose stack was copied because an unwind table was still missing, and in tests. The walker is the same code as in the
+ * kernel; only its two primitives differ: host_read() goes to the copied stack first, and host_block() to the pools in
+ * this process's memory. They are found through variables (host_reader_current and others), as the walker's functions
+ * have no argument for them: set here, and put back afterwards. */
 #include "unwind/unwind.h"
 
 #include <errno.h>
 #include <string.h>
 
+/* A reader over what was recorded, for host_read(). */
 struct recorded {
 	struct host_reader reader;
 	const struct unwind_walk *walk;
 };
 
+/* Memory as the walker sees it: the copy, and around it the reader, if there is one. */
 static int read_recorded(struct host_reader *reader, void *dst, size_t size, uint64_t address)
 {
 	const struct unwind_walk *walk = ((struct recorded *)reader)->walk;
@@ -33,6 +38,7 @@ static int read_recorded(struct host_reader *reader, void *dst, size_t size, uin
 	return walk->reader ? walk->reader->read(walk->reader, dst, size, address) : -EFAULT;
 }
 
+/* Each step either moves the stack pointer up or ends the walk; `max` bounds it in any case. */
 static enum loss run(struct unwind_state *state, uint32_t max, unwind_frame *frame, void *ctx)
 {
 	uint32_t i;
