@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes and threads as events. Ids are given when a row is emitted, so that they count up in the order of the
- * stream: {"thread": {"id": 3, "process": 0, "tid": 4713, "name": "worker", ...}} comes before the first sample of
- * thread 3.
+ * stream: {"ev":"thread","id":3,"process":0,"tid":4713,...} comes before the first sample of thread 3.
  *
  * Callers: queue.c before each batch, profile.c at a new epoch and once a second (what changed, such as a name). */
 #include "profile/internal.h"
@@ -56,6 +55,9 @@ static int emit_end(struct event_sink *sink, enum event_kind kind, uint32_t id, 
 	return sink->event(sink, &event);
 }
 
+/* New rows; with `changes` also rows whose name or parent changed. Processes first, since a thread's row names its
+ * process. Withheld ones (the client is not authorised) are left out until that changes. Linear in both, unless
+ * nothing is new. */
 int announce__new(struct profile *profile, bool changes)
 {
 	struct process *process;
@@ -84,6 +86,7 @@ int announce__new(struct profile *profile, bool changes)
 	return err;
 }
 
+/* Emits the end once: the process has ended, all its threads' ends are out, and it was announced. */
 int announce__process_end(struct profile *profile, struct process *process)
 {
 	int err = 0;
@@ -100,6 +103,8 @@ int announce__process_end(struct profile *profile, struct process *process)
 		   : emit_end(profile->sink, EVENT_PROCESS_END, process->id, process->end_time, 0, 0);
 }
 
+/* The thread's end reached the front of the queue. Its memory for stacks is freed here; the row stays until the
+ * epoch is over. */
 int announce__thread_end(struct profile *profile, struct thread *thread, const struct item *item)
 {
 	int err;

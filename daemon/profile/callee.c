@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* What native code was called for: the callee at each place of a stack where a Python frame called native code.
- * docs/classes.md has the rule. */
+ * docs/classes.md, "Which one is the callee", has the rule. An example, innermost first:
+ *
+ *    native   memcpy, list_append, [eval loop]      Python   f, at CALL of `rows.append`
+ *    ->       memcpy, list_append, (callee) list.append, f
+ *
+ * Two sources must agree as far as they go: native frames whose function is a callable or a candidate for one
+ * (classes/callables.h), and the bytecode at the Python frame (sites.c). What neither proves is left out; the last
+ * resort, what the same call site called before, is used for leaves only.
+ *
+ *    callee__choose()  -> choose()      from native frames, outermost first, with names that the bytecode loads
+ *                      -> told()        from the instruction alone, when the C function has no frame yet, or no more
+ *                      -> guess()       from what was learned at this site */
 #include <string.h>
 
 #include "arch/arch.h"
@@ -18,6 +29,7 @@ static const char *last_part(const char *name)
 	return dot ? dot + 1 : name;
 }
 
+/* Does the code load this name near the call? `name` is `size` bytes of a longer text. */
 static bool loads(const struct site *site, const char *name, size_t size)
 {
 	uint32_t i;
@@ -85,8 +97,8 @@ static const char *only(const struct callables *callables, const struct callable
 	return found && !several ? found->name : NULL;
 }
 
-/* Of an object that is called for its type (a ufunc): "type.__call__". What a method of the type jumps to as well is the object's call unless
- * the callee was loaded by that method's name. */
+/* Of an object that is called for its type (a ufunc): "type.__call__". What a method of the type jumps to as well is
+ * the object's call unless the callee was loaded by that method's name. */
 static const char *instance(const struct callable *callable, const struct site *site)
 {
 	const struct candidate *candidates = callable->of->candidates + callable->first;
@@ -103,7 +115,8 @@ static const char *instance(const struct callable *callable, const struct site *
 	return found;
 }
 
-/* A slot to which something of another name ends with a jump: `abs(x)` of a negative int is in int.__neg__. No call is meant for a slot. */
+/* A slot to which something of another name ends with a jump: `abs(x)` of a negative int is in int.__neg__. No call
+ * is meant for a slot. */
 static bool is_jumped_to(const struct callable *callable)
 {
 	const struct candidate *candidates = callable->of->candidates + callable->first;
@@ -152,8 +165,8 @@ static const char *table_name(struct profile *profile, const struct record_heade
 	return callable->exported && trust != TRUST_EXPORTED ? NULL : only(callables, callable, false, false);
 }
 
-/* Who has the return address before this frame's calls it, or what jumps to it, by an instruction that names it: `call x`, and not
- * `call *pointer`, as functions of tables are called. */
+/* Who has the return address before this frame's calls it, or what jumps to it, by an instruction that names it:
+ * `call x`, and not `call *pointer`, as functions of tables are called. */
 static bool is_named_by_caller(const struct profile *profile, const struct record_header *header, uint32_t frame)
 {
 	struct codemap *codemap = profile->options.codemap;
@@ -189,6 +202,7 @@ static const char *name_of(struct profile *profile, const struct record_header *
 	return ufunc ? ufunc : name;
 }
 
+/* Kinds from MACHINERY on are no callees, but parts of the interpreter. */
 static bool is_callable(const struct callable *callable)
 {
 	return callable && callable->kind < CALLABLE_MACHINERY;
@@ -202,14 +216,16 @@ static void learn(struct site *site, const char *name)
 	site->learned = name;
 }
 
-/* The outermost one that has a name. */
+/* How sure the outermost callee that was found is. */
 enum outermost {
 	OUTERMOST_CALLED,
 	OUTERMOST_SLOT,  /* a slot that no call is meant for */
 	OUTERMOST_INNER, /* something that another function called, whose name is not known (one of max, min) */
 };
 
-/* From the outside. */
+/* Walks items [begin, end) from the outermost to the innermost. The first callable with a name is what the
+ * instruction called (`outermost`); further ones count only inside of functions that forward (functools.partial).
+ * stack->chosen[] gets the inner ones' names. What runs below a dealloc was called by no instruction. */
 static const char *choose(struct profile *profile, struct site *site, const struct record_header *header, uint32_t begin,
 			  uint32_t end, enum trust trust, enum outermost *ret_kind)
 {
@@ -266,8 +282,8 @@ static const char *name_of_function(struct profile *profile, const struct record
 	return name ? name : place.callable->name;
 }
 
-/* Is it a C function that runs, or is about to? Of a Python function that native code calls, its frame shows sooner or later;
- * of one that the eval loop enters by itself, nothing of what calls C functions. */
+/* Is it a C function that runs, or is about to? Of a Python function that native code calls, its frame shows sooner
+ * or later; of one that the eval loop enters by itself, nothing of what calls C functions. */
 static bool calls_c(const struct profile *profile, struct site *site, uint32_t begin, uint32_t end)
 {
 	const struct stack *stack = profile->stack;
@@ -281,6 +297,7 @@ static bool calls_c(const struct profile *profile, struct site *site, uint32_t b
 	return !site->python && (!site->inlines || (callable && callable->kind == CALLABLE_MACHINERY));
 }
 
+/* Repeats that get rarer: the 1st, 4th, 16th, 64th ... time. */
 static bool is_power_of_four(uint32_t n)
 {
 	return n & 0x55555554u && !(n & (n - 1));
@@ -298,6 +315,7 @@ static bool is_foreign(const struct profile *profile, uint32_t frame)
 	return row.kind == FUNCTION_JIT || (row.kind == FUNCTION_NATIVE && !libc_name__is(row.module));
 }
 
+/* Does code of an extension or a library run, which the names of the interpreter's functions cannot explain? */
 static bool has_foreign(const struct profile *profile, uint32_t begin, uint32_t end)
 {
 	const struct stack *stack = profile->stack;
@@ -309,7 +327,8 @@ static bool has_foreign(const struct profile *profile, uint32_t begin, uint32_t 
 	return false;
 }
 
-/* What a call is about to call, by what its instructions say alone. *ret_certain: it does not rest on the absence of anything. */
+/* What a call is about to call, by what its instructions say alone. *ret_certain: it does not rest on the absence of
+ * anything. */
 static const char *told(struct profile *profile, const struct record_header *header, struct site *site, uint32_t begin, uint32_t end,
 			bool *ret_certain)
 {
@@ -334,8 +353,8 @@ static const char *told(struct profile *profile, const struct record_header *hea
 	return name;
 }
 
-/* A stack's leaf, of which its native frames say nothing, is what this instruction called before, if that was always the same, or what
- * its names say. */
+/* A stack's leaf, of which its native frames say nothing, is what this instruction called before, if that was always
+ * the same, or what its names say. */
 static const char *guess(struct profile *profile, const struct record_header *header, struct site *site, uint32_t end)
 {
 	enum outermost slot;
@@ -343,7 +362,8 @@ static const char *guess(struct profile *profile, const struct record_header *he
 
 	if (site->learned && !site->several && !site->python && !has_foreign(profile, 0, end))
 		return site->learned;
-	/* A function that one method alone jumps to may be called by others, such as what calls Python functions (functools.partial). */
+	/* A function that one method alone jumps to may be called by others, such as what calls Python functions
+	 * (functools.partial). */
 	name = site->learned ? NULL : choose(profile, site, header, 0, end, site->python ? TRUST_NAMES : TRUST_JUMPS, &slot);
 	return !name || (site->kind == OPCODE_CALL && slot == OUTERMOST_INNER) ? NULL : name;
 }
@@ -356,6 +376,9 @@ static bool is_between(const struct stack *stack, uint32_t begin, uint32_t end)
 	return callable && callable->kind == CALLABLE_SWITCHER;
 }
 
+/* The result goes through these steps: native frames (choose), then for a leaf what the instruction says (told),
+ * then a slot that no call is meant for is refused, then learning, then a guess. `leaf`: nothing runs further in, so
+ * the call may be about to happen, or be over. What is learned comes from proofs only (`certain`). */
 void callee__choose(struct profile *profile, const struct record_header *header, const struct py_frame *frame, uint32_t begin,
 		    uint32_t end, const char **ret_outermost)
 {

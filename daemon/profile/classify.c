@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Classes of samples: the table of the epoch, and what is remembered of stack nodes, since stacks repeat. A sample's
- * class is determined when its row is emitted: all names are known then. */
+ * class is determined when its row is emitted: all names are known then.
+ *
+ *    frames_of()   the innermost run of a stack node, as traits (classes/classes.h)
+ *    import_of()   is an import in progress in the frames further out?
+ *    class__of()   decides;   class_id()   gives the class a number in the epoch's table
+ *
+ * Two caches make it cheap: of_stacks[node] has the class of each node that was a leaf (unless the kernel decides),
+ * imports[node] the import phase. A node's class cannot change, as its frames do not. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +30,8 @@ static bool hash_class(const void *holder, uint32_t i, uint64_t *ret)
 	return true;
 }
 
+/* The number of a class with this detail, from 1; a new row if it is new. Few: some hundred callees and system
+ * calls. */
 static int class_id(struct profile *profile, const struct class_result *result, uint32_t *ret)
 {
 	struct classes *classes = &profile->classes;
@@ -96,6 +105,7 @@ void classify__free(struct profile *profile)
 
 /* --- stacks --- */
 
+/* Computed once for each function, when all names are there. */
 static struct trait trait_of(struct tables *tables, uint32_t frame)
 {
 	struct function *function = &tables->functions[tables->frames[frame].function];
@@ -156,13 +166,15 @@ static enum import_phase import_of(struct profile *profile, uint32_t stack)
 	return (enum import_phase)(imports[stack] - 1);
 }
 
-/* Frames further out than one of these do not matter: class__of() takes the innermost, unless the thread was in the kernel. */
+/* Frames further out than one of these do not matter: class__of() takes the innermost, unless the thread was in the
+ * kernel. */
 static bool decides(enum trait_kind kind)
 {
 	return kind == TRAIT_GC || kind == TRAIT_JIT || kind == TRAIT_RULE;
 }
 
 /* *ret_decided: by the last of them. */
+/* The frames of a stack node from the leaf to the innermost Python frame, or to the first one that decides alone. */
 static uint32_t frames_of(struct profile *profile, uint32_t stack, bool kernel, struct class_frame *frames,
 			  bool *ret_decided)
 {
@@ -183,6 +195,8 @@ static uint32_t frames_of(struct profile *profile, uint32_t stack, bool kernel, 
 	return n;
 }
 
+/* A wait's class follows from its cause. A sample in the kernel is not cached by its stack, as the same stack may be
+ * in different system calls. */
 int classify__item(struct profile *profile, struct item *item)
 {
 	struct class_frame *frames = profile->stack->classified;
@@ -222,7 +236,8 @@ int classify__without_gil(struct profile *profile, struct item *item)
 	return class_id(profile, &(struct class_result){CLASS_WITHOUT_GIL, ""}, &item->row.class_id);
 }
 
-/* A tick in the kernel: behind a system call's instruction, or anywhere else. Most often its number is loaded right before it. */
+/* A tick in the kernel: behind a system call's instruction, or anywhere else. Most often its number is loaded right
+ * before it. */
 uint16_t classify__kernel(struct profile *profile, const struct sample *sample,
 			  const struct part_native_frames *native)
 {

@@ -12,7 +12,13 @@
  * samples of the group, then later ones take it, the thread's end at last. A
  * sample whose wait was too long gets one period of the sampler's clock on
  * account (it ran that long, or there had been no tick), which the next advance
- * pays back. So the sum of cpu is always cpu_used, plus what is ahead. */
+ * pays back. So the sum of cpu is always cpu_used, plus what is ahead.
+ *
+ * Example, HZ=250, 999 samples a second: sum_exec_runtime reads 100, 100, 100, 104 ms in four samples. The first
+ * three wait; the fourth shows an advance of 4 ms, of which each of the three gets 1.33 ms, at most its wall time.
+ * The fourth waits for the next advance.
+ *
+ * Invariant: what all rows of a thread have been given, plus carry, is cpu_used plus ahead. */
 #include "profile/internal.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -29,6 +35,8 @@ static struct item *next_waiting(const struct queue *queue, uint64_t *number)
 	return item->next ? queue__item(queue, *number) : NULL;
 }
 
+/* Appends the item to the thread's chain of waiting samples. The chain is made of distances, as items move when the
+ * ring grows. */
 void cpu__wait(struct profile *profile, struct thread *thread, uint64_t number)
 {
 	struct queue *queue = &profile->queue;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables as events. Rows go out in order, in pieces that fit a line. */
+/* The tables as events. Rows go out in order, in pieces that fit a line.
+ *
+ * Order within one call: names that were pending, lines, functions, frames, stacks. Each kind is emitted only as far
+ * as what it refers to has been emitted: a frame's function, a stack's frame. Samples wait in the queue for their
+ * stack (queue.c). */
 #include "profile/tables.h"
 
 #define FUNCTIONS_A_LINE 64u
@@ -15,6 +19,8 @@ static const char *const notes[NOTE_COUNT] = {[NOTE_NO_PYTHON] = "(no Python)",
 #undef CUT
 };
 
+/* A row as it is emitted: strings come from the code registry (Python), from natives[] (native code), or are
+ * constants (notes). */
 static struct function_row function_row(const struct tables *tables,
 					const struct function *function)
 {
@@ -78,6 +84,7 @@ static int emit_rows(struct event_sink *sink, enum event_kind kind, const void *
 	return err;
 }
 
+/* Its uses so far were counted in function->code; they become losses. */
 static void give_up_function(struct tables *tables, struct function *function)
 {
 	tables->losses[LOSS_CODE_UNCAPTURED] += function->code;
@@ -108,6 +115,8 @@ static uint32_t functions_ready(struct tables *tables, bool give_up)
 	return i;
 }
 
+/* Native code: with its line, or without if the deadline is over. row->column holds the tick of the first sample
+ * until then. */
 static bool settle_native(struct tables *tables, uint32_t frame, bool give_up)
 {
 	struct frame_row *row = &tables->frames[frame], found = *row;
@@ -158,6 +167,7 @@ static bool settle_frame(struct tables *tables, uint32_t frame, bool give_up)
 	return true;
 }
 
+/* Up to which frame all rows can be emitted. Stops at the first that waits, or whose function was not emitted. */
 static uint32_t frames_ready(struct tables *tables, uint32_t functions, bool give_up)
 {
 	uint32_t i = tables->emitted_frames;
@@ -176,6 +186,8 @@ struct function_row tables__function_row(const struct tables *tables, uint32_t f
 	return function_row(tables, &tables->functions[function]);
 }
 
+/* Also decides what late rows find (late.c). What was emitted is remembered in emitted_*, from where the next call
+ * goes on. */
 int tables__emit(struct tables *tables, struct event_sink *sink, bool give_up)
 {
 	uint32_t functions, frames, stacks = tables->emitted_stacks;

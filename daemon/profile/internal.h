@@ -6,7 +6,11 @@
  *   cpu.c     gives the waiting samples of a thread their CPU time
  *   stands.c  ... and CPU time of threads that no tick interrupted
  *   queue.c   emits those at the front that have all they need, in batches
- *   tables.c, emit.c  the rows of functions, frames and stacks that must be emitted before them */
+ *   tables.c, emit.c  the rows of functions, frames and stacks that must be emitted before them
+ *
+ * Threads: everything here runs on the thread that calls profile__...(). Ids of functions, frames, stacks and
+ * classes belong to an epoch: who keeps one keeps the epoch's number with it (thread->stack_epoch,
+ * wait_place.epoch). */
 #ifndef CPROFD_PROFILE_INTERNAL_H
 #define CPROFD_PROFILE_INTERNAL_H
 
@@ -22,8 +26,8 @@
 #define MEMO_DEPTH 512u            /* frames remembered of a thread */
 #define MEMO_BYTES (1u << 20)      /* ... of all threads */
 
-/* One entry of the queue: a sample, a wait, or the end of a thread. `row` is what will be emitted; the rest is needed to
- * complete it. */
+/* One entry of the queue: a sample, a wait, or the end of a thread. `row` is what will be emitted; the rest is
+ * needed to complete it. */
 struct item {
 	struct sample_row row;     /* an end: time, wall, cpu */
 	struct thread *thread;
@@ -53,6 +57,7 @@ struct queue {
 	uint32_t capacity;         /* a power of two */
 };
 
+/* Counts since the session began, by enum loss; ledger.c says how they add up. */
 struct ledger {
 	uint64_t samples, whole;
 	uint64_t own[LOSS_COUNT];    /* found out in user space */
@@ -91,6 +96,7 @@ struct site {
 	const char *names[CALL_SITE_NAMES];
 };
 
+/* All call sites that were needed so far, hashed by code key and offset. */
 struct sites {
 	struct site *rows;
 	uint32_t n, capacity;
@@ -144,6 +150,7 @@ struct classes {
 	uint32_t n_stacks;         /* room of both */
 };
 
+/* One session's profile. `sink` gets the events, in order, on the caller's thread. */
 struct profile {
 	struct profile_options options;
 	struct event_sink *sink;
@@ -174,6 +181,7 @@ struct profile {
 	uint64_t deadline_time;     /* of the last tick of tables */
 	uint64_t no_room_time;            /* codes were full */
 	uint8_t lines;                    /* enum py_lines of the process that was reported last */
+	/* The batch that is being filled; emitted when it is full, and at the end of each drain. */
 	struct sample_row rows[BATCH_ROWS];
 };
 
@@ -207,9 +215,10 @@ int stack__read(struct profile *profile, struct process *process,
 void stack__forget(struct stack *stack); /* a new epoch: ids of frames are void */
 
 /* unfinished.c */
-/* Finds a sample's stack for item->row, or lets the item wait for it. */
+/* Sets item->row.stack, or keeps the sample in item->unfinished, to be read when a table has come. -errno: the item
+ * must not be queued. */
 int unfinished__read(struct profile *profile, const struct sample *sample, struct item *item);
-/* Those that wait, if they need not any more (all: as they are). */
+/* Reads the samples in the queue whose tables have come or whose deadline is over (all: every one), in order. */
 int unfinished__run(struct profile *profile, uint64_t now, bool all);
 void unfinished__free(struct profile *profile);
 
@@ -229,8 +238,9 @@ size_t sites__bytes(const struct sites *sites);
 void sites__forget(struct sites *sites);
 
 /* callee.c */
-/* Native frames that a Python frame called, items [begin, end) of the stack, innermost first: profile->stack->chosen[i - begin] is the name
- * of what was called there, and the frame of what the instruction called is put outside of all: *ret_outermost. */
+/* Native frames that a Python frame called, items [begin, end) of the stack, innermost first:
+ * profile->stack->chosen[i - begin] is the name of what was called there, and the frame of what the instruction
+ * called is put outside of all: *ret_outermost. */
 void callee__choose(struct profile *profile, const struct record_header *header, const struct py_frame *frame, uint32_t begin,
 		    uint32_t end, const char **ret_outermost);
 

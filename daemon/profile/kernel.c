@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's frames of a sample. */
+/* The kernel's frames of a sample (with --kernel): addresses of /proc/kallsyms, innermost first, put before all
+ * others. Without the right to read addresses (kernel.kptr_restrict) they become one frame "[kernel]", and
+ * LOSS_KERNEL_HIDDEN counts the sample.
+ *
+ * Lookups share the cache of native code (codemap/cache.h), with `space` 0, which is no process. */
 #include <errno.h>
 
 #include "collect/collect.h"

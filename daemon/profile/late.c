@@ -6,6 +6,7 @@
 
 #include "profile/tables.h"
 
+/* A native function that was emitted without lines, which may still come. */
 static bool is_late(const struct tables *tables, const struct function *function)
 {
 	return function->state == FUNCTION_CODE && tables->natives[function->code].late;
@@ -29,6 +30,8 @@ static void recheck_function(struct tables *tables, struct function *function)
 	tables->replaced++;
 }
 
+/* `gone`: its function's row was replaced, so the frame must be found no more either, whether or not its own line
+ * came. */
 static void recheck_frame(struct tables *tables, uint32_t frame)
 {
 	struct frame_row row = tables->frames[frame];
@@ -42,6 +45,8 @@ static void recheck_frame(struct tables *tables, uint32_t frame)
 	tables->n_late--;
 }
 
+/* Checks all late rows, but only after lines have arrived or TABLES_LATE_TICKS have passed: it is linear in the rows
+ * of the epoch. */
 void tables__poll_late(struct tables *tables)
 {
 	uint64_t news;

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The ledger: what was lost, and why. A loss can be seen in up to two places: by
- * the sampler's counters and by the records that it sent. Those are the same
- * loss, so the larger count holds; what user space found is added. */
+/* The ledger: what was lost, and why. A loss can be seen in up to two places: by the sampler's counters and by the
+ * records that it sent. Those are the same loss, so the larger count holds; what user space found is added.
+ *
+ * Emitted once a second and at the end. Totals since the session began, over all epochs:
+ *
+ *    own[]      found in user space (a record that does not fit, a stack that could not be woven)
+ *    shown[]    losses in samples that arrived
+ *    kernel     the sampler's own counters; they also count losses whose records were lost themselves
+ *    again[]    samples whose native walk was repeated: what was lost then is counted in own[]
+ *    excused[]  losses that turned out to be none
+ *
+ *    one line = max(shown, kernel - again - excused) + own */
 #include <string.h>
 
 #include "profile/internal.h"
@@ -10,7 +19,8 @@
 static const char *const names[LOSS_COUNT] = {CPROFD_LOSSES(LOSS_NAME)};
 #undef LOSS_NAME
 
-/* Ticks that this thread's CPU time asked for and no sample shows. Negative: it has more, as which ticks are samples is chance. */
+/* Ticks that this thread's CPU time asked for and no sample shows. Negative: it has more, as which ticks are samples
+ * is chance. */
 int64_t ledger__missed(const struct profile *profile, const struct thread *thread)
 {
 	unsigned __int128 due = (unsigned __int128)thread->cpu_used * profile->options.rate;
@@ -18,6 +28,8 @@ int64_t ledger__missed(const struct profile *profile, const struct thread *threa
 	return (int64_t)(due / 1000000000u) - (int64_t)thread->samples;
 }
 
+/* Ticks are due for CPU time: rate * CPU seconds. Those that fired are in the sampler's counters; the rest never
+ * fired (interrupts were off, the timer was late). Summed over all threads, so that chance cancels out. */
 static uint64_t ticks_missed(const struct profile *profile)
 {
 	const struct sampler_counts *kernel = &profile->ledger.kernel;
@@ -32,6 +44,8 @@ static uint64_t ticks_missed(const struct profile *profile)
 	return missed > unsent ? (uint64_t)(missed - unsent) : 0;
 }
 
+/* The total of one line, as emitted. `shown` and the kernel's counter are two views of the same losses, so the
+ * larger one holds. */
 uint64_t ledger__loss(const struct profile *profile, enum loss loss)
 {
 	const struct ledger *ledger = &profile->ledger;

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of processes and threads: from records, and from what the engine
  * finds in /proc. An end is emitted PROFILE_HOLD_NS after it came, so that samples which were on their way still belong
- * to their thread. */
+ * to their thread.
+ *
+ * What may come, and in which order it may not: a tick of a new image may come before the record of its exec,
+ * records of a thread after the record of its exit (a thread runs in the kernel after it), a process that the engine
+ * listed before any record of it. Every image (pid, start, exec count) is a row of its own; a thread that calls exec
+ * goes on as the first thread of the new image.
+ *
+ * Times: thread->begin .. thread->last has been given to rows; an end covers the rest. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "profile/internal.h"
 
+/* A thread's name may change at any time (prctl); its row is emitted again then. */
 static void take_comm(struct process *process, struct thread *thread, const char comm[16])
 {
 	if (!strncmp(thread->comm, comm, 16))
@@ -27,6 +35,8 @@ void life__lasts(struct thread *thread, uint64_t time)
 		thread->end_time = time;
 }
 
+/* Only marks it: the end is emitted by life__settle() when it is due. A thread that the client may not see any more
+ * ends with its last row. */
 void life__end_thread(struct profile *profile, struct thread *thread, uint64_t time)
 {
 	if (thread->ending)
@@ -37,6 +47,7 @@ void life__end_thread(struct profile *profile, struct thread *thread, uint64_t t
 	profile->tasks.n_ending++;
 }
 
+/* All its threads end with it: exit_group() and exec report only some of them. */
 void life__end_process(struct profile *profile, struct process *process, uint64_t time)
 {
 	struct thread *thread;
@@ -88,6 +99,7 @@ struct process *life__add_process(struct profile *profile, uint32_t tgid, uint64
 	return process;
 }
 
+/* The thread of a record; a new one if it is unknown. NULL: no memory. */
 struct thread *life__thread(struct profile *profile, struct process *process,
 			    const struct record_header *header)
 {
@@ -112,7 +124,8 @@ static struct process *find_image(const struct profile *profile, const struct re
 	return process && process->exec_known ? process : NULL;
 }
 
-/* The thread that called exec. Of `tid` 0 (not known) the last one, as exec ends all others before; NULL if there are more. */
+/* The thread that called exec. Of `tid` 0 (not known) the last one, as exec ends all others before; NULL if there
+ * are more. */
 static struct thread *caller_of(const struct profile *profile, const struct process *process, uint32_t tid)
 {
 	struct thread *thread, *last = NULL;
@@ -233,6 +246,9 @@ void life__show(struct profile *profile, struct process *process, uint64_t time)
 	}
 }
 
+/* The process of a record, by (pid, start, exec count), in this order: its row; an open row that the engine listed
+ * without an exec count, which now gets one; an older image, whose exec's record is still to come or was lost: a new
+ * image. Never NULL but for lack of memory. */
 struct process *life__process(struct profile *profile, const struct record_header *header)
 {
 	const struct record_task *task = &header->task;
@@ -283,6 +299,8 @@ static struct thread *replaced(const struct profile *profile, const struct proce
 
 /* A tick, or the engine, reported the new image before the exec's record came. Only that record has the CPU time before
  * the exec, which belongs to the old image. */
+/* Moves CPU time that was counted for the new image, but ran before the exec, back to the old one: `given`. It goes
+ * through `ahead`, as rows may have it already. */
 static void hand_back(struct profile *profile, struct process *process, const struct record_event *exec)
 {
 	struct thread *thread = tasks__find_thread(&profile->tasks, process, exec->header.task.tid, exec->header.task.thread_start);
@@ -366,6 +384,8 @@ static const struct process *forker(const struct profile *profile, const struct 
 	return open;
 }
 
+/* The child inherits what is known of its parent's Python, as it runs the same image, until the engine identifies it
+ * itself. */
 int profile__fork(struct profile *profile, const struct record_fork *fork)
 {
 	struct process *child = life__process(profile, &fork->header);
@@ -390,6 +410,7 @@ int profile__fork(struct profile *profile, const struct record_fork *fork)
 	return parent->name && !child->name ? -ENOMEM : 0;
 }
 
+/* A new thread; who made it may have given it work (workers.c). */
 int profile__clone(struct profile *profile, const struct record_event *clone)
 {
 	struct process *process = life__process(profile, &clone->header);
@@ -403,6 +424,8 @@ int profile__clone(struct profile *profile, const struct record_event *clone)
 	return thread ? 0 : -ENOMEM;
 }
 
+/* The record has the thread's CPU time at its exit; if more may come (EVENT_SETTLES), RECORD_FREED brings the final
+ * sum. */
 int profile__exit(struct profile *profile, const struct record_event *exit)
 {
 	struct process *process;
@@ -428,6 +451,7 @@ int profile__exit(struct profile *profile, const struct record_event *exit)
 	return 0;
 }
 
+/* The kernel freed the task: its CPU time is final. */
 int profile__freed(struct profile *profile, const struct record_event *freed)
 {
 	const struct record_task *task = &freed->header.task;
@@ -478,6 +502,8 @@ static void drop_withheld(struct profile *profile)
 	}
 }
 
+/* Ends that are due: the last CPU time is given out, and an end is queued behind the thread's samples. Called at
+ * each tick, and with `all` at the end of the session. */
 int life__settle(struct profile *profile, uint64_t now, bool all)
 {
 	struct process *process;

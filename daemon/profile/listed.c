@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the engine knows of processes and threads without a record. */
+/* What the engine knows of processes and threads without a record: what it found in /proc when a session began, or
+ * by identifying a new process. Records and these reports may come in any order; records are more exact (ns instead
+ * of 10 ms), so a report never overrides them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +52,7 @@ static struct thread *find(struct profile *profile, const struct profile_thread 
 			    : NULL;
 }
 
+/* The CPU time from /proc is a baseline that may be a scheduler tick old (`cpu_rough`, see cpu.c). */
 int profile__thread_listed(struct profile *profile, const struct profile_thread *told)
 {
 	struct process *process;

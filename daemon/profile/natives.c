@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions and frames of native code: what the code map said of an address, kept as rows. */
+/* Functions and frames of native code: what the code map said of an address, kept as rows.
+ *
+ *    code_location {module 5, function 0xccdb0, vaddr 0xccdf2, name "clock_nanosleep"}
+ *      -> functions[8] {module 6, key 0xccdb0}  natives[3] {name, module "libc.so.6", file, line}
+ *      -> frames[13] {function 8, offset 0x42}
+ *
+ * An address whose symbols are still being read becomes a frame without a function (FRAME_PENDING), which is filled
+ * in later: the frame's number must not change, since stack nodes already refer to it. Two such frames may turn out
+ * to be one place; they stay two rows. */
 #include <errno.h>
 #include <string.h>
 
 #include "profile/tables.h"
 
-/* How many of the last rows are searched for an equal module name, so that it is stored once: most often it is there. */
+/* How many of the last rows are searched for an equal module name, so that it is stored once: most often it is
+ * there. */
 #define RECENT 16u
 /* Part of a function's module: the interpreter's, though a row says that it is an ordinary library's. */
 #define MODULE_INTERPRETER (1ull << 59)
@@ -21,6 +30,7 @@ static const uint8_t kinds[] = {
 	[LOCATION_KERNEL] = FUNCTION_KERNEL,
 };
 
+/* A copy that lives as long as the epoch. NULL: no memory. */
 static const char *keep(struct tables *tables, const char *text)
 {
 	size_t size = strlen(text) + 1;
@@ -47,6 +57,7 @@ static enum frame_state state_of(const struct code_location *place)
 	return place->lineless ? FRAME_KNOWN : FRAME_WAITING;
 }
 
+/* A new function with its name. `kept` names live in the code map until the epoch ends; others are copied. */
 static int add_native(struct tables *tables, const struct code_location *place, uint64_t module, uint32_t *ret_function)
 {
 	struct function function = {.key = place->function,
@@ -117,6 +128,8 @@ static int row_of(struct tables *tables, const struct code_location *place, stru
 #define MODULE_CALLS (1ull << 60)
 #define MODULE_SAYS (1ull << 61)
 
+/* A function without an address, by its text: a callee ("list.append") or a note ("(without the GIL)"). One row for
+ * each text. */
 static int named(struct tables *tables, uint64_t module, uint8_t kind, const char *name, uint32_t *ret_frame)
 {
 	/* By the name's content: two processes' interpreters have it at two places. */
@@ -200,6 +213,7 @@ static int add_pending(struct tables *tables, const struct code_location *place,
 	return 0;
 }
 
+/* The pending frame's place is known: it gets its function, and from now on is found by it. */
 static int name(struct tables *tables, struct pending *pending, const struct code_location *place)
 {
 	struct frame_row row;
@@ -215,6 +229,8 @@ static int name(struct tables *tables, struct pending *pending, const struct cod
 	return 0;
 }
 
+/* After the deadline a row is emitted with what the code map has by then ("module+0xoffset"). O(pending), each tick
+ * while there are any. */
 int tables__name_pending(struct tables *tables, bool give_up)
 {
 	uint32_t i;
@@ -241,6 +257,8 @@ int tables__name_pending(struct tables *tables, bool give_up)
 	return 0;
 }
 
+/* In this order: an address that was pending and can be named now; one that still is; a new one whose symbols are
+ * being read; a known place. */
 int tables__native(struct tables *tables, const struct code_location *place, uint32_t *ret_frame)
 {
 	struct pending *pending = find_pending(tables, place);
@@ -270,6 +288,7 @@ int tables__native(struct tables *tables, const struct code_location *place, uin
 
 /* --- lines --- */
 
+/* The function's own file and line, from its first address. False: not known yet. An answer is final. */
 bool tables__native_lines(struct tables *tables, struct function *function)
 {
 	struct native *native = &tables->natives[function->code];
@@ -292,6 +311,7 @@ bool tables__native_lines(struct tables *tables, struct function *function)
 	return true;
 }
 
+/* Into row->line and row->column. False: not known yet. The row keeps line 0 if the answer is that there is none. */
 bool tables__native_line(const struct tables *tables, const struct function *function,
 			 struct frame_row *row)
 {
@@ -316,6 +336,8 @@ static bool asks_on(const struct tables *tables, const struct function *function
 	return function->state == FUNCTION_CODE && (fresh || tables->natives[function->code].kind == FUNCTION_JIT);
 }
 
+/* Questions are asked ahead for all rows that wait, not only for the first: the namer answers those of one module
+ * together. Rows that were asked for already are skipped until something was answered. */
 void tables__ask_lines(struct tables *tables)
 {
 	const uint64_t news = tables->codemap ? codemap__lines_generation(tables->codemap) : 0;

@@ -4,7 +4,10 @@
  *
  * An epoch is a time in which ids (of functions, frames, stacks, threads) mean the same. When its tables are full
  * all of them are forgotten, and a new epoch begins, so that a session of days takes no more memory than one of
- * minutes. */
+ * minutes.
+ *
+ * Order inside profile__tick(): ends that are due, samples whose tables came, CPU time, a new epoch if one is due,
+ * then rows and samples, then the ledger. */
 #include "profile/profile.h"
 
 #include <errno.h>
@@ -110,6 +113,8 @@ int profile__begin(struct profile *profile, const struct event_session *session)
 	return err ? err : emit_epoch(profile, profile->sink);
 }
 
+/* A new code object, or more of a known one. The format of its line table is its process's; of an unknown process,
+ * that of the last known one. */
 int profile__code(struct profile *profile, const struct record_code *code)
 {
 	const struct record_task *task = &code->header.task;
@@ -137,6 +142,7 @@ bool profile__knows_code(const struct profile *profile, uint64_t key)
 	return codes__find(profile->codes, key) != CODE_NONE;
 }
 
+/* Three quarters of the limit for code objects: time to drop some with a new epoch, before one has to be refused. */
 static bool codes_fill(const struct profile *profile)
 {
 	return codes__bytes(profile->codes) >= CODES_BYTES_MAX / 4 * 3;
@@ -191,6 +197,9 @@ static int retain_codes(struct profile *profile)
 	return err;
 }
 
+/* The end of an epoch: everything that waits is emitted with what is known; tables, classes and caches of ids are
+ * emptied; living processes and threads get new ids and are announced again. Readers drop their tables at the
+ * `epoch` event. */
 int profile__rotate(struct profile *profile, uint64_t now)
 {
 	int err;
@@ -277,6 +286,7 @@ static int emit_end(struct profile *profile, uint64_t time, const char *reason, 
 	return profile->sink->event(profile->sink, &event);
 }
 
+/* The order is that of the stream: ends of threads and processes behind their samples, then the ledger, then `end`. */
 int profile__end(struct profile *profile, uint64_t time, const char *reason, const char *detail)
 {
 	struct process *process;

@@ -18,6 +18,12 @@
  * period on account, which that advance pays back. A thread that sleeps until the
  * end needs profile__thread_cpu() for that.
  *
+ * Callers: serve/drain.c feeds records, serve/session.c ticks. Out: events, as NDJSON
+ *
+ *   {"ev":"functions","first":7,"rows":[["fib","/home/me/fib.py",3,"",0]]}
+ *   {"ev":"stacks","first":40,"rows":[[0,12]]}
+ *   {"ev":"samples","t":[...],"wall":[...],"cpu":[...],"thread":[0],"stack":[40]}
+ *
  * Memory: the tables' limits below start a new epoch; a frame whose code object
  * does not come within two batches is named "(name unknown)".
  * Threading: one thread. Errors: -errno; the sink's are handed up.
@@ -43,16 +49,16 @@
 
 /* Who reads the bytecode of call sites. Borrowed. -ENOENT, -ENODATA: it is not known. */
 struct call_sites {
-	/* Of the code object that was captured with this key at `code`, and sampled by `header`: read after that, and proven
-	 * to be that one still. */
+	/* Of the code object that was captured with this key at `code`, and sampled by `header`: read after that,
+	 * and proven to be that one still. */
 	int (*read)(struct call_sites *self, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset, struct call_site *ret);
-	/* The name (PyUFuncObject.name) of the ufunc that a global `owner`, if that is NumPy, has by the name of this attribute; owner NULL: that
-	 * is called by the name of this global. */
+	/* The name (PyUFuncObject.name) of the ufunc that a global `owner`, if that is NumPy, has by the name of
+	 * this attribute; owner NULL: that is called by the name of this global. */
 	int (*ufunc)(struct call_sites *self, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size);
 };
 
-/* With a code map that walks, samples whose native walk lacked a table wait for it, and those that have Python and native frames until it is
- * known where the eval loop lies. */
+/* With a code map that walks, samples whose native walk lacked a table wait for it, and those that have Python and
+ * native frames until it is known where the eval loop lies. */
 #define PROFILE_FINISH_NS 2000000000ull /* a sample waits this long for tables ... */
 #define PROFILE_FINISH_BYTES (8u << 20) /* ... and all that wait have this much room */
 
@@ -108,6 +114,7 @@ struct profile_thread {
 	const char *name;        /* comm; NULL: not known */
 	uint64_t time;           /* monotonic: when it was listed */
 };
+/* 0 also for a thread that is known already, whose record is more exact. -ESRCH: the process was not reported. */
 int profile__thread_listed(struct profile *profile, const struct profile_thread *thread);
 
 /* The final CPU time of a living thread (same struct), read before profile__end()
@@ -122,8 +129,11 @@ int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t proce
 int profile__code(struct profile *profile, const struct record_code *code);
 /* Is it known from a record before? */
 bool profile__knows_code(const struct profile *profile, uint64_t key);
+/* Takes one sample; the record is borrowed for the call. Emits events only if a limit starts a new epoch, or the
+ * queue is full. */
 int profile__sample(struct profile *profile, const struct sample *sample);
-/* In wall mode the time of waits counts from here on, and so do the time lines of threads: after begin, before the first record. */
+/* In wall mode the time of waits counts from here on, and so do the time lines of threads: after begin, before the
+ * first record. */
 void profile__waits_begin(struct profile *profile, uint64_t time);
 int profile__wait(struct profile *profile, const struct record_wait *wait); /* wall mode */
 int profile__fork(struct profile *profile, const struct record_fork *fork);

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples and thread ends on their way out, in order. */
+/* Samples, waits and thread ends on their way out, in the order in which they came. An item leaves when everything
+ * before it has left, and
+ *
+ *    its CPU time is known                     (item->waits, cpu.c)
+ *    its native walk is done                   (item->unfinished, unfinished.c)
+ *    it is decided for whom the thread worked  (item->undecided, workers.c)
+ *    its stack, and its caller's, is emitted   (emit.c)
+ *
+ * Each of these has a deadline, so nothing is held for ever. Rows of one thread leave in order of time, which
+ * readers rely on. A ring: items are addressed by numbers that only grow, since the array moves when it grows. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -19,6 +28,7 @@ struct item *queue__item(const struct queue *queue, uint64_t number)
 	return &queue->items[number & (queue->capacity - 1)];
 }
 
+/* Doubles. Item numbers stay valid, pointers do not. */
 static int grow(struct queue *queue)
 {
 	struct queue fresh = *queue;
@@ -63,12 +73,14 @@ void profile__release(struct profile *profile, uint64_t now, bool all)
 
 		if (!all && (now < PROFILE_HOLD_NS || item->row.time > now - PROFILE_HOLD_NS))
 			break;
-		/* Older ones of its thread wait no more. Who ended had no period, perhaps: what it ran goes to its end. */
+		/* Older ones of its thread wait no more. Who ended had no period, perhaps: what it ran goes to its
+		 * end. */
 		if (item->waits)
 			cpu__release(profile, item->thread, !item->thread->ending);
 	}
 }
 
+/* One `samples` event with *n rows. Rows of classes come first: the samples refer to them. */
 static int emit_batch(struct profile *profile, uint32_t *n)
 {
 	struct event event = {.kind = EVENT_SAMPLES};
@@ -91,7 +103,8 @@ static int emit_row(struct profile *profile, struct item *item, uint32_t *n)
 	return !err && *n == BATCH_ROWS ? emit_batch(profile, n) : err;
 }
 
-/* In wall mode what is no CPU time is a wait. The sampler reports no waits of a thread that exits: it could run, and others did. */
+/* In wall mode what is no CPU time is a wait. The sampler reports no waits of a thread that exits: it could run, and
+ * others did. */
 static int emit_rest(struct profile *profile, struct item *item, uint32_t *n)
 {
 	struct item rest = *item;
@@ -107,6 +120,8 @@ static int emit_rest(struct profile *profile, struct item *item, uint32_t *n)
 	return emit_row(profile, &rest, n);
 }
 
+/* The one place where samples are emitted. Before them: threads that are new, then rows of functions, frames and
+ * stacks. give_up: nothing waits any more, what is unknown is emitted as unknown (end of an epoch, a full queue). */
 int profile__drain(struct profile *profile, bool give_up)
 {
 	struct queue *queue = &profile->queue;

@@ -12,6 +12,7 @@
 
 #include "profile/internal.h"
 
+/* Has a limit of the epoch been reached? Then a new one begins before the next sample. */
 bool profile__full(const struct profile *profile)
 {
 	return profile->tables.n_stacks >= profile->options.stacks_max ||
@@ -82,6 +83,8 @@ static int find_frames(struct profile *profile, struct step *steps, uint32_t i, 
 }
 
 /* The node of n steps (innermost first). */
+/* `keep`: how many outer steps the memo may remember. The memo ends where a step was not clean, so that such a frame
+ * is looked up, and its lack counted, with each sample. */
 static int find_stack(struct profile *profile, struct memo *memo, struct step *steps, uint32_t n, uint32_t *ret)
 {
 	uint32_t keep = n < MEMO_DEPTH ? n : MEMO_DEPTH;
@@ -154,6 +157,7 @@ int profile__sample(struct profile *profile, const struct sample *sample)
 		return err ?: waits__asleep(profile, thread, sample);
 	err = err ?: waits__found(profile, thread, header->time);
 	err = err ?: waits__woke(profile, thread, sample);
+	/* What may fail comes first; from cpu__seen() on the time line of the thread changes. */
 	item = (struct item){.thread = thread, .waits = true, .of_cpu = sample->record->flags & SAMPLE_OF_CPU};
 	if (!err)
 		err = unfinished__read(profile, sample, &item);

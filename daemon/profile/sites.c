@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The places in Python code that called native code: what their instructions say, and what was called there. A Numba
- * compile has some 3,000. */
+ * compile has some 3,000. Example: site {key of f, offset 34}: CALL, names ("append", "rows"), own 1, learned
+ * "list.append".
+ *
+ * Reading one takes some reads of the target's memory (python/site.c), so it is done when callee.c needs it, and
+ * once; instructions that CPython has not specialised yet are read again later. All are dropped at SITES_MAX, not at
+ * a new epoch: what code says does not depend on ids. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +71,8 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame)
 
 /* --- what the instructions say --- */
 
+/* Copies the answer; names become interned texts, which live as long as the sites. Names that find no memory are
+ * left out, and `own` with them. */
 static void take(struct profile *profile, struct site *site, const struct call_site *told)
 {
 	site->kind = told->kind;

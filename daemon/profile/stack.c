@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The frames of a sample in order: Python frames alone, or woven with native ones. */
+/* The frames of a sample in order: Python frames alone, or woven with native ones. In: a checked sample. Out:
+ * profile->stack->steps, innermost first, each a code key with an offset (Python) or the id of a frame row
+ * (everything else).
+ *
+ *    kernel frames (kernel.c)
+ *    native frames -> find_locations(): id of a row, role, callable of each pc, by the cache
+ *    weave()       -> order
+ *    put_items()   -> steps; at each call from Python into native code, the callee (callee.c)
+ *
+ * This runs for each sample, with some 50 frames each. So outer frames that are equal to
+ * the previous sample's are taken over without a lookup (keep_outermost()), and lookups of the others are
+ * prefetched. */
 #include <string.h>
 
 #include "collect/collect.h"
@@ -144,6 +155,7 @@ static int put_called(struct profile *profile, const struct record_header *heade
 	return err || !outermost ? err : put_callee(profile, outermost);
 }
 
+/* `python_loss`, `native_loss`: what the notes say where frames are missing. */
 static int put_items(struct profile *profile, const struct record_header *header, const struct weave_input *in,
 		     const struct weave_result *woven, uint16_t python_loss, uint16_t native_loss)
 {
@@ -187,6 +199,8 @@ static int put_items(struct profile *profile, const struct record_header *header
 	return err;
 }
 
+/* Losses: python (`loss`) and native (`native_loss`) ends are counted by kind, once each. `again`: user space walked
+ * it, so the sampler has not counted what is lost now. A greenlet's stack is whole where its own part ends. */
 static int read_woven(struct profile *profile, struct process *process,
 		      const struct sample *sample, const struct part_py_frames *python,
 		      const struct part_native_frames *native, bool again, uint16_t loss,

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* What a sample stands for while a target makes threads or processes.
  *
- * Each tick of a CPU's clock stands for a period of the CPU time of all threads: a thread that lives a tenth of a period is sampled by one tick in
- * ten, and the time before a tick was often another thread's. What its own thread ran since the sample before is less, or more: what is short of a period
- * the sample has from what others ran and no sample stands for (sample_row.others), and what is more it gives to others (sample_row.given).
- * With a thread's own time as the weight half as long a life would count a quarter, and the begin of a life of five periods 20 % for 25.
+ * Each tick of a CPU's clock stands for a period of the CPU time of all threads: a thread that lives a tenth of a
+ * period is sampled by one tick in ten, and the time before a tick was often another thread's. What its own thread
+ * ran since the sample before is less, or more: what is short of a period the sample has from what others ran and no
+ * sample stands for (sample_row.others), and what is more it gives to others (sample_row.given). With a thread's own
+ * time as the weight half as long a life would count a quarter, and the begin of a life of five periods 20 % for 25.
  *
- * That holds for the first ticks of a thread: later ones share its own time among them (cpu.c), which is fair by then and
- * keeps what was lost in its place. No sum is more than what ran: what waits to be stood for is all that there is. */
+ * That holds for the first ticks of a thread: later ones share its own time among them (cpu.c), which is fair by
+ * then and keeps what was lost in its place. No sum is more than what ran: what waits to be stood for is all that
+ * there is. */
 #include "profile/internal.h"
 
 #define FIRST_TICKS 64u
 #define UNMET_PERIODS 4u /* of one thread: more was missed, or lost, and not by chance */
-/* How much waits for a tick goes up and down by chance. Ticks stand for a little more or less, so that it stays near this: neither is
- * the next tick short of it, nor is much left at the end. */
+/* How much waits for a tick goes up and down by chance. Ticks stand for a little more or less, so that it stays near
+ * this: neither is the next tick short of it, nor is much left at the end. */
 #define WAITING_PERIODS 8u
 #define CLOCK_LASTS_NS 1000000000ull /* ends count up to this time after a tick of a CPU's clock */
 
@@ -28,6 +30,8 @@ static uint64_t period_of(const struct profile *profile)
 }
 
 /* What a tick stands for. */
+/* A controller: more than WAITING_PERIODS of unmet time make a tick stand for up to a quarter period more, less for
+ * less. */
 static uint64_t corrected(const struct profile *profile)
 {
 	uint64_t period = period_of(profile), usual = WAITING_PERIODS * period;
@@ -37,6 +41,8 @@ static uint64_t corrected(const struct profile *profile)
 	return period - least((usual - profile->unmet) / (2 * WAITING_PERIODS), period / 4);
 }
 
+/* Called for each sample as it is emitted; only ticks of a CPU's clock count. Moves time between this row and the
+ * pool (profile->unmet); the sum over all rows stays what ran. */
 void stands__row(struct profile *profile, struct item *item)
 {
 	struct thread *thread = item->thread;
@@ -60,6 +66,7 @@ void stands__row(struct profile *profile, struct item *item)
 	profile->unmet -= row->others;
 }
 
+/* CPU time that a thread ran after its last sample belongs to no row: it goes to the pool. */
 void stands__end(struct profile *profile, const struct item *item)
 {
 	if (profile->of_cpu && item->row.time < profile->of_cpu + CLOCK_LASTS_NS)

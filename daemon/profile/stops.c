@@ -53,6 +53,7 @@ static struct stop *find(struct stops *stops, const struct stop *wanted)
 }
 
 /* What lies where it ended. */
+/* Once for each place: the result is remembered by pc (stop_memo). An address without a module is its own place. */
 static struct stop look_up(struct codemap *codemap, const struct record_header *header, uint64_t pc,
 			   uint16_t loss)
 {
@@ -71,6 +72,8 @@ static struct stop look_up(struct codemap *codemap, const struct record_header *
 	return stop;
 }
 
+/* Most stops repeat: the memo spares the lookup. It refers to a row by index and serial number, as that row may have
+ * been replaced since. */
 void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generation, const struct record_header *header,
 		  const struct part_native_frames *native, bool whole, uint16_t loss)
 {
@@ -101,6 +104,7 @@ void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generat
 	stop->count++;
 }
 
+/* A place whose symbols were still being read gets its function's name when the ledger is emitted. */
 static void name(struct stop *stop, struct codemap *codemap)
 {
 	struct code_location place = {.module_name = "", .name = ""};

@@ -42,11 +42,12 @@ struct stops {
 	struct stop_memo memo[STOPS_MEMO];
 };
 
-/* A native stack goes out: whole, or cut at its last pc by `loss`. One of which no more than the leaf was
- * asked for is not counted. `generation`: code_now.all of its process, which no other process has. */
+/* Counts one native stack: whole, or cut at its last pc by `loss`. Not counted: a stack of which only the leaf was
+ * requested. `generation`: code_now.all of its process, which no other process has. */
 void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generation, const struct record_header *header,
 		  const struct part_native_frames *native, bool whole, uint16_t loss);
-/* Fills rows (borrowed strings) with the most frequent places, and the event's sums. `codemap` is NULL where nothing was counted. */
+/* Fills rows (borrowed strings) with the most frequent places, and the event's sums. `codemap` is NULL where nothing
+ * was counted. */
 void stops__emit(struct stops *stops, struct codemap *codemap, struct ledger_stop rows[STOPS_LISTED],
 		 struct event_ledger *ret);
 

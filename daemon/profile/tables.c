@@ -30,6 +30,7 @@ void tables__free(struct tables *tables)
 	free(tables->by_stack.slots);
 }
 
+/* A new epoch: counts go to 0, memory stays. Strings of native functions go; the code map may drop its names, too. */
 void tables__clear(struct tables *tables)
 {
 	const struct tables old = *tables;
@@ -60,6 +61,8 @@ void tables__clear(struct tables *tables)
 /* What a row has in an index, which is between three eighths and three quarters full. */
 #define SLOT_BYTES 8u
 
+/* What the epoch's limit is compared with: bytes of rows that are in use, since the arrays themselves stay for the
+ * next epoch. */
 uint64_t tables__used(const struct tables *tables)
 {
 	return (uint64_t)tables->n_functions * (sizeof(*tables->functions) + SLOT_BYTES) +
@@ -147,6 +150,8 @@ static bool named(const struct tables *tables, uint32_t serial)
 }
 
 /* Key 0 has no code object: one function that is never named. */
+/* The function of a code object. Equal code objects (codes.h, `first`) share one row. One that was not captured yet
+ * gets a row that waits for its name; function->code counts its uses meanwhile. */
 static int function_of(struct tables *tables, uint64_t key, uint32_t *ret)
 {
 	struct function *found = tables__find_function(tables, 0, key), fresh = {.key = key};
@@ -240,6 +245,8 @@ uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int3
 }
 
 /* Counts a use of a frame that lacks something. */
+/* True: the frame lacks nothing, so a memo may skip it next time. Otherwise this use is counted as a loss, or in the
+ * row itself as long as it is not decided whether it is one: function->code and row.line are counters then. */
 static bool count_lacks(struct tables *tables, uint32_t frame)
 {
 	struct function *function = &tables->functions[tables->frames[frame].function];
@@ -260,6 +267,8 @@ static bool count_lacks(struct tables *tables, uint32_t frame)
 	return false;
 }
 
+/* A frame that was emitted without its line (PARTIAL) gets a successor once the line is known: rows that were
+ * emitted never change. */
 int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t *ret_frame,
 		  bool *ret_clean)
 {
@@ -342,6 +351,8 @@ void tables__expect_stacks(const struct tables *tables, uint32_t parent, const u
 	}
 }
 
+/* The node below `parent` (0: the root) for this frame; a new one if there is none. Invariant: a node's number is
+ * greater than its parent's. */
 int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32_t *ret_stack)
 {
 	struct slots *slots = &tables->by_stack;
@@ -371,6 +382,7 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 	return 0;
 }
 
+/* A row that waited for this code object has its name now. One that was emitted as unknown is not found any more. */
 void tables__code_changed(struct tables *tables, uint64_t key, uint32_t serial)
 {
 	struct function *function = tables__find_function(tables, 0, key);

@@ -8,6 +8,7 @@
  * A row is emitted once, and rows go out in the order of their numbers. A row whose name or line is still on its way
  * holds up those behind it for at most TABLES_DEADLINE ticks (native code: longer), and is then emitted as unknown. A
  * tick is a PROFILE_BATCH_NS.
+ *
  * Inside daemon/profile/ only. */
 #ifndef CPROFD_PROFILE_TABLES_H
 #define CPROFD_PROFILE_TABLES_H
@@ -38,6 +39,8 @@ enum function_state {
 	FUNCTION_CODE,    /* native: .code is its number in natives[] */
 };
 
+/* Key of a function: (module, key), where module 0 is Python with its capture key. Of equal functions there is one
+ * row. */
 struct function {
 	uint64_t key;     /* capture key; 0 once it finds nothing any more. CODE: code_location.function */
 	uint64_t module;  /* CODE: code_location.module + 1; else 0 */
@@ -58,6 +61,7 @@ struct native {
 	bool late;        /* emitted without its lines, which may still come */
 };
 
+/* What of a frame's row is known. Only WAITING and PENDING hold up emission. */
 enum frame_state {
 	FRAME_KNOWN,
 	FRAME_WAITING,    /* for its line table; row.line counts the sample frames that want it.
@@ -139,8 +143,8 @@ int tables__says(struct tables *tables, const char *words, uint32_t *ret_frame);
 struct function_row tables__function_row(const struct tables *tables, uint32_t function);
 int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame);
 int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32_t *ret_stack);
-/* tables__stack() will be asked for these, each below the one before it, the first below `parent`: what it needs is on its way
- * to the cache, all at once. */
+/* tables__stack() will be asked for these, each below the one before it, the first below `parent`: what it needs is
+ * on its way to the cache, all at once. */
 void tables__expect_stacks(const struct tables *tables, uint32_t parent, const uint32_t *frames, uint32_t n);
 
 /* A code object came, or more of it. */

@@ -63,6 +63,8 @@ void tasks__free(struct tasks *tasks)
 	}
 }
 
+/* exec_known: exactly that image; or the running image whose exec count is unknown. Otherwise the newest image of
+ * the process. */
 struct process *tasks__find_process(const struct tasks *tasks, uint32_t tgid, uint64_t start,
 				    uint32_t exec, bool exec_known)
 {
@@ -133,6 +135,8 @@ struct thread *tasks__add_thread(struct tasks *tasks, struct process *process, u
 	return thread;
 }
 
+/* Unlinks the ended ones while walking the list, and builds the buckets anew. A thread's process lives as long as
+ * the thread: it ends later. */
 void tasks__renew(struct tasks *tasks)
 {
 	struct thread **thread_at = &tasks->threads, *thread;

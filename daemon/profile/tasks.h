@@ -15,6 +15,8 @@
 #define ID_NONE UINT32_MAX
 #define PYTHON_LEN 24
 
+/* One image of a process: (pid, start time, exec count). exec makes a new row. Times are ns; `boottime` ones are
+ * comparable with /proc. */
 struct process {
 	struct process *next;        /* in order of arrival */
 	struct process *same_bucket;
@@ -48,11 +50,13 @@ struct memo_frame {
 	bool is_frame;
 };
 
+/* The thread's previous stack (sample.c): step i from the outermost, and its node. */
 struct memo {
 	uint32_t n, capacity;
 	struct memo_frame *frames;   /* outermost first */
 };
 
+/* One thread of one image. Its time line is [begin, end_time]; rows cover it without holes or overlaps. */
 struct thread {
 	struct thread *next;
 	struct thread *same_bucket;
@@ -95,6 +99,8 @@ struct thread {
 	char comm[17];
 };
 
+/* All processes and threads of the session, in order of arrival, and hashed by pid. Linear walks are over both:
+ * sessions have up to some thousand threads. */
 struct tasks {
 	struct process *processes, **processes_end;
 	struct thread *threads, **threads_end;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples whose native walk lacked a table: they wait in the queue, with their record, until the
- * walk can be done again. Later samples wait behind them, so that order and times are those of the
- * records. */
+/* Samples whose native walk lacked an unwind table, or whose interpreter's eval loop is not known yet: they wait in
+ * the queue, with a copy of their record, until the walk can be done again over the copied stack (codemap__walk()).
+ * Later samples wait behind them, so that order and times are those of the records.
+ *
+ * Bounds: PROFILE_FINISH_NS for each, PROFILE_FINISH_BYTES for all. What does not fit is read at once with what is
+ * known (`last`). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +12,7 @@
 #include "collect/collect.h"
 #include "profile/internal.h"
 
+/* With --gil, a tick of a thread that does not hold the GIL: one note instead of a stack. It counts as whole. */
 static int without_gil(struct profile *profile, struct item *item)
 {
 	uint32_t frame;
@@ -20,7 +24,7 @@ static int without_gil(struct profile *profile, struct item *item)
 	return err ?: classify__without_gil(profile, item);
 }
 
-/* 0, or -EAGAIN: later. */
+/* Sets item->row.stack, or says -EAGAIN: later. `last`: there is no later; the walk's result is taken as it is. */
 static int read_now(struct profile *profile, const struct sample *sample, bool last,
 		    struct item *item)
 {
@@ -91,6 +95,8 @@ int unfinished__read(struct profile *profile, const struct sample *sample, struc
 	return read_now(profile, sample, true, item);
 }
 
+/* In order of the queue: once one still waits (`blocked`), decisions about workers that come after it wait as well,
+ * as they depend on earlier stacks. */
 int unfinished__run(struct profile *profile, uint64_t now, bool all)
 {
 	struct queue *queue = &profile->queue;

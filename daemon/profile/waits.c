@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Wall mode: where threads wait.
  *
- * A record of a stack at a switch (SAMPLE_OFF_CPU) has no time; it is kept, as the place of that key in its thread. Sums of time
- * come later (struct record_wait), and become samples with that stack: one of the time until it was woken, one of the time from
- * then on. A stack is looked up when its first time comes; when tables were renewed since, again.
+ * A record of a stack at a switch (SAMPLE_OFF_CPU) has no time; it is kept, as the place of that key in its thread.
+ * Sums of time come later (struct record_wait), and become samples with that stack: one of the time until it was
+ * woken, one of the time from then on. A stack is looked up when its first time comes; when tables were renewed
+ * since, again.
  *
- * Samples of a thread follow each other without a hole: the time of a tick is what went by since its last sample, all of it on a
- * CPU, as the sampler reports the sums of a thread with each tick. Times of waits are right in sum; a wait may be placed up to a
- * period too early, as what ran before it since the last tick comes behind it. */
+ * Samples of a thread follow each other without a hole: the time of a tick is what went by since its last sample,
+ * all of it on a CPU, as the sampler reports the sums of a thread with each tick. Times of waits are right in sum; a
+ * wait may be placed up to a period too early, as what ran before it since the last tick comes behind it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,8 @@ struct kept {
 	uint64_t bytes[];
 };
 
+/* Where a thread waits, by the sampler's key, and the stack that was recorded there. `waiting` and `ready`: nodes of
+ * that stack with "(waiting: ...)" or "(ready)" on top, made when the first time comes. */
 struct wait_place {
 	uint64_t key;                  /* 0: free */
 	uint64_t used;                 /* when */
@@ -100,6 +103,7 @@ static struct thread *by_holder(const struct profile *profile, const struct thre
 	return NULL;
 }
 
+/* Kept records are bounded: a base, and more with each thread. Without room a wait shows its cause but no stack. */
 static bool has_room(const struct profile *profile, size_t size)
 {
 	size_t most = WAITS_BYTES + (size_t)profile->tasks.n_threads * WAITS_BYTES_A_THREAD;
@@ -235,6 +239,8 @@ static const struct thread *next_holder(const struct profile *profile, const str
 }
 
 /* Who woke it had the lock, or gave the GIL away, or has it now. */
+/* Makes the item a wait at this place. For a lock or the GIL, who had it is shown: the holder if it was known as the
+ * thread left, else the thread that woke it. */
 static int use(struct profile *profile, struct item *item, const struct wait_place *place)
 {
 	const struct thread *waker;
@@ -260,6 +266,8 @@ static int settle(struct profile *profile, struct wait_place *place, enum wait_c
 	return err ? err : node(profile, stack, WAIT_READY, &place->ready);
 }
 
+/* The stack of a wait, when it is needed for the first time in this epoch. If a newer stack has taken the key
+ * meanwhile, this one is used for the item and not kept. */
 int waits__place(struct profile *profile, struct item *item, const struct sample *sample,
 		 const struct part_native_frames *native, bool again)
 {
@@ -298,6 +306,8 @@ static int place_unseen(struct profile *profile, struct item *item, const struct
 
 /* --- its time --- */
 
+/* One row of `ns` of waiting that follows the thread's last row. thread->last moves before the push, which may emit
+ * what is queued. */
 static int put(struct profile *profile, struct thread *thread, struct wait_place *place, const struct record_wait *wait, uint64_t ns, bool ready)
 {
 	struct item item = {.thread = thread, .wait = true, .ready = ready, .waker = wait->waker};
@@ -323,6 +333,7 @@ static int put(struct profile *profile, struct thread *thread, struct wait_place
 	return err;
 }
 
+/* In CPU mode: the time since the thread's last row becomes a wait at the place where it was found asleep. */
 static int sleep_until(struct profile *profile, struct thread *thread, uint64_t time)
 {
 	static const struct record_wait asleep = {.key = WAIT_KEY_ASLEEP};
@@ -331,8 +342,8 @@ static int sleep_until(struct profile *profile, struct thread *thread, uint64_t 
 	return place && time > thread->last ? put(profile, thread, place, &asleep, time - thread->last, false) : 0;
 }
 
-/* Sessions of CPU time see no switches. Where a thread was found asleep it is taken to have been since its last tick, or since it was
- * seen elsewhere: most likely that is right, since where it is sampled is chance. */
+/* Sessions of CPU time see no switches. Where a thread was found asleep it is taken to have been since its last
+ * tick, or since it was seen elsewhere: most likely that is right, since where it is sampled is chance. */
 int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	const struct part_wait *part = sample->wait;
@@ -407,8 +418,9 @@ void waits__held(struct thread *thread, uint64_t time)
 	process->gil[process->n_gil++ % (sizeof(process->gil) / sizeof(process->gil[0]))] = (struct gil_seen){time, thread->tid};
 }
 
-/* The scheduler counts what a thread runs at each of its ticks: who had no tick of ours for long, and no more CPU time either, was not on a CPU, whatever
- * waits were reported. Nobody saw where it was; most likely it could run, and others did. */
+/* The scheduler counts what a thread runs at each of its ticks: who had no tick of ours for long, and no more CPU
+ * time either, was not on a CPU, whatever waits were reported. Nobody saw where it was; most likely it could run,
+ * and others did. */
 #define UNTOLD_PERIODS 4u
 #define SCHEDULER_TICK_NS 10000000u /* the longest */
 int waits__untold(struct profile *profile, struct thread *thread, uint64_t time)
@@ -447,6 +459,7 @@ int waits__found(struct profile *profile, struct thread *thread, uint64_t time)
 	return time > thread->last ? put(profile, thread, NULL, &lost, time - thread->last, false) : 0;
 }
 
+/* At its end, wall time without CPU time since the last row was a wait, most likely where it went last. */
 int waits__end(struct profile *profile, struct thread *thread)
 {
 	uint64_t left = thread->end_time - thread->last;

@@ -58,8 +58,8 @@ void workers__left(struct thread *thread, const struct sample *sample, uint64_t 
 
 /* --- where it is --- */
 
-/* Its innermost Python frame, and what is at work inside of that: where it left its CPU, the innermost code that is not the C library's;
- * of a tick, any. False: it depends on names of native code that are still being read. */
+/* Its innermost Python frame, and what is at work inside of that: where it left its CPU, the innermost code that is
+ * not the C library's; of a tick, any. False: it depends on names of native code that are still being read. */
 static bool look(const struct tables *tables, struct attribution_seen *seen)
 {
 	bool settled = false, pending = false;
@@ -130,6 +130,8 @@ static int decide_left(struct profile *profile, struct thread *thread)
 }
 
 /* What was known of a thread then. -EAGAIN: its stack waits for tables. */
+/* Sets thread->attribution.seen to the newest of its last tick and the last place where it left its CPU, as of
+ * `now`. */
 static int bring_up(struct profile *profile, struct thread *thread, uint64_t now)
 {
 	struct attribution_seen *seen;
@@ -160,7 +162,8 @@ static struct thread *thread_of(const struct profile *profile, const struct proc
 	return NULL;
 }
 
-/* Is it a place where a worker rests until it gets something to do? A mutex is none (of the C library's, 2 says that it is contended). */
+/* Is it a place where a worker rests until it gets something to do? A mutex is none (of the C library's, 2 says that
+ * it is contended). */
 static bool is_rest(const struct record_wait *wait)
 {
 	switch (wait->syscall) {
@@ -181,6 +184,7 @@ static bool is_rest(const struct record_wait *wait)
 	}
 }
 
+/* A wait ended: who woke the worker may have given it work; a worker that woke a waiting thread has answered. */
 void workers__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait)
 {
 	/* If the record covers several waits, the length of the last one is unknown. */
@@ -244,6 +248,8 @@ static struct attribution_thread *next(struct attribution_group *self, struct at
 	return thread ? &thread->attribution : NULL;
 }
 
+/* Is node `inner` below node `outer`? Parents have smaller numbers, so the walk stops at the first that is not
+ * greater. */
 static bool inside(struct attribution_group *self, uint32_t inner, uint32_t outer)
 {
 	const struct group *group = (struct group *)self;
@@ -280,6 +286,9 @@ static struct thread *forker_of(struct profile *profile, const struct process *p
 }
 
 /* Late: only the last place where a thread left its CPU is known, and it was at others before. */
+/* Asks attribution/ for the caller, after bringing all threads with Python frames up to date. Not decided yet (0,
+ * item->undecided stays): a stack that matters still waits for tables. O(threads + their stacks); only for ticks of
+ * threads without Python frames. */
 static int decide(struct profile *profile, struct item *item, bool late, bool last)
 {
 	struct thread *thread = item->thread, *at, *forker;
@@ -314,6 +323,7 @@ static int decide(struct profile *profile, struct item *item, bool late, bool la
 	return 0;
 }
 
+/* Only for threads that have never had Python frames. The rate is needed for `quiet`. */
 int workers__give(struct profile *profile, const struct sample *sample, struct item *item)
 {
 	const struct part_py_frames *python = sample->python;
