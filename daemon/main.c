@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cprofd: finds the command, parses its options, runs it. */
+/* cprofd: finds the command, parses its options, runs it. `cprofd attach 4242 -d 10` -> command__find("attach") ->
+ * options__parse() -> command->run(). Commands and options are tables (cli/cli.h), from which help, manual page and
+ * completion are made, too. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +9,7 @@
 #include "cli/cli.h"
 #include "serve/serve.h"
 
+/* Exit statuses: CLI_DONE (0), CLI_USAGE (2) for a wrong command line, and what the command returns. */
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -38,6 +41,7 @@ int main(int argc, char **argv)
 		help__command(stdout, command);
 		return CLI_DONE;
 	}
+	/* Colours and quietness are settings of the whole process: they are set before the command prints anything. */
 	style__allow(options.color);
 	if (options.quiet)
 		say__quietly();

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Searches the data of a module for _PyRuntime and for type objects (data_scan.h). */
+/* Searches the data of a module for _PyRuntime and for type objects (data_scan.h). What is looked for:
+ *
+ *    "xdebugpy" 0x030d02f0 ...            _Py_DebugOffsets, at the beginning of _PyRuntime (3.13 and later)
+ *    refcount, T, ..., -> "type" ...      an object at T whose type is itself: PyType_Type
+ *    refcount, T, ..., -> "code" ...      then an object whose type is T: PyCode_Type
+ *
+ * Data that looks like this by chance, or on purpose, is possible. The layout that follows from it is checked
+ * (py_layout.c), and a wrong type address only means that no code object is recognised. */
 #include "target/data_scan.h"
 
 #include <string.h>
@@ -14,6 +21,7 @@ static uint64_t word(const struct data_area *area, size_t at)
 	return value;
 }
 
+/* Without a version behind it, the cookie is some string constant. */
 uint64_t data_scan__runtime(const struct data_area *area)
 {
 	uint64_t version;
@@ -29,6 +37,7 @@ uint64_t data_scan__runtime(const struct data_area *area)
 	return 0;
 }
 
+/* Reads the name through the reader: it lies in read-only data, outside of the area. */
 static int is_named(struct host_reader *reader, uint64_t address, const char *name)
 {
 	char text[32];
@@ -61,6 +70,7 @@ uint64_t data_scan__type(const struct data_area *area, struct host_reader *reade
 {
 	size_t at;
 
+	/* The offsets come from a layout that the target may have chosen. */
 	if (type_offset >= 64 || name_offset >= 128 || type_offset % 8 || name_offset % 8 ||
 	    name_offset <= type_offset)
 		return 0;

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Which CPython does a process run? Found from its memory alone.
+/* Which CPython does a process run? Found from its memory alone: no file is opened, so it works for deleted files, in
+ * containers, and without privileges.
  *
  * Modules are the ELF files whose first byte is mapped. The one that defines _PyRuntime is the Python. The executable
  * is searched first, as the loader does, because a copy relocation may have moved a library's variable into it; then
  * files named like a Python, then the rest. If none defines it, Python may be linked into the executable without
  * exports: its data is searched (data_scan.h).
- */
+ *
+ *    find_python()     which module, where is _PyRuntime?
+ *    tell_version()    3.11.7? By _Py_DebugOffsets, Py_Version, or a text
+ *    make_layout()     offsets of all members that are read (py_layout.h)
+ *    find_code_type()  PyCode_Type: by it the walker recognises code objects
+ *
+ * All of it is run again some milliseconds later if the process has just begun (serve/identify.c), so each step may
+ * find half an interpreter. */
 #include "target/process.h"
 
 #include <elf.h>
@@ -44,6 +52,7 @@ static bool same_file(const struct mapping *a, const struct mapping *b)
 	       a->path_len == b->path_len && !memcmp(a->path, b->path, a->path_len);
 }
 
+/* The first mapping of a file: its ELF header. */
 static bool is_module(const struct mapping *m)
 {
 	return m->inode && !m->offset && m->flags & MAPPING_READ && m->path_len &&
@@ -66,6 +75,7 @@ static unsigned rank(const struct mapping *m, const struct mapping *executable)
 	return contains(name, len, "python") || contains(name, len, "Python") ? 1 : 2;
 }
 
+/* The module that is the Python. */
 struct found {
 	const struct mapping *module;
 	uint64_t runtime;      /* 0: the module has only Py_GetVersion, as before 3.7 */
@@ -74,6 +84,8 @@ struct found {
 	struct elf_dynamic elf;
 };
 
+/* The address of an exported symbol and its size; 0: the module does not export it. Tables in the target's memory are
+ * bounded in elf/dynamic.c. */
 static uint64_t exported_size(const struct found *found, const char *name, uint64_t *ret_size)
 {
 	enum elf_problem elf_problem;
@@ -92,6 +104,7 @@ static uint64_t exported(const struct found *found, const char *name)
 	return exported_size(found, name, &size);
 }
 
+/* Before 3.7 there is no _PyRuntime; such a Python is recognised by Py_GetVersion, to be refused by its version. */
 static bool has_symbols(struct target_process *p, const struct mapping *m, struct found *ret)
 {
 	enum elf_problem elf_problem;
@@ -102,7 +115,8 @@ static bool has_symbols(struct target_process *p, const struct mapping *m, struc
 	return ret->runtime || exported(ret, "Py_GetVersion");
 }
 
-/* Calls `fn` with a copy of each writable mapping of a module, .bss included, until it returns true. */
+/* Calls `fn` with a copy of each writable mapping of a module, until it returns true. The mappings of a module follow
+ * each other; .bss is anonymous, behind the last one of the file. */
 static bool each_data(struct target_process *p, const struct mapping *module,
 		      bool (*fn)(const struct data_area *area, void *ctx), void *ctx)
 {
@@ -146,6 +160,7 @@ static bool has_mark(struct target_process *p, const struct mapping *m, struct f
 	return each_data(p, m, area_runtime, ret);
 }
 
+/* The rest of the modules is not searched for the cookie: copying the data of all libraries takes too long. */
 static bool find_python(struct target_process *p, struct found *ret)
 {
 	/* The kernel says where the executable's data begins (start_data); that is mapped from its file. */
@@ -228,7 +243,8 @@ static uint64_t find_code_type(struct target_process *p, const struct found *fou
 	return search.address;
 }
 
-/* The version: 3.13+ have it at the begin of _PyRuntime, 3.11+ in Py_Version, others as text in a static buffer. */
+/* The version: since 3.13 at the beginning of _PyRuntime, since 3.11 in Py_Version, before as text in a static buffer.
+ * All are of the form 0x030b07f0 (PY_VERSION_HEX). False: not there yet. */
 static bool tell_version(struct target_process *p, const struct found *found, uint32_t *ret_hex,
 			 bool *ret_debug_offsets, bool *ret_free_threaded)
 {
@@ -253,6 +269,7 @@ static bool tell_version(struct target_process *p, const struct found *found, ui
 	return each_data(p, found->module, area_version, ret_hex);
 }
 
+/* From 3.13 on the target's own offsets, before that a table's. */
 static int make_layout(struct target_process *p, uint64_t runtime, uint32_t hex, bool debug_offsets,
 		       bool free_threaded, struct py_layout *ret)
 {
@@ -265,6 +282,7 @@ static int make_layout(struct target_process *p, uint64_t runtime, uint32_t hex,
 	return py_layout__from_debug_offsets(head, sizeof(head), ret);
 }
 
+/* Errors as target__identify(). The order of the tests decides which reason the user reads. */
 static int identify(struct target_process *p, struct image *ret_image, char version[32],
 		    struct target_problem *ret_problem)
 {

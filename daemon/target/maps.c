@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Parser of /proc/PID/maps (maps.h). Example of a line:
- *   7f2a1c000000-7f2a1c028000 r-xp 00026000 08:01 131203  /usr/lib/libc.so.6 */
+/* Parser of /proc/PID/maps (maps.h). Example of a line (proc(5)): addresses, permissions, offset in the file, device,
+ * inode, path:
+ *
+ *    7f2a1c000000-7f2a1c028000 r-xp 00026000 08:01 131203  /usr/lib/libc.so.6
+ *
+ * The path is chosen by the target: it may contain spaces, " (deleted)", or look like another line, but no newline,
+ * which the kernel escapes. A line that does not parse is counted and skipped. */
 #include "target/maps.h"
 
 #include <errno.h>
@@ -11,11 +16,13 @@
 #include "base/array.h"
 #include "base/blocking.h"
 
+/* A position in the line; `bad` stays set once something did not fit, so that it is checked only once, at the end. */
 struct cursor {
 	const char *at, *end;
 	bool bad;
 };
 
+/* Without strtoull(): the text is not NUL-terminated, and no sign or space is accepted. */
 static uint64_t number(struct cursor *c, unsigned base, uint64_t max)
 {
 	const char *from = c->at;
@@ -50,6 +57,7 @@ static void expect(struct cursor *c, char ch)
 		c->bad = true;
 }
 
+/* One letter of the permissions. */
 static uint32_t flag(struct cursor *c, char yes, char no, uint32_t bit)
 {
 	char ch = c->at < c->end ? *c->at++ : 0;
@@ -130,6 +138,7 @@ int maps__parse(const char *text, size_t len, struct maps *ret)
 
 int maps__read(int fd, struct maps *ret)
 {
+	/* Some 3,000 lines; it doubles up to MAPS_TEXT_MAX. */
 	size_t capacity = 256u << 10, len = 0;
 	char *text = malloc(capacity), *grown;
 	ssize_t got;
@@ -162,6 +171,7 @@ int maps__read(int fd, struct maps *ret)
 			break;
 		len += (size_t)got;
 	}
+	/* An empty file: the process has no memory any more, or runs another image. */
 	err = got < 0 ? (int)got : len ? 0 : -ESRCH;
 	if (!err)
 		err = maps__parse(text, len, ret);
@@ -181,6 +191,7 @@ void maps__free(struct maps *maps)
 	*maps = (struct maps){};
 }
 
+/* Binary search for the first mapping that ends behind the address. */
 const struct mapping *maps__find(const struct maps *maps, uint64_t address)
 {
 	size_t low = 0, high = maps->n, mid;

@@ -34,6 +34,7 @@ struct maps {
 	char *text;           /* owned, after maps__read */
 };
 
+/* Bytes of text that are read: 65,530 mappings (vm.max_map_count) have some 7 MB. */
 #define MAPS_TEXT_MAX (32u << 20)
 
 /* `text` is borrowed: it outlives `ret`. -ENOMEM is the only error. */
@@ -45,6 +46,7 @@ int maps__read(int fd, struct maps *ret);
 int maps__read_code(int fd, struct maps *ret);
 void maps__free(struct maps *maps);
 
+/* O(log n). */
 const struct mapping *maps__find(const struct maps *maps, uint64_t address); /* or NULL */
 /* The name after the last '/'. */
 const char *mapping__name(const struct mapping *mapping, size_t *ret_len);

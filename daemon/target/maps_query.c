@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Executable mappings by PROCMAP_QUERY, one query for each: of some 500 mappings 100 are executable, and the kernel
- * does not have to write paths. */
+/* Executable mappings by the ioctl PROCMAP_QUERY on a descriptor of /proc/PID/maps (Linux 6.11,
+ * Documentation/filesystems/proc.rst), one query for each. In a process with 500 mappings 100 are executable; the
+ * others cost nothing, and the kernel does not have to write paths.
+ *
+ *    {QUERY_EXECUTABLE | QUERY_OR_NEXT, address}  ->  the executable mapping that holds the address, or the next one
+ *
+ * Between two queries the target may map and unmap: each answer is true by itself, and the next query begins at its
+ * end, so mappings ascend. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>

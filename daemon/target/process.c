@@ -14,6 +14,7 @@ static const char *const sentences[] = {
 	TARGET_PROBLEMS(TARGET_SENTENCE)
 };
 
+/* Only one sentence has a part that is not constant: the versions that are supported. */
 const char *target_problem__sentence(enum target_problem_kind kind)
 {
 	static _Thread_local char with_versions[96];
@@ -33,6 +34,7 @@ int process_memory__read(int mem, void *dst, size_t size, uint64_t address)
 	/* Upper half: the kernel's addresses, which pread() would take for negative offsets. */
 	if (address >> 63 || address + size < address)
 		return -EFAULT;
+	/* Short reads end at a page that is missing; the next read says why. */
 	while (done < size) {
 		got = blocking__pread(mem, (char *)dst + done, size - done, address + done);
 		if (got == -EINTR)
@@ -44,6 +46,7 @@ int process_memory__read(int mem, void *dst, size_t size, uint64_t address)
 	return 0;
 }
 
+/* Address 0 is a NULL pointer of the target's: no system call for it. */
 static int read_fd(struct host_reader *self, void *dst, size_t size, uint64_t address)
 {
 	return address ? process_memory__read(((const struct memory_reader *)self)->fd, dst, size, address) : -EFAULT;
@@ -54,6 +57,7 @@ struct memory_reader memory_reader__of(int fd)
 	return (struct memory_reader){.reader.read = read_fd, .fd = fd};
 }
 
+/* As host_reader: any error is -EFAULT, and that a read timed out is remembered for the message. */
 static int read_mem(struct host_reader *self, void *dst, size_t size, uint64_t address)
 {
 	struct target_process *process =

@@ -24,6 +24,7 @@ struct memory_reader {
 };
 struct memory_reader memory_reader__of(int fd);
 
+/* Made for one purpose (to identify a Python, or for a dump), and freed afterwards. */
 struct target_process {
 	struct host_reader reader; /* reads `mem`; -EFAULT for memory that cannot be read */
 	pid_t pid;

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Chooses the layout of a CPython: a row of the generated tables (py_tables.c), overridden since 3.13 by the offsets
- * that the target itself publishes in _Py_DebugOffsets. Each of these is checked, as the target may publish anything.
- * */
+/* Chooses the layout of a CPython: at which offset is each member of its structures that cprofd reads (struct
+ * py_layout, include/cprofd/pylayout.h)? For example in 3.11:
+ *
+ *    _PyInterpreterFrame: f_code at 32, previous at 48, prev_instr at 56, owner at 69
+ *
+ * It is a row of the generated tables (py_tables.c), overridden since 3.13 by the offsets that the target itself
+ * publishes in _Py_DebugOffsets. Each of these is checked, as the target may publish anything: an offset that is too
+ * large would make the walker read far outside of an object. */
 #include "target/py_layout.h"
 
 #include <errno.h>
@@ -16,6 +21,7 @@
 /* The walker reads a whole frame into a buffer of this size (PY_RAW_FRAME). */
 #define FRAME_BYTES_MAX 128u
 
+/* A row serves a range of versions; free-threaded builds have rows of their own. */
 static const struct py_table *find(uint32_t version_hex, bool free_threaded)
 {
 	size_t i;

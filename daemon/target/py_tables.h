@@ -18,6 +18,7 @@ struct py_debug_offset {
 	uint8_t width;     /* of the member: 2 or 4 */
 };
 
+/* For the tables: the offset at `position` is that of a member of 16, or 32, bits. */
 #define TOLD16(position, member) {position, offsetof(struct py_layout, member), 2}
 #define TOLD32(position, member) {position, offsetof(struct py_layout, member), 4}
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds and parses the version text of Py_GetVersion() in the data of a Python (version.h). */
+/* Finds and parses the version text of Py_GetVersion() in the data of a Python (version.h). CPython writes it into a
+ * static buffer when it starts:
+ *
+ *    3.8.18 (default, Aug 24 2023, 10:51:20) \n[GCC 12.2.0]
+ *    3.9.18+ (heads/3.9:1d4f2a, ...) [GCC 12.2.0]
+ *
+ * The whole form is checked, as data is full of digits with dots. */
 #include "target/version.h"
 
 #include <stdio.h>
@@ -44,6 +50,7 @@ static bool parse(const char *at, const char *end, uint32_t *ret)
 	take(&at, end, '+');
 	if (!take(&at, end, ' ') || !take(&at, end, '('))
 		return false;
+	/* The build's text is short; a hostile one must not make this quadratic. */
 	if (end - at > 96)
 		end = at + 96;
 	/* The build's text has no ')' before its end. */
@@ -76,6 +83,7 @@ bool version__find(const char *data, size_t len, uint32_t *ret_hex)
 	return false;
 }
 
+/* `levels`: of PY_VERSION_HEX, its low byte's high half (Include/patchlevel.h); final has no suffix. */
 void version__format(uint32_t hex, bool free_threaded, char ret[32])
 {
 	static const char *const levels[16] = {[0xa] = "a", [0xb] = "b", [0xc] = "rc"};
