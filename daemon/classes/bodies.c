@@ -121,10 +121,9 @@ static int add_outsider(struct bodies *bodies, uint64_t at, struct callable *to)
 	return err;
 }
 
-/* Code at `at` calls (jumps: jumps to) `vaddr`. */
-/* A row that is open and is reached by code that is not one of its candidates becomes shared. If the code is itself
- * an open row with the same single name, the decision is postponed: it is shared if that one turns out to be
- * (spread()). */
+/* Code at `at` calls (jumps: jumps to) `vaddr`. If that is an open row, and the code is not one of its candidates,
+ * the row becomes shared. If the code is itself an open row with the same single name, the decision is postponed:
+ * `to` is shared if `from` turns out to be (spread()). */
 static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr, bool jumps)
 {
 	struct callable *to = row_at(bodies, vaddr), *from = row_at(bodies, at);

@@ -69,8 +69,8 @@ static const char *display(struct codemap *self, const char *name, bool jit)
 	return self->display.data;
 }
 
-/* The function at ret->start, if it has a name that was read before. */
-/* Also sets ret->start and ret->function, if the address is in a symbol. */
+/* Sets ret->start and ret->function, if the address is in a symbol. Returns the function's name if it was read
+ * before. */
 static const struct known_name *find_known(struct codemap *self, const struct module_names *names, uint64_t vaddr,
 					   struct code_location *ret)
 {

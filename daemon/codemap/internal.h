@@ -16,8 +16,8 @@
 #include "codemap/known_names.h"
 #include "codemap/namer.h"
 
-/* A file or the vDSO, with its names. In codemap.files, by module->id. */
-/* Indexed by module->id. Whether it is the interpreter, or greenlet, decides the roles of its functions. */
+/* A file or the vDSO, with its names. In codemap.files, by module->id. Whether it is the interpreter, or greenlet,
+ * decides the roles of its functions. */
 struct module_names {
 	struct names *names; /* NULL: not asked for, or not open yet */
 	const struct module *module;

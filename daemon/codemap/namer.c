@@ -42,9 +42,8 @@ static bool is_absent(const struct namer *namer, int32_t pid, const char *path, 
 	return false;
 }
 
-/* In the thread: asks the loop, and waits. */
-/* One question at a time. A question that is not answered in time may be answered later; since that answer could not
- * be distinguished from the next one's, no more questions are asked then. */
+/* In the thread: asks the loop, and waits. One question at a time. A question that is not answered in time may be
+ * answered later; as that answer could not be distinguished from the next one's, no more questions are asked then. */
 static int ask(struct namer *namer, int32_t pid, const char *path)
 {
 	struct timespec until = after(SCHEDULE_ANSWER_NS);

@@ -91,8 +91,8 @@ int elf_dynamic__open(struct host_reader *reader, uint64_t base, struct elf_dyna
 	return 0;
 }
 
-/* Symbol `index`: 0 when it is `name` and defined here, -ENOENT, -EBADMSG. */
-/* One read of the symbol, one of as many bytes as the name has: names are never read to their end. */
+/* Symbol `index`: 0 when it is `name` and defined here, -ENOENT, -EBADMSG. Of its name only as many bytes are read
+ * as `name` has. */
 static int match(const struct elf_dynamic *elf, uint64_t index, const char *name, size_t len,
 		 struct elf_symbol *ret)
 {

@@ -20,7 +20,7 @@
 #include "profile/internal.h"
 
 #define UFUNC_CALL "numpy.ufunc.__call__"
-#define ASKED_LAST 256u /* a place that has not said it by then will not */
+#define ASKED_LAST 256u /* attempts; an instruction that is not specialised by then will not be */
 
 static const char *last_part(const char *name)
 {
@@ -48,7 +48,8 @@ static bool owner_loaded(const struct site *site, const char *name)
 	return last > name && loads(site, name, (size_t)(last - 1 - name));
 }
 
-/* The candidate whose name is loaded last before the instruction; `direct`: by what it calls. */
+/* The candidate whose name the code loads, nearest before the instruction. `direct`: the instruction itself called
+ * this function, so if the callee's load is known (`exact`), only its name counts. */
 static const char *by_name(const struct callable *callable, const struct site *site, bool direct)
 {
 	const struct candidate *candidates = callable->of->candidates + callable->first;
@@ -71,8 +72,8 @@ static const char *by_name(const struct callable *callable, const struct site *s
 	return found;
 }
 
-/* The only name among those that are nearest, or NULL; of slots alone, or of all others; `called`: those of slots that
- * call it, too. */
+/* The name of the nearest candidates (by number of jumps), or NULL if they have several names. `slots`: of slots
+ * alone, else of all others; `called`: candidates that a slot calls count, too. */
 static const char *only(const struct callables *callables, const struct callable *callable, bool slots, bool called)
 {
 	const struct candidate *found = NULL;
@@ -97,8 +98,9 @@ static const char *only(const struct callables *callables, const struct callable
 	return found && !several ? found->name : NULL;
 }
 
-/* Of an object that is called for its type (a ufunc): "type.__call__". What a method of the type jumps to as well is
- * the object's call unless the callee was loaded by that method's name. */
+/* "type.__call__" of an object that is callable because of its type (a ufunc); NULL: this is no such function. A
+ * method of the type may jump there as well; if the callee was loaded by that method's name, by_name() has found it
+ * before. */
 static const char *instance(const struct callable *callable, const struct site *site)
 {
 	const struct candidate *candidates = callable->of->candidates + callable->first;
@@ -115,8 +117,8 @@ static const char *instance(const struct callable *callable, const struct site *
 	return found;
 }
 
-/* A slot to which something of another name ends with a jump: `abs(x)` of a negative int is in int.__neg__. No call
- * is meant for a slot. */
+/* Is this a slot to which a function of another name jumps? `abs(x)` of a negative int ends in int.__neg__. A call
+ * never means the slot. */
 static bool is_jumped_to(const struct callable *callable)
 {
 	const struct candidate *candidates = callable->of->candidates + callable->first;
@@ -130,22 +132,22 @@ static bool is_jumped_to(const struct callable *callable)
 	return false;
 }
 
-/* What a function without a name of its own is taken for. */
+/* How far a function without a name of its own is identified. */
 enum trust {
 	TRUST_NAMES,    /* what the bytecode names */
 	TRUST_JUMPS,    /* or the only one that jumps to it */
 	TRUST_EXPORTED, /* even if others may call it */
 };
 
-/* What Python code calls this function, called from there; NULL: it cannot be decided, or is none. `direct`: the
- * instruction called it; `shared`: it may be a helper that something else called. */
+/* The name by which Python code at this site called the function; NULL: it cannot be decided, or it is none.
+ * `direct`: the instruction called it; `shared`: it may be a helper that something else called. */
 static const char *table_name(struct profile *profile, const struct record_header *header, struct site *site,
 			      const struct callable *callable, bool shared, bool direct, enum trust trust)
 {
 	const struct callables *callables = callable->of;
 	const char *name;
 
-	if (callable->name && callable->n <= 1) /* nobody else's */
+	if (callable->name && callable->n <= 1) /* no other candidate */
 		return callable->name;
 	sites__read(profile, header, site, false);
 	name = site->kind == OPCODE_CALL ? by_name(callable, site, direct) : NULL;
@@ -165,8 +167,9 @@ static const char *table_name(struct profile *profile, const struct record_heade
 	return callable->exported && trust != TRUST_EXPORTED ? NULL : only(callables, callable, false, false);
 }
 
-/* Who has the return address before this frame's calls it, or what jumps to it, by an instruction that names it:
- * `call x`, and not `call *pointer`, as functions of tables are called. */
+/* Is the call into this native frame direct (`call x`)? Functions of tables are called through a pointer (`call
+ * *pointer`), so a direct call means that other C code called a helper. True as well if the caller's code cannot be
+ * read. */
 static bool is_named_by_caller(const struct profile *profile, const struct record_header *header, uint32_t frame)
 {
 	struct codemap *codemap = profile->options.codemap;
@@ -186,7 +189,8 @@ static bool is_named_by_caller(const struct profile *profile, const struct recor
 	return known->named;
 }
 
-/* `frame` runs it: the number of a native one. */
+/* The name for native frame number `frame`, whose function is a callable; of a ufunc its own name, if the site says
+ * which one it is. */
 static const char *name_of(struct profile *profile, const struct record_header *header, struct site *site, uint32_t frame, bool direct,
 			   enum trust trust)
 {
@@ -208,7 +212,8 @@ static bool is_callable(const struct callable *callable)
 	return callable && callable->kind < CALLABLE_MACHINERY;
 }
 
-/* The same place calls the same, nearly always. */
+/* Remembers what the site called. A site nearly always calls the same; one that does not is never guessed
+ * (`several`). */
 static void learn(struct site *site, const char *name)
 {
 	if (site->learned && strcmp(site->learned, name) && !(name == site->object && !strcmp(site->learned, UFUNC_CALL)))
@@ -268,7 +273,7 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 	return outermost;
 }
 
-/* The function that a method's descriptor has. */
+/* The name of the C function that the callee's method descriptor holds (site->function). */
 static const char *name_of_function(struct profile *profile, const struct record_header *header, const struct site *site)
 {
 	struct codemap *codemap = profile->options.codemap;
@@ -282,8 +287,9 @@ static const char *name_of_function(struct profile *profile, const struct record
 	return name ? name : place.callable->name;
 }
 
-/* Is it a C function that runs, or is about to? Of a Python function that native code calls, its frame shows sooner
- * or later; of one that the eval loop enters by itself, nothing of what calls C functions. */
+/* Is a C function being called? If native code calls a Python function, that one's frame shows sooner or later
+ * (CALLABLE_ENTRY); if the eval loop enters one by itself (3.11+), none of the machinery that calls C functions is
+ * in the stack. */
 static bool calls_c(const struct profile *profile, struct site *site, uint32_t begin, uint32_t end)
 {
 	const struct stack *stack = profile->stack;
@@ -303,13 +309,13 @@ static bool is_power_of_four(uint32_t n)
 	return n & 0x55555554u && !(n & (n - 1));
 }
 
-/* Code of an extension, or of a library: what it is called for, its own frames say. */
+/* Is this frame code of an extension or a library? Its own frames say what it was called for. */
 static bool is_foreign(const struct profile *profile, uint32_t frame)
 {
 	const struct tables *tables = &profile->tables;
 	struct function_row row;
 
-	if (tables->frame_states[frame] == FRAME_PENDING) /* whose it is will be known */
+	if (tables->frame_states[frame] == FRAME_PENDING) /* not known yet: taken for one */
 		return true;
 	row = tables__function_row(tables, tables->frames[frame].function);
 	return row.kind == FUNCTION_JIT || (row.kind == FUNCTION_NATIVE && !libc_name__is(row.module));
@@ -327,8 +333,9 @@ static bool has_foreign(const struct profile *profile, uint32_t begin, uint32_t 
 	return false;
 }
 
-/* What a call is about to call, by what its instructions say alone. *ret_certain: it does not rest on the absence of
- * anything. */
+/* What a call instruction calls or is about to call, by the instruction alone: what it is specialised for, the
+ * function of its cached descriptor, or the builtin that it loads by name. *ret_certain false: it rests on the
+ * absence of other code in the stack. */
 static const char *told(struct profile *profile, const struct record_header *header, struct site *site, uint32_t begin, uint32_t end,
 			bool *ret_certain)
 {
@@ -353,8 +360,8 @@ static const char *told(struct profile *profile, const struct record_header *hea
 	return name;
 }
 
-/* A stack's leaf, of which its native frames say nothing, is what this instruction called before, if that was always
- * the same, or what its names say. */
+/* For a leaf whose native frames say nothing: what this site called before, if that was always the same, or else the
+ * only function that jumps to what runs. */
 static const char *guess(struct profile *profile, const struct record_header *header, struct site *site, uint32_t end)
 {
 	enum outermost slot;
@@ -368,7 +375,8 @@ static const char *guess(struct profile *profile, const struct record_header *he
 	return !name || (site->kind == OPCODE_CALL && slot == OUTERMOST_INNER) ? NULL : name;
 }
 
-/* The eval loop gives the GIL away, or does what is pending, after an instruction: a call has returned by then. */
+/* Is the outermost native frame one in which the eval loop passes the GIL or does what is pending? It does so after
+ * an instruction, when a call has returned: then nothing is called. */
 static bool is_between(const struct stack *stack, uint32_t begin, uint32_t end)
 {
 	const struct callable *callable = begin < end ? stack->callables[stack->items[end - 1].index] : NULL;
@@ -386,7 +394,7 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 	const char *outermost, *name = NULL;
 	uint8_t kind = OPCODE_OTHER;
 	enum outermost slot;
-	bool certain = true, leaf = !begin; /* what runs further in proves what was called, and nothing else does */
+	bool certain = true, leaf = !begin; /* if something runs further in, only native frames prove what was called */
 
 	*ret_outermost = NULL;
 	if (is_between(profile->stack, begin, end)) {
@@ -414,7 +422,7 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 		outermost = site->callee;
 	if (outermost && certain && (!slot || name || kind == OPCODE_OPERATOR))
 		learn(site, outermost);
-	/* On the way there, or back: arguments are packed, frames of the interpreter's alone are there. */
+	/* On the way into the call, or back: only frames of the interpreter itself are there. */
 	if (leaf && !outermost && kind != OPCODE_OTHER)
 		outermost = guess(profile, header, site, end);
 	*ret_outermost = outermost;

@@ -118,7 +118,7 @@ static struct trait trait_of(struct tables *tables, uint32_t frame)
 	return function->trait;
 }
 
-/* Remembers as much as there are stacks. */
+/* Makes room in both caches for all nodes there are. */
 static int reserve(struct profile *profile)
 {
 	struct classes *classes = &profile->classes;
@@ -142,7 +142,8 @@ static int reserve(struct profile *profile)
 	return 0;
 }
 
-/* Of a node, from the nearest one further out that is known. Ids of callers are smaller. */
+/* The import phase of a node, from the nearest one further out that is known; all nodes between get theirs, too. It
+ * ends: a caller's id is smaller. */
 static enum import_phase import_of(struct profile *profile, uint32_t stack)
 {
 	struct tables *tables = &profile->tables;
@@ -152,7 +153,7 @@ static enum import_phase import_of(struct profile *profile, uint32_t stack)
 
 	imports[0] = IMPORT_NO + 1;
 	while (!imports[stack]) {
-		/* A long way is gone in pieces, the outermost first. */
+		/* A long path is done in pieces of 256 nodes, the outermost first. */
 		for (n = 0, at = stack; !imports[at]; at = tables->stacks[at - 1].parent)
 			path[n++ % 256] = at;
 		phase = (enum import_phase)(imports[at] - 1);
@@ -173,8 +174,8 @@ static bool decides(enum trait_kind kind)
 	return kind == TRAIT_GC || kind == TRAIT_JIT || kind == TRAIT_RULE;
 }
 
-/* *ret_decided: by the last of them. */
-/* The frames of a stack node from the leaf to the innermost Python frame, or to the first one that decides alone. */
+/* The frames of a stack node from the leaf to the innermost Python frame, or to the first one that decides alone
+ * (*ret_decided). */
 static uint32_t frames_of(struct profile *profile, uint32_t stack, bool kernel, struct class_frame *frames,
 			  bool *ret_decided)
 {

@@ -68,7 +68,7 @@ static int emit_functions(const struct tables *tables, struct event_sink *sink, 
 	return err;
 }
 
-/* Frames or stacks: `rows` is row 0, whose id is `base`. */
+/* Emits rows [first, end) of frames or stacks, ROWS_A_LINE at a time. `rows` is row 0, whose id is `base`. */
 static int emit_rows(struct event_sink *sink, enum event_kind kind, const void *rows, size_t size,
 		     uint32_t first, uint32_t end, uint32_t base)
 {
@@ -148,7 +148,7 @@ static bool settle_frame(struct tables *tables, uint32_t frame, bool give_up)
 	row->line = 0;
 	tables->frame_states[frame] = FRAME_KNOWN;
 	if (function->state != FUNCTION_NAMED)
-		return true; /* counted by its function */
+		return true; /* the loss is counted by its function */
 	err = codes__position(tables->codes, function->code, row->offset, &position);
 	if (!err) {
 		row->line = position.line;

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of daemon/profile/ share. The way of a sample:
- *   unfinished.c  ... of which some wait for their native walk
- *   stack.c   record -> its frames in order, woven
- *   sample.c  record -> thread, stack node, wall    -> queue.c, waits there
- *   cpu.c     gives the waiting samples of a thread their CPU time
- *   stands.c  ... and CPU time of threads that no tick interrupted
- *   queue.c   emits those at the front that have all they need, in batches
- *   tables.c, emit.c  the rows of functions, frames and stacks that must be emitted before them
+ *
+ *    sample.c      record -> thread, wall time; pushed into the queue
+ *    unfinished.c  may its stack be read now, or must it wait for an unwind table?
+ *    stack.c       record -> its frames in order, woven (kernel.c, callee.c, sites.c)
+ *    natives.c, tables.c   frames -> rows of functions and frames, node of the stack tree
+ *    queue.c       where the sample waits until everything about it is known
+ *    cpu.c         gives the waiting samples of a thread their CPU time
+ *    stands.c      ... and CPU time of threads that no tick interrupted
+ *    classify.c    the class of time
+ *    emit.c        the rows that must be emitted before the sample, late.c: lines that come after that
+ *
+ * Beside it: life.c, listed.c, tasks.c, announce.c (processes and threads), waits.c (wall mode), workers.c (for whom
+ * a thread works), ledger.c and stops.c (losses).
  *
  * Threads: everything here runs on the thread that calls profile__...(). Ids of functions, frames, stacks and
  * classes belong to an epoch: who keeps one keeps the epoch's number with it (thread->stack_epoch,
@@ -40,10 +46,11 @@ struct item {
 	bool wait, ready;          /* of a thread on no CPU; ready: it was woken, or could run on */
 	uint32_t waker;            /* tid of who woke it; 0: not known */
 	struct thread *caller;     /* who it worked for (row.how, row.call) */
-	bool undecided;            /* ... is not known yet */
+	bool undecided;            /* `caller` is not known yet */
 };
 
-/* A sample that is read when tables are there. */
+/* A sample whose stack is read when tables are there, with a copy of its record. Owned by the item; freed when it
+ * was read. */
 struct unfinished {
 	uint64_t until;            /* monotonic */
 	struct sample sample;
@@ -60,12 +67,12 @@ struct queue {
 /* Counts since the session began, by enum loss; ledger.c says how they add up. */
 struct ledger {
 	uint64_t samples, whole;
-	uint64_t own[LOSS_COUNT];    /* found out in user space */
-	uint64_t shown[LOSS_COUNT];  /* by records */
+	uint64_t own[LOSS_COUNT];    /* found in user space */
+	uint64_t shown[LOSS_COUNT];  /* in records that arrived */
 	struct sampler_counts kernel;
-	uint64_t again[LOSS_COUNT];  /* of the kernel's: walked again, which counts what was lost then */
+	uint64_t again[LOSS_COUNT];  /* losses of the sampler whose walks were repeated */
 	uint64_t excused[LOSS_COUNT]; /* counted by the sampler, and found to be none in user space */
-	int64_t missed_ended;        /* ticks that threads ended missed */
+	int64_t missed_ended;        /* missed ticks of threads that have ended */
 	struct stops stops;          /* of native stacks */
 };
 
@@ -82,13 +89,13 @@ struct site {
 	uint64_t key;                  /* of its code */
 	int32_t offset;
 	uint8_t state;
-	uint16_t failed;               /* how often it was asked for and could not be read */
-	bool several;                  /* something else than `learned` was called there, too */
-	bool python;                   /* ... a Python function */
-	uint16_t asked;                /* how often it did not say what is called */
-	uint16_t objects;              /* how often its ufunc was asked for */
-	const char *object;            /* ... what it is, as Python shows it; NULL: not known */
-	const char *learned;           /* what was called there; NULL: nothing yet */
+	uint16_t failed;               /* how often reading its instruction failed */
+	bool several;                  /* different functions were called there, not only `learned` */
+	bool python;                   /* a Python function was called there */
+	uint16_t asked;                /* how often the instruction did not say what is called */
+	uint16_t objects;              /* how often the ufunc's name was requested */
+	const char *object;            /* "<ufunc 'sin'>": what is called there, as Python shows it; NULL: not known */
+	const char *learned;           /* the name of what was called there last; NULL: nothing yet */
 	/* As struct call_site has it; strings live as long as the sites. */
 	uint8_t kind, exact, own, owner, of_global, builtin, inlines, n;
 	const char *callee;
@@ -105,10 +112,11 @@ struct sites {
 	const struct callables *builtins; /* of the last interpreter in a stack; lives as long as the code map */
 };
 
-/* A return address: does the call before it name what it calls? */
+/* Is the call before this return address direct (`call x`), so that it names what it calls? A direct-mapped cache by
+ * pc. */
 struct known_call {
 	uint64_t pc;
-	uint32_t since;       /* code_now.stable of then */
+	uint32_t since;       /* code_now.stable when the code was read */
 	bool named;
 };
 #define KNOWN_CALLS 256u
@@ -120,16 +128,16 @@ struct stack {
 	uint32_t shown[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
 		       WEAVE_ITEMS_MORE]; /* sample.c: frames that are looked up in the tree, outermost first */
 	struct weave_item items[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
-	/* Native frames of the sample, which the next one is compared with: most of what is further
-	 * out is the same. */
+	/* Native frames of this sample, innermost first. The next sample is compared with them: most outer frames
+	 * are the same. */
 	uint64_t pcs[RECORD_NATIVE_FRAMES_MAX];
 	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
 	uint32_t n_places;
-	struct code_now now;	  /* of then; 0: compared with nothing */
-	struct code_seen kernel; /* as a process has them */
+	struct code_now now;	  /* generations of these frames; 0: there are none to compare with */
+	struct code_seen kernel; /* generations of the kernel's names */
 	uint64_t native[sizeof(struct part_native_frames) / 8 + RECORD_NATIVE_FRAMES_MAX]; /* walked again */
 	uint8_t roles[RECORD_NATIVE_FRAMES_MAX];
-	bool stable[RECORD_NATIVE_FRAMES_MAX];			    /* its answer is */
+	bool stable[RECORD_NATIVE_FRAMES_MAX];			    /* code_location.stable of each */
 	const struct callable *callables[RECORD_NATIVE_FRAMES_MAX]; /* code_location.callable of each */
 	struct code_cache cache;
 	struct known_call calls[KNOWN_CALLS];
@@ -138,14 +146,14 @@ struct stack {
 	uint32_t n;                /* steps; innermost first */
 };
 
-/* Classes of the epoch, and what was found of stack nodes. */
+/* Classes of the epoch, and a cache of the class and the import phase of stack nodes. */
 struct classes {
 	struct class_row *rows;    /* [i] is class id i + 1; strings: `strings` */
 	uint8_t *kinds;            /* enum class_kind of each */
 	uint32_t n, capacity, emitted;
 	struct slots by_name;
 	struct arena strings;
-	uint32_t *of_stacks;       /* [stack]: class id; 0: not asked for yet */
+	uint32_t *of_stacks;       /* [stack]: class id; 0: not determined yet */
 	uint8_t *imports;          /* [stack]: enum import_phase + 1 */
 	uint32_t n_stacks;         /* room of both */
 };
@@ -190,29 +198,30 @@ uint32_t queue__length(const struct queue *queue);
 struct item *queue__item(const struct queue *queue, uint64_t number);
 /* Appends; when the queue is full, everything in it is emitted first. *ret_number: of the item, for queue__item(). */
 int profile__push(struct profile *profile, const struct item *item, uint64_t *ret_number);
-/* Ends the waits that are due at `now` (all: every one), on account. */
+/* Ends the waits for CPU time that are due at `now` (all: every one): such a sample gets its time on account
+ * (cpu.c). */
 void profile__release(struct profile *profile, uint64_t now, bool all);
-/* Tells rows, and the items at the front that are ready (give_up: all of them). */
+/* Emits rows, then the items at the front that are ready (give_up: all of them). */
 int profile__drain(struct profile *profile, bool give_up);
 
 /* cpu.c */
 void cpu__wait(struct profile *profile, struct thread *thread, uint64_t number);
 void cpu__seen(struct profile *profile, struct thread *thread, uint64_t cpu_time, uint64_t now);
 void cpu__release(struct profile *profile, struct thread *thread, bool on_account);
-/* The thread is over: what was seen last and thread->cpu_final go to samples that
- * wait and to the tail of `wall` ns, whose part is returned. */
+/* The thread has ended: its last CPU time goes to samples that wait and to the span of `wall` ns after its last
+ * sample. Returns the span's part. */
 uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wall);
 
 /* stands.c. Called as rows are emitted, in order. */
 void stands__row(struct profile *profile, struct item *item);
 void stands__end(struct profile *profile, const struct item *item);
 
-/* stack.c. Fills profile->stack->steps; *ret_whole: no frame is missing. Counts losses. `native`: the part that
- * holds, or NULL; `again`: user space walked it. */
+/* stack.c. Fills profile->stack->steps; *ret_whole: no frame is missing. Counts losses. `native`: the native frames
+ * to use, or NULL; `again`: they are from user space's walk. */
 int stack__read(struct profile *profile, struct process *process,
 		const struct sample *sample, const struct part_native_frames *native,
 		bool again, bool *ret_whole);
-void stack__forget(struct stack *stack); /* a new epoch: ids of frames are void */
+void stack__forget(struct stack *stack); /* a new epoch: ids of frames are not valid any more */
 
 /* unfinished.c */
 /* Sets item->row.stack, or keeps the sample in item->unfinished, to be read when a table has come. -errno: the item
@@ -222,17 +231,18 @@ int unfinished__read(struct profile *profile, const struct sample *sample, struc
 int unfinished__run(struct profile *profile, uint64_t now, bool all);
 void unfinished__free(struct profile *profile);
 
-/* kernel.c. Puts the frames of the kernel, which are inside of all others. */
+/* kernel.c. Appends the kernel's frames to the steps; they are inside of all others. */
 int kernel__put(struct profile *profile, const struct sample *sample, bool *ret_whole);
 
 /* sites.c */
-/* Of a frame's position; valid until the next call. NULL: no memory. */
+/* The call site at this frame's position, new if it is unknown. Valid until the next call. NULL: no memory. */
 struct site *sites__of(struct profile *profile, const struct py_frame *frame);
-/* A Python function was called there: if the place is known, no C function is guessed there any more. */
+/* A Python function was called at this site (if the site is known): no C function is guessed there any more. */
 void sites__calls_python(struct profile *profile, const struct py_frame *frame);
-/* What its instructions say is read, if it was not yet (again: even then). */
+/* Reads what the site's instruction says, if that was not done yet (again: in any case). Failures leave the site as
+ * it is. */
 void sites__read(struct profile *profile, const struct record_header *header, struct site *site, bool again);
-/* Of a place that calls a ufunc: "<ufunc 'sin'>"; NULL: which one is not known. */
+/* The name of the ufunc that the site calls, "<ufunc 'sin'>"; NULL: which one is not known. */
 const char *sites__ufunc(struct profile *profile, const struct record_header *header, struct site *site);
 size_t sites__bytes(const struct sites *sites);
 void sites__forget(struct sites *sites);
@@ -250,8 +260,9 @@ int classify__item(struct profile *profile, struct item *item);
 /* What the thread did in the kernel at the tick: enum class_kernel. */
 uint16_t classify__kernel(struct profile *profile, const struct sample *sample,
 			 const struct part_native_frames *native);
-/* Rows since the last call (all: from the first). */
+/* The class of a tick without the GIL (--gil). */
 int classify__without_gil(struct profile *profile, struct item *item);
+/* Emits the rows of classes that are new since the last call (all: every row of the epoch, for a late joiner). */
 int classify__emit(struct profile *profile, struct event_sink *sink, bool all);
 void classify__forget(struct profile *profile); /* a new epoch; the arrays stay */
 void classify__free(struct profile *profile);
@@ -263,25 +274,27 @@ bool profile__full(const struct profile *profile);
 
 int unfinished__now(struct profile *profile, const struct sample *sample, struct item *item);
 
-/* workers.c: for whose call threads without Python work (attribution/attribution.h) */
+/* workers.c: for which Python call do threads without Python frames work (attribution/attribution.h)? These report
+ * what happened to a thread: a tick; its end; it left its CPU (with the stack's key); a wait is over; it was
+ * created. */
 void workers__ticked(struct profile *profile, struct thread *thread, const struct sample *sample, uint32_t stack);
 void workers__ended(struct thread *thread, uint64_t time);
 void workers__left(struct thread *thread, const struct sample *sample, uint64_t key);
 void workers__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait);
 void workers__made(struct profile *profile, struct thread *thread, const struct record_event *clone);
-/* A tick: who it worked for. */
+/* For a tick: sets row.how, row.call and item->caller, or item->undecided. */
 int workers__give(struct profile *profile, const struct sample *sample, struct item *item);
 /* Repeats where a thread was at this item, so that decisions about later items see it in order. */
 void workers__met(const struct profile *profile, const struct item *item);
-/* Once more, when stacks before it are known (last: for good). */
+/* Tries again, when stacks of earlier samples are known (last: with what is known). */
 int workers__decide(struct profile *profile, struct item *item, bool last);
 
-/* waits.c. Only in wall mode. */
-/* The stack that is kept of this key, if it is of that time; NULL: none. */
+/* waits.c. In wall mode, but for waits__asleep() and waits__woke(). */
+/* The stack that was recorded under this key at exactly that time; NULL: it is not kept any more. */
 const struct sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time);
 void waits__forget(struct profile *profile, struct thread *thread);
 int waits__keep(struct profile *profile, struct thread *thread, const struct sample *sample);
-/* Sessions of CPU time: it was found asleep; a tick shows that it is no more. */
+/* Sessions of CPU time: the thread was found asleep; a tick shows that it sleeps no more. */
 int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample);
 int waits__woke(struct profile *profile, struct thread *thread, const struct sample *sample);
 int waits__place(struct profile *profile, struct item *item, const struct sample *sample,
@@ -290,15 +303,14 @@ int waits__place(struct profile *profile, struct item *item, const struct sample
 void waits__held(struct thread *thread, uint64_t time);
 /* Of a tick that is about to be taken: a row for time that was no CPU time, although no wait was reported. */
 int waits__untold(struct profile *profile, struct thread *thread, uint64_t time);
-/* A tick: all of its time the thread ran. */
+/* For a tick: the thread ran for all of its wall time. */
 void waits__ran(struct thread *thread, struct item *item);
-/* The client is authorised for it again, as of `time`: a row from where it was not. */
+/* The client is authorised for this thread again, as of `time`: adds a row for the time in which it was not. */
 int waits__found(struct profile *profile, struct thread *thread, uint64_t time);
-/* The thread is over: what it waits since its last sample becomes one. */
+/* The thread has ended: the time since its last row that was no CPU time becomes a wait. */
 int waits__end(struct profile *profile, struct thread *thread);
 
-/* life.c. A NULL process or thread: out of memory. No thread is asked for in a
- * process that ended. */
+/* life.c. NULL instead of a process or thread: out of memory. Do not ask for a thread of a process that has ended. */
 struct process *life__process(struct profile *profile, const struct record_header *header);
 struct thread *life__add_thread(struct profile *profile, struct process *process, uint32_t tid,
 				uint64_t start, uint64_t time);
@@ -310,14 +322,14 @@ struct thread *life__thread(struct profile *profile, struct process *process,
 void life__lasts(struct thread *thread, uint64_t time);
 void life__end_thread(struct profile *profile, struct thread *thread, uint64_t time);
 void life__end_process(struct profile *profile, struct process *process, uint64_t time);
-/* The client is authorised for what it runs now: its time lines begin. */
+/* The client is authorised for what the process runs: its time lines begin at `time`. */
 void life__show(struct profile *profile, struct process *process, uint64_t time);
 void life__process_settled(struct profile *profile, struct process *process);
 /* Queues the ends that are due. */
 int life__settle(struct profile *profile, uint64_t now, bool all);
 
 /* announce.c */
-/* Tells processes and threads that are new (changes: and what changed). */
+/* Emits processes and threads that are new (changes: and rows that changed). */
 int announce__new(struct profile *profile, bool changes);
 int announce__thread_end(struct profile *profile, struct thread *thread, const struct item *item);
 int announce__process_end(struct profile *profile, struct process *process);

@@ -9,13 +9,13 @@
 #include "collect/collect.h"
 #include "profile/internal.h"
 
-#define HIDDEN 1u /* cached_location.role */
+#define HIDDEN 1u /* cached_location.role of the kernel's entries: the kernel hides its addresses */
 
-/* What all its functions are when none has a name. */
+/* The one place that all kernel addresses become if none has a name. */
 static const struct code_location kernel = {
 	.module = LOCATION_MODULE_KERNEL, .function = 0, .module_name = "kernel", .name = "[kernel]", .kind = LOCATION_KERNEL, .lineless = true};
 
-/* Which frame an address is: as for native code, and kept with it. */
+/* The frame of an address that is not in the cache, and its entry there. */
 static int find(struct profile *profile, const struct record_header *header, uint64_t address, const struct code_now *now,
 		const struct cached_location **ret)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of processes and threads: from records, and from what the engine
- * finds in /proc. An end is emitted PROFILE_HOLD_NS after it came, so that samples which were on their way still belong
- * to their thread.
+/* The life of processes and threads: from records, and from what the engine finds in /proc. An end is emitted
+ * PROFILE_HOLD_NS after it came, so that samples which were on their way still belong to their thread.
  *
- * What may come, and in which order it may not: a tick of a new image may come before the record of its exec,
- * records of a thread after the record of its exit (a thread runs in the kernel after it), a process that the engine
- * listed before any record of it. Every image (pid, start, exec count) is a row of its own; a thread that calls exec
- * goes on as the first thread of the new image.
+ * Records may come in surprising order: a tick of a new image before the record of its exec, records of a thread
+ * after that of its exit (it runs in the kernel after it), and the engine may have listed a process before any
+ * record of it. Every image (pid, start, exec count) is a row of its own; a thread that calls exec goes on as the
+ * first thread of the new image.
  *
  * Times: thread->begin .. thread->last has been given to rows; an end covers the rest. */
 #include <errno.h>
@@ -56,7 +55,7 @@ void life__end_process(struct profile *profile, struct process *process, uint64_
 		return;
 	process->ending = true;
 	process->end_time = time > process->time ? time : process->time;
-	profile->tasks.n_ending++; /* it may have no thread whose end would end it, too */
+	profile->tasks.n_ending++; /* counted itself, as it may have no thread */
 	for (thread = profile->tasks.threads; thread; thread = thread->next)
 		if (thread->process == process)
 			life__end_thread(profile, thread, time);
@@ -124,8 +123,8 @@ static struct process *find_image(const struct profile *profile, const struct re
 	return process && process->exec_known ? process : NULL;
 }
 
-/* The thread that called exec. Of `tid` 0 (not known) the last one, as exec ends all others before; NULL if there
- * are more. */
+/* The thread that called exec. If `tid` is 0 (not known): the only one that lives, as exec ends all others before;
+ * NULL if there are several. */
 static struct thread *caller_of(const struct profile *profile, const struct process *process, uint32_t tid)
 {
 	struct thread *thread, *last = NULL;
@@ -144,7 +143,8 @@ static struct thread *caller_of(const struct profile *profile, const struct proc
 	return tid || n > 1 ? NULL : last;
 }
 
-/* It goes on, under the name of the first thread. */
+/* The thread goes on as the first thread of the new image: CPU time up to the exec is the old row's, from there on
+ * the new one's. */
 static void hand_over(struct profile *profile, struct process *old, uint32_t old_tid,
 		      struct thread *thread, uint64_t cpu_time)
 {
@@ -212,7 +212,8 @@ static struct process *older_image(const struct profile *profile, const struct r
 	return old;
 }
 
-/* Of the first thread, which exec leaves alone: what a tick says before the exec's record does. */
+/* The CPU time at which the new image begins, if a tick shows that image before the exec's record does: exec leaves
+ * only the first thread, whose sum the tick has. 0: unknown. */
 static uint64_t handed_over(const struct record_header *header)
 {
 	return header->kind == RECORD_SAMPLE && header->task.tid == header->task.tgid
@@ -262,14 +263,14 @@ struct process *life__process(struct profile *profile, const struct record_heade
 			process->exec_known = true;
 		}
 		life__show(profile, process, begin_of(header));
-		/* Told by the engine, and this tick fell into the exec, before its record. */
+		/* The engine reported this image; its first tick came before the exec's record. */
 		old = process->living || process->ending || header->kind != RECORD_SAMPLE
 			      ? NULL
 			      : older_image(profile, task);
 		return old ? change_image(profile, old, header, task->tid, handed_over(header)) : process;
 	}
 	process = tasks__find_process(&profile->tasks, task->tgid, task->process_start, 0, false);
-	/* The record of its exec was lost, or this tick fell into the exec. */
+	/* The record of its exec was lost, or is still to come. */
 	if (process && !process->ending && process->exec < task->exec)
 		return change_image(profile, process, header, task->tid, handed_over(header));
 	newer = process;
@@ -284,7 +285,7 @@ struct process *life__process(struct profile *profile, const struct record_heade
 	return process;
 }
 
-/* Who called exec, in the image before, if its end is not queued yet. */
+/* The thread that called exec, in the row of the old image; NULL if its end is queued already. */
 static struct thread *replaced(const struct profile *profile, const struct process *process, const struct record_event *exec)
 {
 	uint32_t tid = exec->old_tid ? exec->old_tid : process->tgid;
@@ -297,10 +298,9 @@ static struct thread *replaced(const struct profile *profile, const struct proce
 	return newest;
 }
 
-/* A tick, or the engine, reported the new image before the exec's record came. Only that record has the CPU time before
- * the exec, which belongs to the old image. */
-/* Moves CPU time that was counted for the new image, but ran before the exec, back to the old one: `given`. It goes
- * through `ahead`, as rows may have it already. */
+/* A tick, or the engine, reported the new image before the exec's record came. Only that record has the CPU time
+ * before the exec, which belongs to the old image: `given` ns go back to it. They go through `ahead`, as rows of the
+ * new image may have them already. */
 static void hand_back(struct profile *profile, struct process *process, const struct record_event *exec)
 {
 	struct thread *thread = tasks__find_thread(&profile->tasks, process, exec->header.task.tid, exec->header.task.thread_start);
@@ -349,7 +349,7 @@ int profile__lost(struct profile *profile, const struct record_event *lost)
 	return 0;
 }
 
-/* Of a thread that the client was not authorised for any more. */
+/* The exit of a thread that the client was not authorised for any more: its time line ends where it was seen last. */
 static void exit_lost(struct profile *profile, const struct record_event *exit)
 {
 	const struct record_task *task = &exit->header.task;
@@ -366,8 +366,8 @@ static void exit_lost(struct profile *profile, const struct record_event *exit)
 		life__end_process(profile, process, process->exec == task->exec ? exit->header.time : 0);
 }
 
-/* Who forked it: the row of that image, else one whose image is open. The row of an image before that may not have
- * ended yet. */
+/* The parent's row: of the image that forked, else one whose exec count is not known yet. An older image's row may
+ * still be open. */
 static const struct process *forker(const struct profile *profile, const struct record_fork *fork,
 				    const struct process *child)
 {
@@ -465,7 +465,7 @@ int profile__freed(struct profile *profile, const struct record_event *freed)
 	return 0;
 }
 
-/* What ran is known by then, or it is not waited for any more. */
+/* Its CPU time is final, or has been waited for long enough. */
 static bool is_due(const struct thread *thread, uint64_t now)
 {
 	return now >= thread->end_time + (thread->cpu_due ? PROFILE_FREED_NS : PROFILE_HOLD_NS);

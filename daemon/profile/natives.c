@@ -86,7 +86,7 @@ static int add_native(struct tables *tables, const struct code_location *place, 
 	return err;
 }
 
-/* The row of a place whose name is known, without an entry. */
+/* The frame row of a place whose name is known, not entered into the table. Adds its function if that is new. */
 static int row_of(struct tables *tables, const struct code_location *place, struct frame_row *ret)
 {
 	uint64_t module = place->module + 1, offset = place->vaddr - place->start;
@@ -124,7 +124,7 @@ static int row_of(struct tables *tables, const struct code_location *place, stru
 	return err;
 }
 
-/* For tables__find_function(): of what is called, of what is said. */
+/* Values of function.module for functions without an address: callees, and notes. */
 #define MODULE_CALLS (1ull << 60)
 #define MODULE_SAYS (1ull << 61)
 
@@ -330,7 +330,8 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 	return err != -EAGAIN;
 }
 
-/* What was asked stays asked; of an object of a JIT each question has a step of its way done. */
+/* Is a question about this function's lines worth repeating? The namer remembers questions, so only new ones are;
+ * but lines of a JIT object come in steps, each of which needs a call. */
 static bool asks_on(const struct tables *tables, const struct function *function, bool fresh)
 {
 	return function->state == FUNCTION_CODE && (fresh || tables->natives[function->code].kind == FUNCTION_JIT);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The frame of it all: begin, code objects, the turn of epochs, replay for who joins late, the end. What happens to
- * one sample is in sample.c.
+/* The profile as a whole: begin, code objects, epochs, replay for late joiners, the end. What happens to one sample
+ * is in sample.c.
  *
  * An epoch is a time in which ids (of functions, frames, stacks, threads) mean the same. When its tables are full
- * all of them are forgotten, and a new epoch begins, so that a session of days takes no more memory than one of
+ * all of them are emptied and a new epoch begins, so that a session of days takes no more memory than one of
  * minutes.
  *
  * Order inside profile__tick(): ends that are due, samples whose tables came, CPU time, a new epoch if one is due,
@@ -16,9 +16,11 @@
 
 #include "profile/internal.h"
 
-/* After codes were full, an epoch lasts at least this long. */
+/* After the registry of code objects was full, an epoch lasts at least this long, or every code object that does not
+ * fit would start one. */
 #define NO_ROOM_NS 10000000000ull
-/* Unless so many processes and threads ended in it: what they ran is dropped with it. */
+/* If this many processes and threads have ended, a new epoch frees enough to be worth it in any case: code objects
+ * that they ran go with it. */
 #define NO_ROOM_ENDED 16u
 
 int profile__new(const struct profile_options *options, struct event_sink *sink,
@@ -148,7 +150,7 @@ static bool codes_fill(const struct profile *profile)
 	return codes__bytes(profile->codes) >= CODES_BYTES_MAX / 4 * 3;
 }
 
-/* Of a process that ended nothing comes any more. */
+/* Has the process of this code object ended? Then no frame of it comes any more. */
 static bool is_over(const struct profile *profile, const struct code *code)
 {
 	const struct process *process = tasks__find_process(&profile->tasks, code->tgid,
@@ -157,9 +159,9 @@ static bool is_over(const struct profile *profile, const struct code *code)
 	return !process || process->ended;
 }
 
-/* Code objects that no stack of this epoch has, and those of ended processes, make room for others;
- * if the ended ones are most, they alone: who lives does not send a code object again. The youngest
- * came ahead of the samples that need them. */
+/* Makes room for code objects. Dropped are those that no stack of this epoch has, and those of ended processes; if
+ * the latter are most, they alone, since a living process does not send a code object again. The newest (since
+ * codes_seen) are kept: they came ahead of the samples that need them. */
 static int retain_codes(struct profile *profile)
 {
 	const struct tables *tables = &profile->tables;

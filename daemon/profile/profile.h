@@ -43,35 +43,36 @@
 #include "events/events.h"
 
 #define PROFILE_HOLD_NS 50000000ull    /* a sample waits this long for its CPU time */
-#define PROFILE_FREED_NS 60000000000ull /* ... and the end of a thread for what it ran in all: a process has it when somebody waited for it */
+#define PROFILE_FREED_NS 60000000000ull /* the end of a thread waits this long for its total CPU time, which comes when its parent has waited for it */
 #define PROFILE_BATCH_NS 100000000ull  /* samples go out at least this often */
 #define PROFILE_LEDGER_NS 1000000000ull
 
 /* Who reads the bytecode of call sites. Borrowed. -ENOENT, -ENODATA: it is not known. */
 struct call_sites {
-	/* Of the code object that was captured with this key at `code`, and sampled by `header`: read after that,
-	 * and proven to be that one still. */
+	/* Reads the call site at `offset` of the code object that was captured with this key at `code` and is in the
+	 * stack of the sample `header`. It is read after that sample, so the implementation proves that the same
+	 * code object is still there. */
 	int (*read)(struct call_sites *self, const struct record_header *header, uint64_t key, uint64_t code, uint32_t offset, struct call_site *ret);
-	/* The name (PyUFuncObject.name) of the ufunc that a global `owner`, if that is NumPy, has by the name of
-	 * this attribute; owner NULL: that is called by the name of this global. */
+	/* The name (PyUFuncObject.name) of the ufunc that is called as `owner.attribute`, where the global `owner`
+	 * is NumPy; owner NULL: as the global `attribute`. */
 	int (*ufunc)(struct call_sites *self, const struct record_header *header, const char *owner, const char *attribute, char *ret, size_t size);
 };
 
-/* With a code map that walks, samples whose native walk lacked a table wait for it, and those that have Python and
- * native frames until it is known where the eval loop lies. */
+/* Two kinds of samples wait if the code map can walk: those whose native walk lacked a table, and those with Python
+ * and native frames while it is not known where the eval loop lies. */
 #define PROFILE_FINISH_NS 2000000000ull /* a sample waits this long for tables ... */
 #define PROFILE_FINISH_BYTES (8u << 20) /* ... and all that wait have this much room */
 
 /* Limits; 0 takes the default. */
 struct profile_options {
-	uint32_t rate;           /* Hz: what the ledger's missed ticks are counted by */
-	uint32_t stacks_max;     /* nodes of an epoch; 200,000, or 12,000 of Python frames alone: all tables have 100 bytes of each */
+	uint32_t rate;           /* Hz; 0: unknown, so no missed ticks are counted */
+	uint32_t stacks_max;     /* nodes of an epoch; 200,000, or 12,000 without native frames: some 100 bytes each in all tables */
 	uint32_t bytes_max;      /* rows of an epoch, with their names; 4 MiB */
 	uint32_t ended_max;      /* ended threads and processes kept for late joiners; 2,048 */
 	uint32_t pending_max;    /* samples that wait; 65,536 */
-	bool gil;                /* samples that do not hold the GIL have no stack but a note */
+	bool gil;                /* the stack of a sample without the GIL is a note */
 	struct codemap *codemap;   /* NULL: native frames are left out. Borrowed */
-	struct call_sites *call_sites; /* NULL: nothing is known of them */
+	struct call_sites *call_sites; /* NULL: bytecode is never read */
 };
 
 struct profile;
@@ -152,15 +153,15 @@ void profile__counts(struct profile *profile, const struct sampler_counts *sum);
 /* Adds to one line; collect's bad records, the engine's missed children ... */
 void profile__loss(struct profile *profile, enum loss loss, uint64_t count);
 
-/* The sampler counted losses of this kind that are none, as records or what the engine knows
- * show; it goes on counting them. */
+/* Takes back `count` losses of this kind: the sampler counted them, but records or what the engine knows show that
+ * nothing was lost. The sampler's counter still includes them. */
 void profile__excuse(struct profile *profile, enum loss loss, uint64_t count);
 /* Where native stacks were cut, most frequent first; at most 16. Valid until the next sample. */
 uint32_t profile__stops(struct profile *profile, struct ledger_stop *ret, uint32_t max);
 
 /* --- time --- */
 
-/* A new epoch with the next tick: some table that goes with the epochs is long. */
+/* Starts a new epoch at the next tick: a table outside of this directory that lives as long as an epoch is full. */
 void profile__end_epoch(struct profile *profile);
 
 /* After each flush of collect, every 20 to 100 ms: emits what is due. */

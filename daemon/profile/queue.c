@@ -73,8 +73,8 @@ void profile__release(struct profile *profile, uint64_t now, bool all)
 
 		if (!all && (now < PROFILE_HOLD_NS || item->row.time > now - PROFILE_HOLD_NS))
 			break;
-		/* Older ones of its thread wait no more. Who ended had no period, perhaps: what it ran goes to its
-		 * end. */
+		/* Older items of its thread wait no more. A thread that has ended may not have run for a period:
+		 * nothing is given on account, its end gets the rest. */
 		if (item->waits)
 			cpu__release(profile, item->thread, !item->thread->ending);
 	}

@@ -82,9 +82,9 @@ static int find_frames(struct profile *profile, struct step *steps, uint32_t i, 
 	return 0;
 }
 
-/* The node of n steps (innermost first). */
-/* `keep`: how many outer steps the memo may remember. The memo ends where a step was not clean, so that such a frame
- * is looked up, and its lack counted, with each sample. */
+/* The node of n steps (innermost first). Only steps that differ from the thread's previous stack are looked up.
+ * `keep`: how many outer steps the memo may hold. The memo ends where a step was not clean, so that such a frame is
+ * looked up, and its lack counted, with each sample. */
 static int find_stack(struct profile *profile, struct memo *memo, struct step *steps, uint32_t n, uint32_t *ret)
 {
 	uint32_t keep = n < MEMO_DEPTH ? n : MEMO_DEPTH;
@@ -104,7 +104,6 @@ static int find_stack(struct profile *profile, struct memo *memo, struct step *s
 			err = tables__stack(&profile->tables, stack, *frame++, &stack);
 		if (err)
 			return err;
-		/* A frame that lacks something is counted with each sample: it must be looked up again. */
 		remember = remember && step->clean && i < keep;
 		if (remember)
 			memo->frames[memo->n++] =

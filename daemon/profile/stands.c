@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* What a sample stands for while a target makes threads or processes.
  *
- * Each tick of a CPU's clock stands for a period of the CPU time of all threads: a thread that lives a tenth of a
- * period is sampled by one tick in ten, and the time before a tick was often another thread's. What its own thread
- * ran since the sample before is less, or more: what is short of a period the sample has from what others ran and no
- * sample stands for (sample_row.others), and what is more it gives to others (sample_row.given). With a thread's own
- * time as the weight half as long a life would count a quarter, and the begin of a life of five periods 20 % for 25.
+ * Each tick of a CPU's clock stands for one period of the CPU time of all threads: a thread that lives for a tenth
+ * of a period is sampled by one tick in ten, and most of the time before a tick was other threads'. So the weight of
+ * such a sample should be a period. Its own thread ran less since its last sample, or more: what is missing to a
+ * period comes from a pool of time that ended threads ran and no sample stands for (sample_row.others); what is more
+ * goes to the pool (sample_row.given). With a thread's own CPU time as the weight, a life of half the length would
+ * count only a quarter.
  *
  * That holds for the first ticks of a thread: later ones share its own time among them (cpu.c), which is fair by
- * then and keeps what was lost in its place. No sum is more than what ran: what waits to be stood for is all that
- * there is. */
+ * then and keeps lost time in its place. No sum is more than what ran: the pool has only time that was run. */
 #include "profile/internal.h"
 
 #define FIRST_TICKS 64u
-#define UNMET_PERIODS 4u /* of one thread: more was missed, or lost, and not by chance */
-/* How much waits for a tick goes up and down by chance. Ticks stand for a little more or less, so that it stays near
- * this: neither is the next tick short of it, nor is much left at the end. */
+#define UNMET_PERIODS 4u /* that one ended thread adds: more than this was missed or lost, not left by chance */
+/* The pool goes up and down by chance. Ticks stand for a little more or less than a period, so that it stays near
+ * this many periods: the next tick finds enough in it, and little is left at the end. */
 #define WAITING_PERIODS 8u
 #define CLOCK_LASTS_NS 1000000000ull /* ends count up to this time after a tick of a CPU's clock */
 
@@ -29,9 +29,8 @@ static uint64_t period_of(const struct profile *profile)
 	return profile->options.rate ? 1000000000ull / profile->options.rate : 0;
 }
 
-/* What a tick stands for. */
-/* A controller: more than WAITING_PERIODS of unmet time make a tick stand for up to a quarter period more, less for
- * less. */
+/* The CPU time that a tick stands for: a period, corrected so that the pool stays near WAITING_PERIODS. A larger
+ * pool makes it up to a quarter more, a smaller one less. */
 static uint64_t corrected(const struct profile *profile)
 {
 	uint64_t period = period_of(profile), usual = WAITING_PERIODS * period;
@@ -53,7 +52,7 @@ void stands__row(struct profile *profile, struct item *item)
 		return;
 	profile->of_cpu = row->time;
 	if (!thread->met && row->time > thread->begin + FIRST_TICKS * period_of(profile))
-		thread->met = FIRST_TICKS; /* it is none of those that are born now */
+		thread->met = FIRST_TICKS; /* it is no new thread */
 	if (thread->met == FIRST_TICKS)
 		return;
 	thread->met++;

@@ -52,8 +52,8 @@ static struct stop *find(struct stops *stops, const struct stop *wanted)
 	return least;
 }
 
-/* What lies where it ended. */
-/* Once for each place: the result is remembered by pc (stop_memo). An address without a module is its own place. */
+/* The place of a stop, with its names. Done once for each place: the result is remembered by pc (stop_memo). An
+ * address in no known module is a place of its own. */
 static struct stop look_up(struct codemap *codemap, const struct record_header *header, uint64_t pc,
 			   uint16_t loss)
 {
@@ -64,7 +64,7 @@ static struct stop look_up(struct codemap *codemap, const struct record_header *
 	if (codemap__find(codemap, &header->task, address, header->time, &place))
 		return stop;
 	stop.module = place.module + 1;
-	/* An address in code of a JIT says nothing to anybody later: the function stands for it. */
+	/* An address in JIT code means nothing later: its function stands for it. */
 	stop.offset = place.kind == LOCATION_JIT ? place.start : place.vaddr;
 	stop.pending = place.pending;
 	copy(stop.module_name, sizeof(stop.module_name), place.module_name);

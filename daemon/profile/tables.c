@@ -149,9 +149,9 @@ static bool named(const struct tables *tables, uint32_t serial)
 	return serial != CODE_NONE && codes__get(tables->codes, serial)->named;
 }
 
-/* Key 0 has no code object: one function that is never named. */
 /* The function of a code object. Equal code objects (codes.h, `first`) share one row. One that was not captured yet
- * gets a row that waits for its name; function->code counts its uses meanwhile. */
+ * gets a row that waits for its name; function->code counts its uses meanwhile. Key 0 is no code object: it becomes
+ * a note that is never named. */
 static int function_of(struct tables *tables, uint64_t key, uint32_t *ret)
 {
 	struct function *found = tables__find_function(tables, 0, key), fresh = {.key = key};
@@ -244,9 +244,9 @@ uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int3
 	return UINT32_MAX;
 }
 
-/* Counts a use of a frame that lacks something. */
-/* True: the frame lacks nothing, so a memo may skip it next time. Otherwise this use is counted as a loss, or in the
- * row itself as long as it is not decided whether it is one: function->code and row.line are counters then. */
+/* Counts a use of a frame that lacks something: as a loss, or in the row itself as long as it is not decided whether
+ * it is one (function->code and row.line are counters then). True: it lacks nothing, and a memo may skip it next
+ * time. */
 static bool count_lacks(struct tables *tables, uint32_t frame)
 {
 	struct function *function = &tables->functions[tables->frames[frame].function];
@@ -326,7 +326,8 @@ int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame)
 	return 0;
 }
 
-/* A stack is found by the frames of all of it, and not by its parent's id, which is known only once that was found. */
+/* A stack is hashed by its frames and not by its parent's id: so the hashes of all nodes of a sample are known
+ * before the first one is found, and can be prefetched. */
 static uint64_t path_of(const struct tables *tables, uint32_t parent, uint32_t frame)
 {
 	return hash__pair(&tables->seed, parent ? tables->paths[parent - 1] : 0, frame);

@@ -32,26 +32,26 @@
 #define TABLES_DEADLINE_NAMES 50u  /* for its names: without one a row says nothing, and it stays so */
 
 enum function_state {
-	FUNCTION_NOTED,   /* says something itself: .note */
+	FUNCTION_NOTED,   /* a note: .note */
 	FUNCTION_NAMED,   /* .code is its serial */
 	FUNCTION_WAITING, /* its code object has not come yet */
-	FUNCTION_UNKNOWN, /* ... and was given up */
+	FUNCTION_UNKNOWN, /* it did not come in time */
 	FUNCTION_CODE,    /* native: .code is its number in natives[] */
 };
 
 /* Key of a function: (module, key), where module 0 is Python with its capture key. Of equal functions there is one
  * row. */
 struct function {
-	uint64_t key;     /* capture key; 0 once it finds nothing any more. CODE: code_location.function */
+	uint64_t key;     /* capture key; 0: must not be found any more. CODE: code_location.function */
 	uint64_t module;  /* CODE: code_location.module + 1; else 0 */
-	uint32_t code;    /* NAMED: serial. WAITING: sample frames that want it */
-	uint32_t since;   /* tick of its first sight */
+	uint32_t code;    /* NAMED: serial. WAITING: how many frames of samples have it */
+	uint32_t since;   /* tick of its first sample */
 	uint16_t note;    /* enum note */
 	uint8_t state;    /* enum function_state */
-	struct trait trait; /* classify.c; kind TRAIT_NONE: not asked for yet */
+	struct trait trait; /* classify.c; kind TRAIT_NONE: not determined yet */
 };
 
-/* What is said of a native function. Strings are the tables'. */
+/* A native function, or one that is known by its name alone. Strings live as long as the epoch. */
 struct native {
 	const char *name, *module, *file; /* file: "" until it is known */
 	uint64_t start;   /* vaddr */
@@ -69,13 +69,13 @@ enum frame_state {
 	FRAME_PARTIAL,    /* emitted without a line: LOSS_LINES_PARTIAL */
 	FRAME_BAD,        /* LOSS_LINES_BAD */
 	FRAME_LATE,       /* native: emitted without a line, which may still come */
-	FRAME_REPLACED,   /* finds nothing any more */
+	FRAME_REPLACED,   /* superseded by a newer row; not found any more */
 	FRAME_PENDING,    /* native: its name is being read; row.function is a number in pendings[] */
 };
 
 /* An address of native code whose function is not known yet. */
 struct pending {
-	uint64_t module, vaddr; /* as place has them */
+	uint64_t module, vaddr; /* as in code_location */
 	uint32_t frame, since;  /* since: tick */
 	bool named;
 };
@@ -87,7 +87,7 @@ struct tables {
 	struct codes *codes;
 	struct codemap *codemap; /* NULL: no native frames */
 	struct hash_seed seed;
-	uint64_t *losses;   /* by enum loss: where DETAIL losses are counted */
+	uint64_t *losses;   /* by enum loss; the ledger's own[] */
 	uint32_t tick;
 
 	struct function *functions;
@@ -102,9 +102,9 @@ struct tables {
 	uint64_t late_news;         /* codemap__lines_generation() of then */
 	uint64_t asked_news;        /* ... as lines were asked for last, of so many functions and frames */
 	uint32_t asked_functions, asked_frames;
-	uint64_t replaced;          /* differs when an address may have another frame */
+	uint64_t replaced;          /* grows when an address may get another frame */
 
-	struct pending *pendings; /* none is kept when all are named */
+	struct pending *pendings; /* emptied when all are named */
 	uint32_t n_pendings, pendings_capacity, n_unnamed;
 	struct slots by_pending;
 
@@ -122,7 +122,7 @@ struct tables {
 
 int tables__init(struct tables *tables, struct codes *codes, struct codemap *codemap, uint64_t *losses);
 void tables__free(struct tables *tables);
-/* A new epoch. The arrays stay: what grew again in each epoch would leave holes in the heap. */
+/* A new epoch. The arrays stay: growing them again in each epoch would leave holes in the heap. */
 void tables__clear(struct tables *tables);
 uint64_t tables__used(const struct tables *tables);  /* bytes of the rows that are there */
 uint64_t tables__bytes(const struct tables *tables); /* of memory */

@@ -63,20 +63,20 @@ struct thread {
 	struct process *process;
 	uint64_t start;              /* boottime */
 	uint64_t begin;              /* monotonic: its time line */
-	uint64_t last;               /* wall is given up to here */
+	uint64_t last;               /* end of its last row, emitted or queued */
 	uint64_t emitted;               /* end of its last emitted row */
 	uint64_t end_time;           /* with ending */
 	/* CPU time (cpu.c) */
 	uint64_t cpu_seen;           /* newest sum_exec_runtime */
 	uint64_t cpu_used;           /* in the session: cpu_seen - baseline */
 	uint64_t cpu_final;          /* from its exit's record, or 0 */
-	bool cpu_due;                /* ... of which that is a part: RECORD_FREED has all */
-	uint64_t carry;              /* known, not given to a sample yet */
-	uint64_t ahead;              /* given to samples before it was known */
+	bool cpu_due;                /* cpu_final is not final: RECORD_FREED will have all */
+	uint64_t carry;              /* counted by the scheduler, not given to a sample yet */
+	uint64_t ahead;              /* given to samples on account, before the scheduler counted it */
 	uint64_t waiting_first, waiting_last; /* queue numbers of samples that wait */
 	uint32_t waiting;
 	/* What its samples stand for (stands.c) */
-	uint32_t met;                /* ticks of CPUs' clocks */
+	uint32_t met;                /* ticks of CPUs' clocks that sampled it, up to FIRST_TICKS */
 	uint64_t samples;
 	struct memo memo;
 	struct waits *waits;         /* waits.c; NULL: none */
@@ -87,13 +87,13 @@ struct thread {
 	uint32_t attribution_epoch;       /* of the nodes in it */
 	struct attribution_seen tick, off; /* where it was at its last tick, and where it left its CPU */
 	uint64_t left, left_key;     /* a newer place where it left, as waits.c keeps it, whose stack was not read yet; 0: none */
-	uint64_t rested;             /* since when it did last, before somebody woke it */
+	uint64_t rested;             /* begin of its last idle wait */
 	uint32_t id, tid;
 	bool cpu_known;              /* cpu_seen is valid */
 	bool cpu_rough;              /* the baseline may be older than `begin` */
-	bool start_rough;            /* 10 ms of it */
+	bool start_rough;            /* `start` is from /proc, in steps of 10 ms */
 	bool asleep;                 /* waits.c: it was asleep when it was last checked ... */
-	uint64_t asleep_cpu;         /* ... and had run so long, ns */
+	uint64_t asleep_cpu;         /* its CPU time then, ns */
 	bool lost;                   /* the client is not authorised for it any more: its time line ends with `last`, or goes on later */
 	bool changed, ending, end_queued, ended;
 	char comm[17];
@@ -126,7 +126,7 @@ struct thread *tasks__find_thread(const struct tasks *tasks, const struct proces
 				  uint32_t tid, uint64_t start);
 struct thread *tasks__add_thread(struct tasks *tasks, struct process *process, uint32_t tid,
 				 uint64_t start);
-/* Forgets the ended ones and takes the ids of all others (a new epoch). */
+/* A new epoch: drops those that ended, and takes the ids of all others. */
 void tasks__renew(struct tasks *tasks);
 void memo__forget(struct memo *memo, struct tasks *tasks);
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Wall mode: where threads wait.
  *
- * A record of a stack at a switch (SAMPLE_OFF_CPU) has no time; it is kept, as the place of that key in its thread.
- * Sums of time come later (struct record_wait), and become samples with that stack: one of the time until it was
- * woken, one of the time from then on. A stack is looked up when its first time comes; when tables were renewed
- * since, again.
+ * The sampler sends two kinds of records. A stack at a context switch (SAMPLE_OFF_CPU) has no time: it is kept,
+ * under the key of the place where the thread waits. Sums of time come later (struct record_wait: key, ns waited, ns
+ * ready), and become rows with that stack: one for the time until the thread was woken, one for the time until it
+ * had a CPU. A stack is resolved when its first time comes, and again after a new epoch.
  *
- * Samples of a thread follow each other without a hole: the time of a tick is what went by since its last sample,
- * all of it on a CPU, as the sampler reports the sums of a thread with each tick. Times of waits are right in sum; a
- * wait may be placed up to a period too early, as what ran before it since the last tick comes behind it. */
+ *    off CPU: stack {key 0x51, futex, f -> lock.acquire}     record_wait {key 0x51, waited 12 ms, ready 1 ms}
+ *      -> rows  12 ms  f; lock.acquire; (waiting: lock)      1 ms  f; lock.acquire; (ready)
+ *
+ * Rows of a thread follow each other without a hole: the time of a tick is what went by since the last row, all of
+ * it on a CPU, as the sampler reports the sums of a thread with each tick. Times of waits are right in sum; a wait
+ * may be placed up to a period too early, as what ran before it since the last tick comes behind it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +21,14 @@
 #include "profile/internal.h"
 #include "wait/wait.h"
 
-#define PLACES 16u                     /* of a thread */
+#define PLACES 16u                     /* of one thread: the least recently used one makes room */
 #define WAITS_BYTES (8u << 20)         /* of kept records, ... */
 #define WAITS_BYTES_A_THREAD (6u << 10) /* ... and for each thread: a stack that was copied whole, until it is walked */
 #define WAITS_BYTES_MAX (64u << 20)
 #define FRAMES_OF_CAUSE 24u            /* examined for the cause */
 #define PYTHON_OF_CAUSE 4u             /* of these, Python's */
 
-/* The sample of a place, and its record. */
+/* A kept record with its parts, one allocation. */
 struct kept {
 	struct sample sample;
 	uint64_t bytes[];
@@ -35,12 +38,12 @@ struct kept {
  * that stack with "(waiting: ...)" or "(ready)" on top, made when the first time comes. */
 struct wait_place {
 	uint64_t key;                  /* 0: free */
-	uint64_t used;                 /* when */
-	const struct sample *sample;   /* begins a struct kept */
-	uint32_t epoch;                /* of the stacks */
+	uint64_t used;                 /* CLOCK_MONOTONIC ns of its last record */
+	const struct sample *sample;   /* the first member of a struct kept, owned; NULL: no stack was kept */
+	uint32_t epoch;                /* of `waiting` and `ready` */
 	uint32_t waiting, ready;       /* stack ids, 0: not looked up */
 	uint8_t cause;                 /* enum wait_cause */
-	bool named;                    /* who holds the GIL: on the stack */
+	bool named;                    /* the GIL's holder is a frame of `waiting` already */
 };
 
 struct waits {
@@ -91,7 +94,7 @@ static struct wait_place *take(struct profile *profile, struct waits *waits, uin
 	return place;
 }
 
-/* As part_wait has it. */
+/* The thread that held the GIL: `holder` is a tid with WAIT_TID, or a pthread_self() (part_wait). NULL: unknown. */
 static struct thread *by_holder(const struct profile *profile, const struct thread *of, uint64_t holder)
 {
 	struct thread *thread;
@@ -155,7 +158,7 @@ const struct sample *waits__kept(const struct thread *thread, uint64_t key, uint
 
 /* --- its stack --- */
 
-/* The innermost frames by name, and the call with its arguments: wait/wait.c decides. */
+/* What the thread waits for, by its system call and the names of its innermost frames (wait/wait.h). */
 static enum wait_cause cause_of(struct profile *profile, const struct thread *thread, const struct part_wait *part,
 				uint32_t stack)
 {
@@ -189,7 +192,7 @@ static int node(struct profile *profile, uint32_t stack, enum wait_cause cause, 
 
 /* --- who --- */
 
-/* The innermost Python function that a thread was seen in. */
+/* The innermost Python function at a thread's last tick; NULL: unknown in this epoch. */
 static const char *function_of(struct profile *profile, const struct thread *thread)
 {
 	const struct tables *tables = &profile->tables;
@@ -226,7 +229,7 @@ static const struct thread *by_tid(const struct profile *profile, const struct t
 	return tid ? by_holder(profile, of, WAIT_TID | tid) : NULL;
 }
 
-/* Nobody had it as the thread left: who had it first from then on. */
+/* The first other thread that was seen with the GIL since `time`, for a wait at whose begin nobody held it. */
 static const struct thread *next_holder(const struct profile *profile, const struct thread *of, uint64_t time)
 {
 	const struct process *process = of->process;
@@ -238,9 +241,9 @@ static const struct thread *next_holder(const struct profile *profile, const str
 	return NULL;
 }
 
-/* Who woke it had the lock, or gave the GIL away, or has it now. */
-/* Makes the item a wait at this place. For a lock or the GIL, who had it is shown: the holder if it was known as the
- * thread left, else the thread that woke it. */
+/* Makes the item a wait at this place. For a lock or the GIL the stack gets one more frame with who had it: the
+ * holder if that was known as the thread left; else who took the GIL next; else the thread that woke this one, which
+ * released it. */
 static int use(struct profile *profile, struct item *item, const struct wait_place *place)
 {
 	const struct thread *waker;
@@ -256,7 +259,7 @@ static int use(struct profile *profile, struct item *item, const struct wait_pla
 	return waker ? add_who(profile, gil ? "held by" : "released by", waker, &item->row.stack) : 0;
 }
 
-/* `stack`: of the frames, without what it waits for. */
+/* Makes the place's nodes: "(waiting: ...)" and "(ready)" on top of `stack`. */
 static int settle(struct profile *profile, struct wait_place *place, enum wait_cause cause, uint32_t stack)
 {
 	int err = node(profile, stack, cause, &place->waiting);
@@ -294,7 +297,7 @@ int waits__place(struct profile *profile, struct item *item, const struct sample
 	return err ? err : use(profile, item, place);
 }
 
-/* Where nobody saw the stack. */
+/* For a sum of time whose stack was not recorded: a row with the cause alone. */
 static int place_unseen(struct profile *profile, struct item *item, const struct record_wait *wait)
 {
 	const struct part_wait part = {.key = wait->key, .args = {wait->arg}, .syscall = wait->syscall, .state = wait->state};
@@ -342,8 +345,8 @@ static int sleep_until(struct profile *profile, struct thread *thread, uint64_t 
 	return place && time > thread->last ? put(profile, thread, place, &asleep, time - thread->last, false) : 0;
 }
 
-/* Sessions of CPU time see no switches. Where a thread was found asleep it is taken to have been since its last
- * tick, or since it was seen elsewhere: most likely that is right, since where it is sampled is chance. */
+/* CPU mode has no records of context switches: the engine looks for sleeping threads now and then. One that is found
+ * asleep is taken to have slept at this place since its last row. */
 int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	const struct part_wait *part = sample->wait;
@@ -355,9 +358,8 @@ int waits__asleep(struct profile *profile, struct thread *thread, const struct s
 	return err ?: sleep_until(profile, thread, sample->record->header.time);
 }
 
-/* Until its tick it ran for less than a period, wherever that was: half of one at random, or more if its CPU time says
- * so (the scheduler may have to count the last of it yet). All that was before that is the wait's, in however many
- * parts: what lies between two was shorter than a look. */
+/* A tick shows that the thread woke up since it was found asleep. How long it ran before that tick: half a period at
+ * random, or more, up to one, if its CPU time says so. The rest since its last row was sleep. */
 int waits__woke(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	uint64_t period = profile->options.rate ? 1000000000u / profile->options.rate : 0;
@@ -370,8 +372,9 @@ int waits__woke(struct profile *profile, struct thread *thread, const struct sam
 	return sleep_until(profile, thread, sample->record->header.time - ran);
 }
 
-/* A sum of time. It ends at wait->header.time and begins where the thread's last row ended at the soonest: rows of
- * a thread never overlap, even if what the sampler reports adds up to more, as it does where records were lost. */
+/* Takes a sum of time. The row ends at wait->header.time and begins no earlier than the thread's last row ended:
+ * rows of a thread never overlap, even if what the sampler reports adds up to more, as it does where records were
+ * lost. */
 int profile__wait(struct profile *profile, const struct record_wait *wait)
 {
 	struct process *process = life__process(profile, &wait->header);
@@ -418,9 +421,9 @@ void waits__held(struct thread *thread, uint64_t time)
 	process->gil[process->n_gil++ % (sizeof(process->gil) / sizeof(process->gil[0]))] = (struct gil_seen){time, thread->tid};
 }
 
-/* The scheduler counts what a thread runs at each of its ticks: who had no tick of ours for long, and no more CPU
- * time either, was not on a CPU, whatever waits were reported. Nobody saw where it was; most likely it could run,
- * and others did. */
+/* Wall time that was neither run nor reported as a wait. The scheduler counts what a thread runs at each of its
+ * ticks, so a thread that had no tick of ours for several periods, and no more CPU time either, was not on a CPU.
+ * Nobody saw where; most likely it could run, and others did. */
 #define UNTOLD_PERIODS 4u
 #define SCHEDULER_TICK_NS 10000000u /* the longest */
 int waits__untold(struct profile *profile, struct thread *thread, uint64_t time)

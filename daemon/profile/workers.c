@@ -13,7 +13,7 @@
 #define QUIET_PERIODS 5u / 2u
 #define FORKS_MAX 8u /* processes between a child and who waits for it */
 
-/* Ids of a new epoch are others. */
+/* After a new epoch the node ids in thread->attribution are void. */
 static void renew(const struct profile *profile, struct thread *thread)
 {
 	if (thread->attribution_epoch == profile->epoch)
@@ -58,8 +58,9 @@ void workers__left(struct thread *thread, const struct sample *sample, uint64_t 
 
 /* --- where it is --- */
 
-/* Its innermost Python frame, and what is at work inside of that: where it left its CPU, the innermost code that is
- * not the C library's; of a tick, any. False: it depends on names of native code that are still being read. */
+/* Fills in seen->call, the thread's innermost Python frame, and seen->outside: does code outside of the interpreter
+ * run inside of it? Where the thread left its CPU the innermost code that is not the C library's decides; at a tick,
+ * any frame. False: it depends on names of native code that are still being read. */
 static bool look(const struct tables *tables, struct attribution_seen *seen)
 {
 	bool settled = false, pending = false;
@@ -77,7 +78,7 @@ static bool look(const struct tables *tables, struct attribution_seen *seen)
 			return !pending;
 		}
 		if (!settled && row.kind == FUNCTION_NOTE && !strncmp(row.name, "(cut", 4)) {
-			seen->outside = settled = true; /* as it is nearly always */
+			seen->outside = settled = true; /* a cut stack nearly always ends in such code */
 			continue;
 		}
 		if (settled || (row.kind != FUNCTION_NATIVE && row.kind != FUNCTION_JIT && row.kind != FUNCTION_INTERPRETER) ||
@@ -109,7 +110,7 @@ static enum attribution_state state_of(enum wait_cause cause, const struct part_
 	}
 }
 
-/* Where it left its CPU. */
+/* Reads the stack that was recorded when the thread left its CPU. -EAGAIN: it waits for tables. */
 static int decide_left(struct profile *profile, struct thread *thread)
 {
 	const struct sample *kept = waits__kept(thread, thread->left_key, thread->left);
@@ -119,7 +120,7 @@ static int decide_left(struct profile *profile, struct thread *thread)
 	if (err == -EAGAIN)
 		return err;
 	if (kept && !err)
-		/* Inside of all is what it waits for. */
+		/* The innermost node is "(waiting: ...)": its parent is the stack. */
 		thread->off = (struct attribution_seen){
 			.time = thread->left,
 			.stack = item.row.stack ? profile->tables.stacks[item.row.stack - 1].parent : 0,
@@ -129,9 +130,8 @@ static int decide_left(struct profile *profile, struct thread *thread)
 	return err;
 }
 
-/* What was known of a thread then. -EAGAIN: its stack waits for tables. */
 /* Sets thread->attribution.seen to the newest of its last tick and the last place where it left its CPU, as of
- * `now`. */
+ * `now`. -EAGAIN: that stack waits for tables. */
 static int bring_up(struct profile *profile, struct thread *thread, uint64_t now)
 {
 	struct attribution_seen *seen;
@@ -162,8 +162,8 @@ static struct thread *thread_of(const struct profile *profile, const struct proc
 	return NULL;
 }
 
-/* Is it a place where a worker rests until it gets something to do? A mutex is none (of the C library's, 2 says that
- * it is contended). */
+/* Is this a wait in which a worker is idle until it gets something to do? A contended mutex is not (the C library's
+ * futex value 2). */
 static bool is_rest(const struct record_wait *wait)
 {
 	switch (wait->syscall) {
@@ -202,7 +202,7 @@ void workers__waited(struct profile *profile, struct thread *thread, const struc
 	if (waker)
 		renew(profile, waker);
 	if (!thread->attribution.python) {
-		if (wait->begin < thread->rested) /* sums of several places come in any order */
+		if (wait->begin < thread->rested) /* older than one that was handled: sums of several places come in any order */
 			return;
 		thread->rested = wait->begin;
 		if (waker)
@@ -269,7 +269,8 @@ static struct process *process_of(const struct profile *profile, uint32_t tgid)
 	return found;
 }
 
-/* The thread with Python frames that made this process, or the process that made it. */
+/* The thread with Python frames that forked this process, or an ancestor of it, at most FORKS_MAX levels up. NULL:
+ * none. */
 static struct thread *forker_of(struct profile *profile, const struct process *process)
 {
 	struct thread *thread;
@@ -285,10 +286,10 @@ static struct thread *forker_of(struct profile *profile, const struct process *p
 	return NULL;
 }
 
-/* Late: only the last place where a thread left its CPU is known, and it was at others before. */
-/* Asks attribution/ for the caller, after bringing all threads with Python frames up to date. Not decided yet (0,
- * item->undecided stays): a stack that matters still waits for tables. O(threads + their stacks); only for ticks of
- * threads without Python frames. */
+/* Asks attribution/ for the caller, after bringing all threads with Python frames up to date. 0 with item->undecided
+ * still set: a stack that matters waits for tables. `late`: this is a later attempt, and threads have moved on, so
+ * only the last place where each left its CPU is known. O(threads + their stacks); only for ticks of threads without
+ * Python frames. */
 static int decide(struct profile *profile, struct item *item, bool late, bool last)
 {
 	struct thread *thread = item->thread, *at, *forker;
@@ -323,7 +324,7 @@ static int decide(struct profile *profile, struct item *item, bool late, bool la
 	return 0;
 }
 
-/* Only for threads that have never had Python frames. The rate is needed for `quiet`. */
+/* Only ticks of threads that have never had Python frames need a caller. The rate is needed for `quiet`. */
 int workers__give(struct profile *profile, const struct sample *sample, struct item *item)
 {
 	const struct part_py_frames *python = sample->python;

@@ -112,9 +112,8 @@ static int new_table(struct dwarf_lines *lines, struct program *program)
 	return err ? err : cursor->error;
 }
 
-/* `lines` may be NULL: its names are not wanted. */
 /* Reads the header up to the instructions. header_length says where these begin, whatever follows the fields that
- * are known. */
+ * are known. `lines` may be NULL: the names of files are not wanted. */
 static int begin(struct program *program, const struct dwarf_unit *unit, struct dwarf_lines *lines)
 {
 	struct debug_cursor *cursor = &program->cursor;
@@ -454,9 +453,8 @@ static int text_of(const struct dwarf_lines *lines, const struct dwarf_unit *uni
 	return dwarf__text(&sizes, &lines->files[from + number - base].name, ret);
 }
 
-/* `before` a path that `text` holds from `at` on. */
-/* Makes a relative path absolute: "nanosleep.c" -> "time/nanosleep.c" -> "/build/glibc/time/nanosleep.c". An
- * absolute one stays. */
+/* Puts `before` in front of the path that `text` holds from `at` on, to make it absolute: "nanosleep.c" ->
+ * "time/nanosleep.c" -> "/build/glibc/time/nanosleep.c". An absolute path stays as it is. */
 static int put_before(struct buf *text, size_t at, struct buf *before)
 {
 	size_t len = text->len - at;

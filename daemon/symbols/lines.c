@@ -67,9 +67,8 @@ static int compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Neighbours of one unit become one piece. */
-/* Sorts by address on the way. Units have thousands of pieces (-ffunction-sections) that follow each other directly,
- * or with pieces of no other unit between them. */
+/* Sorts the pieces by address; neighbours of one unit become one. Units have thousands of pieces
+ * (-ffunction-sections) that follow each other with no other unit's between them. */
 static void merge(struct lines *lines)
 {
 	struct piece *to = lines->pieces;

@@ -31,9 +31,8 @@ static int escaped(const char *text, size_t len)
 	return c < 0x20 || c == 0x7f || c == '_' || alnum((unsigned char)c) ? -1 : c;
 }
 
-/* A character beyond ASCII, as 2 to 4 escapes of its UTF-8. 0: it is none. */
-/* Only well-formed UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing beyond U+10FFFF. Otherwise the text
- * stays as it is. */
+/* A character beyond ASCII, as 2 to 4 escapes of its UTF-8 bytes. 0: it is none. Only well-formed UTF-8 (RFC 3629)
+ * counts: no overlong forms, no surrogates, nothing beyond U+10FFFF. */
 static size_t wide(const char *text, size_t len, char ret[4])
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
