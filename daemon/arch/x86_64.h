@@ -100,8 +100,8 @@ static inline bool machine__makes_address(const uint8_t *code, uint64_t vaddr, u
 	return true;
 }
 
-/* --- a file's code is searched so many bytes at a time, since most begin none of what is looked for: bit i of what these
- * return says that code[i] may. They read one byte more. --- */
+/* --- Search of a file's code, 16 bytes at a time, as nearly all bytes begin none of what is searched for: bit i of the
+ * results says that code[i] may begin one. They read one byte more. --- */
 
 #define MACHINE_SCAN 16u
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Types of vmlinux's BTF that attach points need, remembered by name while kernel_types.c goes through that BTF.
- * libbpf is told that it does not know these sections (a handler of our own), so that it does not look for the
- * types again; expected_attach_type and attach_btf_id are then set here, as its own handler would. */
+/* Types of vmlinux's BTF that attach points need, remembered by name while kernel_types.c goes through that BTF. libbpf
+ * is given a handler of our own for these sections, so that it does not search for the types again;
+ * expected_attach_type and attach_btf_id are then set here, as its own handler would. */
 #include "broker/attach_points.h"
 
 #include <errno.h>

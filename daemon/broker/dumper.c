@@ -28,6 +28,7 @@ static int print_all(enum libbpf_print_level level, const char *format, va_list 
 	return vfprintf(stderr, format, args);
 }
 
+/* The cause as the user reads it (load.c has the same for samplers). */
 static enum broker_error why(int err)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
@@ -52,6 +53,7 @@ static int hide_from_children(struct dump_bpf *skel)
 
 static int attach_iterator(struct dumper *dumper, int pidfd)
 {
+	/* With a pidfd the iterator goes over the threads of one process (kernel/bpf/task_iter.c). */
 	union bpf_iter_link_info of = {.task.pid_fd = (uint32_t)pidfd};
 	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &of, .link_info_len = sizeof(of));
 
@@ -97,6 +99,7 @@ int dumper__load(pid_t pid, int pidfd, bool all, bool verbose, struct dumper **r
 	return 0;
 }
 
+/* Opens the object only to read the sizes of its maps: nothing is loaded. */
 uint64_t dumper__bytes(void)
 {
 	struct dump_bpf *skel = dump_bpf__open();

@@ -49,6 +49,7 @@ static void tell_descendants(void *context, int socket)
 
 /* --- in the broker --- */
 
+/* One answer. A helper that died has told nothing: -ESRCH. */
 static int take(struct helper *helper, pid_t *ret)
 {
 	struct broker_message answer;
@@ -62,6 +63,7 @@ static int take(struct helper *helper, pid_t *ret)
 	return -answer.error_errno;
 }
 
+/* 0 also on any error: "not known to be below" refuses, which is the safe answer. */
 pid_t family__nearest(uid_t payer, pid_t pid, const pid_t *ancestors, size_t n)
 {
 	struct question question = {.pid = pid, .ancestors = ancestors, .n = n};
@@ -86,6 +88,7 @@ int family__descendants(uid_t payer, pid_t pid, pid_t **ret, size_t *ret_n)
 	err = helper__begin(&helper, payer, tell_descendants, &question, NULL, 0);
 	if (err)
 		return err;
+	/* Longer than other helpers have: a machine may have 30,000 processes. */
 	helper.until = clock__now() + SCAN_MS * 1000000ull;
 	while (!(err = take(&helper, &next)) && next) {
 		err = array__reserve((void **)&pids, sizeof(*pids), n, &capacity);

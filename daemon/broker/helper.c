@@ -60,6 +60,7 @@ static int keep_alone(int socket, int *keep, unsigned n)
 {
 	unsigned i;
 
+	/* First out of the way of the numbers 0 to n, which any of them may have. */
 	socket = fcntl(socket, F_DUPFD, 64);
 	for (i = 0; i < n; i++)
 		keep[i] = fcntl(keep[i], F_DUPFD, 64);
@@ -73,6 +74,8 @@ static int keep_alone(int socket, int *keep, unsigned n)
 	return close_range(1 + n, ~0u, 0);
 }
 
+/* fork() without exec: the work is a function of the broker, with its arguments. The child's copy of the broker's
+ * memory is used for nothing else, and _exit() runs no handlers. */
 int helper__begin(struct helper *helper, uid_t payer, helper_work *work, void *context, int *keep, unsigned n)
 {
 	int pair[2];
@@ -122,6 +125,7 @@ static bool is_gone(pid_t pid)
 	return waitpid(pid, NULL, WNOHANG);
 }
 
+/* From now on it counts against its user. */
 static void set_late(pid_t pid)
 {
 	for (unsigned i = 0; i < n_running; i++)

@@ -32,6 +32,7 @@ static void remove_at(struct known *known, size_t i)
 	memmove(known->items + i, known->items + i + 1, (known->n - i) * sizeof(*known->items));
 }
 
+/* The pid alone says nothing; with a pidfd that has not ended, it is still the process that was added. */
 static bool has(const struct known *known, pid_t pid)
 {
 	for (size_t i = 0; i < known->n; i++)

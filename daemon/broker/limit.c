@@ -42,6 +42,7 @@ const char *limits__names(void)
 	return names + 2;
 }
 
+/* LIMIT_COUNT: there is no such name. */
 static int find(const char *name, size_t len)
 {
 	int i = 0;
@@ -92,6 +93,7 @@ const char *limits__set(struct broker_limits *limits, const char *text)
 			 LIMIT_MEMORY_LEAST / LIMIT_MB, 2 * LIMIT_MEMORY_LEAST / LIMIT_MB);
 		return wrong;
 	}
+	/* Otherwise one user could have all. */
 	if (all && all < 2 * user) {
 		snprintf(wrong, sizeof(wrong), "is more than half of all's for one user: %s=%llu/%llu leaves something for others", rows[i].name,
 			 (unsigned long long)user, 2ull * user);

@@ -66,6 +66,7 @@ union control {
 	char bytes[CMSG_SPACE(sizeof(int) * BROKER_FDS_MAX)];
 };
 
+/* n descriptors in one control message. A datagram is sent whole or not at all. */
 int broker__send(int channel, const struct broker_message *message, const int *fds, unsigned n)
 {
 	struct iovec iov = {.iov_base = (void *)message, .iov_len = sizeof(*message)};
@@ -136,6 +137,7 @@ int broker__receive(int channel, struct broker_message *ret, int fds[BROKER_FDS_
 	if (got < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
 	n = take_fds(&msg, fds);
+	/* Neither a shorter nor a longer datagram is accepted, nor one with too many descriptors. */
 	if (got == sizeof(*ret) && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
 		*ret_n = n;
 		return 0;

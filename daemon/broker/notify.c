@@ -55,6 +55,7 @@ void notify__begin(void)
 		close(pair[1]);
 		manager.socket = pair[0];
 		manager.period = period();
+		/* The first message goes out at the first turn of the loop. */
 		manager.due = 0;
 	}
 	unsetenv("NOTIFY_SOCKET");

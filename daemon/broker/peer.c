@@ -41,6 +41,7 @@ static int open_pidfd(int fd, pid_t pid, int *ret)
 	return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : -ESRCH;
 }
 
+/* Also true if poll() fails: then nothing is known of the process. */
 static bool has_ended(int pidfd)
 {
 	struct pollfd ended = {.fd = pidfd, .events = POLLIN};
@@ -80,6 +81,8 @@ static bool shares_user_namespace(pid_t pid)
 	return !stat("/proc/self/ns/user", &own) && !stat(path, &its) && own.st_ino == its.st_ino && own.st_dev == its.st_dev;
 }
 
+/* See "Root" in docs/protocol.md: the address is "\0cprofd\0", a nonce, pids. The nonce keeps two clients from having
+ * the same address. */
 #define NAME_HEAD "\0cprofd" /* sizeof() counts its NUL */
 #define NAME_NONCE 16u
 #define NAME_PIDS (sizeof(NAME_HEAD) + NAME_NONCE)

@@ -27,6 +27,8 @@ uid_t privileges__engine_of_root(void)
 
 #define CAPABILITIES_MAX 64
 
+/* Reduces permitted and effective sets to `keep`, and empties the inheritable one. Two words of 32 bits: version 3 of
+ * the interface. */
 static int set_capabilities(uint64_t keep)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -64,6 +66,7 @@ int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_group
 
 	if (err)
 		return err;
+	/* A process without CAP_SETGID may keep its groups if it stays who it is. */
 	if (setgroups(n_groups, groups) && geteuid() != uid)
 		return -errno;
 	if (setresgid(gid, gid, gid) || setresuid(uid, uid, uid))

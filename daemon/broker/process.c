@@ -109,6 +109,7 @@ int process__own(pid_t pid, uint64_t start_ticks, struct process_own *ret)
 	return found == 7 ? 0 : -ESRCH;
 }
 
+/* A descriptor of /proc/PID/NAME, with the broker's rights. */
 static int open_of(pid_t pid, const char *name, int *ret_fd)
 {
 	char path[64];
@@ -134,6 +135,7 @@ int process__open(pid_t pid, struct process_fds *ret, struct process_stat *ret_s
 	err = process__stat(pid, ret_stat);
 	if (!err && ret_stat->kernel_thread)
 		err = -ENXIO;
+	/* A zombie has no memory any more. */
 	if (!err && (ret_stat->state == 'Z' || ret_stat->state == 'X'))
 		err = -ESRCH;
 	if (!err)
@@ -274,6 +276,7 @@ int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n)
 	}
 	for (i = 0; i < all.n; i++)
 		if (!process__stat(all.data[i], &stat) && stat.state != 'Z')
+			/* Those that could not be read keep parent 0, and are below nobody. */
 			parents[i] = stat.parent;
 	/* Children may be listed before their parents: repeat until nothing is added. */
 	do {
@@ -320,6 +323,7 @@ int process__open_file(pid_t pid, uint64_t start, uint64_t end, int *ret_fd)
 	return *ret_fd < 0 ? -errno : 0;
 }
 
+/* One place for the whole broker, so that the same cause reads the same everywhere. */
 enum broker_error process__error(int err)
 {
 	switch (err) {

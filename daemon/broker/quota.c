@@ -15,6 +15,7 @@ struct quota_user {
 	uint64_t used[LIMIT_COUNT];
 };
 
+/* All of the accounts. `on` false: there are no limits, and no user has a row. */
 static struct {
 	bool on;
 	struct broker_limits limits;
@@ -106,6 +107,8 @@ int charge__take(struct charge *charge, enum broker_limit limit, uint64_t amount
 	return 0;
 }
 
+/* Half, so that a later engine of the same user has something left, too; it gets a quarter, and so on down to
+ * `least`. */
 int charge__take_half(struct charge *charge, enum broker_limit limit, uint64_t least, uint64_t *ret)
 {
 	struct quota_user *user = charge->user;
@@ -137,6 +140,7 @@ static void forget(struct quota_user *user)
 	free(user);
 }
 
+/* May be called twice: the user is gone from it then. */
 void charge__end(struct charge *charge)
 {
 	for (int i = 0; i < LIMIT_COUNT; i++)

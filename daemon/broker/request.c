@@ -99,6 +99,7 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 
 	reply->message.kind = BROKER_ATTACHED;
 	reply->message.pid = request->pid;
+	/* The first free slot. */
 	for (i = 0; i < BROKER_SESSIONS_MAX && engine->sessions[i]; i++)
 		;
 	if (i == BROKER_SESSIONS_MAX) {
@@ -154,6 +155,7 @@ static void leave(struct engine *engine, struct session *session)
 
 /* --- one request, in a coroutine --- */
 
+/* What the coroutine starts with. */
 struct question {
 	struct engine *engine;
 	struct broker_message message;
@@ -248,6 +250,7 @@ static int serve(void *context)
 /* --- in the loop --- */
 
 /* Starts the next request, if there is one, and runs it until it waits. */
+/* An engine that does not read its answers is not served: its answers would fill the broker's memory. */
 static int begin(struct engine *engine, struct spare *spare, bool verbose)
 {
 	struct question question = {.engine = engine, .spare = spare, .verbose = verbose};

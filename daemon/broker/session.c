@@ -388,6 +388,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	struct target as = {}, after;
 	enum broker_error error;
 	enum ptrace_rule rule;
+	/* `denied`: the client may not, or the process is gone: as important as err, but with another answer. */
 	int err = 0, denied;
 
 	error = check_request(request) ?: policy__of_client(client, request->flags & BROKER_DUMP);

@@ -25,7 +25,9 @@
 struct dump_slots {
 	int iterator, wanted;
 	struct dump_slot *slots; /* shared with the BPF programs */
+	/* The thread for which each slot was requested; 0: none. */
 	uint32_t tids[DUMP_SLOTS];
+	/* The rows of the last pass; grows as needed. */
 	char *rows;
 	size_t capacity;
 };
@@ -105,6 +107,7 @@ static void set_state(struct dump_slot *slot, uint32_t state)
 	__atomic_store_n(&slot->state, state, __ATOMIC_RELEASE);
 }
 
+/* The old entry is deleted first: the kernel side must not fill the slot for two threads. */
 int dump_slots__want(struct dump_slots *self, uint32_t i, uint32_t tid)
 {
 	struct dump_slot *slot = &self->slots[i];

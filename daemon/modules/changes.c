@@ -174,7 +174,7 @@ void modules_process__mapped(struct modules_process *process, uint64_t start, ui
 	process->n_reports++;
 	file = seen ? correct(process, start, end, time)
 		    : is_file_code(process, start, end, time);
-	/* Where no code was, walks end, and it is looked at then. */
+	/* Where no code was, walks end, and the mappings are read then. */
 	if (!file && !has_file(process, process->n, start, end)) {
 		process->file_answers += has_file(process, first_behind(process, start), start, end);
 		give(process, start, end, time);

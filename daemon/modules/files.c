@@ -375,8 +375,7 @@ void modules__file(struct modules *modules, int fd)
 	} else if (fd < 0 || blocking__fstat(fd, &stat)) {
 		if (fd >= 0)
 			blocking__close(fd);
-		/* The next process that maps it, or the next look at this one's mappings, tries
-		 * again. */
+		/* The next process that maps it, or the next reading of this one's mappings, tries again. */
 		file->state = FILE_NEW;
 		file->pid = 0;
 		if (++file->failed == TRIES) {

@@ -52,8 +52,8 @@ struct modules_process *modules__numbered(const struct modules *modules, uint64_
 
 /* --- which mapping? --- */
 
-/* Was the place of pc given away after `time`, and before the last look? Then what that found there was not
- * there at `time`. */
+/* Was the room of pc given away after `time`, and before the mappings were read last? Then what was found there did not
+ * exist at `time`. */
 static bool given_after(const struct modules_process *process, uint64_t pc, uint64_t time)
 {
 	uint32_t i;
@@ -70,7 +70,7 @@ static bool given_after(const struct modules_process *process, uint64_t pc, uint
 	return false;
 }
 
-/* Something was mapped at pc before `time`, and nobody looked since. */
+/* Something was mapped at pc before `time`, and the mappings were not read since. */
 static bool is_unseen(const struct modules_process *process, uint64_t pc, uint64_t time)
 {
 	uint32_t i;
@@ -107,7 +107,8 @@ const struct code *modules_process__code(const struct modules_process *process, 
 		if (process->code[i].start <= pc && pc < process->code[i].end &&
 		    process->code[i].born <= time && time <= process->code[i].died)
 			return &process->code[i];
-	/* It came after the last look at the mappings, and the pc before: nothing else was there. */
+	/* The pc is older than the mapping's first sight. Nothing else is known to have been there, so the mapping is
+	 * likely to have been there already. */
 	return low && pc < process->code[low - 1].end && !process->code[low - 1].exact
 		       ? &process->code[low - 1]
 		       : NULL;
@@ -173,8 +174,8 @@ uint64_t modules__changes(const struct modules *modules, const struct modules_pr
 	return modules->answers << 20 ^ n;
 }
 
-/* What is known, apart from when the question is of: a sample that is looked at again is older than others before it, and has
- * no number of theirs. */
+/* Counts what is known, not the time of the question: a sample that is handled again is older than others before it,
+ * and would otherwise have another number. */
 uint64_t modules__stable(const struct modules_process *process, uint64_t time)
 {
 	uint64_t answers = process ? process->file_answers : 0;
@@ -232,7 +233,7 @@ bool modules_process__near_jit(const struct modules_process *process, const __u6
 	return false;
 }
 
-/* --- what else is asked of modules and processes --- */
+/* --- other questions about modules and processes --- */
 
 int modules__awaited(const struct module *module)
 {

@@ -67,7 +67,7 @@ struct modules_process *fork__twin(struct modules *modules, struct modules_proce
 
 /* --- a child --- */
 
-/* Mappings that may have come after the fork are left out: its own will tell. */
+/* Mappings that may have come after the fork are left out: if the child has them, its own /proc/PID/maps says so. */
 static int fork_code(struct modules_process *to, const struct modules_process *from, uint64_t time)
 {
 	uint32_t i;

@@ -97,7 +97,7 @@ struct object {
 	struct placed_table table;
 };
 
-/* A file's code made room for something, as the kernel told it. */
+/* The kernel gave a range of addresses away in which code of a file lay (see changes.c). */
 struct change {
 	uint64_t start, end;
 	uint64_t time;
@@ -185,8 +185,8 @@ struct modules_process {
 	/* Hashes of the executable mappings, all and those of files: the same hash means that nothing changed.
 	 * files_hash 0: the mappings have to be read with their names next time. */
 	uint64_t maps_hash, files_hash;
-	uint64_t read_at;   /* when the last look began to read, */
-	uint64_t read_end;  /* and when it had read */
+	uint64_t read_at;   /* when the last reading of the mappings began, */
+	uint64_t read_end;  /* and when it ended */
 	/* Readings of the mappings that found a change. */
 	uint32_t polls;
 	/* The latest time at which a walk met a pc in no mapping. */
@@ -237,7 +237,7 @@ struct pool {
 	struct unwind_pool room;
 };
 
-/* Room that a tick may still look at. */
+/* Room in a pool that is not used any more, but that a tick may still be reading. */
 struct retired {
 	struct retired *next;
 	uint16_t pool;
@@ -268,7 +268,7 @@ struct modules {
 	struct pool pools[POOLS_MAX];
 	uint32_t n_pools;
 	bool pool_asked, pool_refused;
-	uint64_t map_asked; /* of which process the perf map is asked for; 0: none */
+	uint64_t map_asked; /* the process whose perf map is being opened; 0: none */
 	uint64_t last_jit_file;
 	struct tail *tail;  /* NULL: nothing was to be read yet */
 	/* Bytes of JIT compilers' files that may still be read (refill()); below 0 after a piece that was longer than
@@ -297,7 +297,7 @@ struct modules {
 /* --- room.c --- */
 /* Asks for the pools that every session needs. */
 void room__open(struct modules *modules);
-/* NULL: no room now; a pool was asked for if there can be one. */
+/* NULL: there is no room now; another pool was requested, if there can be one. */
 void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool);
 void room__retire(struct modules *modules, uint16_t pool, void *place, size_t size, uint64_t now);
 void room__sweep(struct modules *modules, uint64_t now);
@@ -317,7 +317,7 @@ void files__ask(struct modules *modules);
 void files__want(struct modules *modules, struct file *file);
 /* A walk stopped at this ELF address of it, for code that is not followed yet. */
 void files__follow(struct modules *modules, struct file *file, uint64_t place);
-/* Those that were met while the last such job ran. */
+/* Begins the next job for places that were gathered while the last one ran. */
 void files__tick(struct modules *modules);
 /* 0; -EAGAIN: no room for its table yet; -EINPROGRESS: the worker has the job again. */
 int files__done(struct modules *modules, struct job *job);
@@ -339,24 +339,24 @@ struct modules_process *processes__add(struct modules *modules, int32_t pid,
 				       const struct image_key *key, uint64_t opened);
 void processes__undo(struct modules *modules, struct modules_process *process, uint64_t now);
 
-/* Is the file mapped now where it was when it was asked for? (An overlay may give an open file another
- * inode than its mapping.) */
+/* Is the file still mapped where it was when the broker was asked? (On an overlay, an open file may have another inode
+ * than its mapping.) */
 bool processes__maps(const struct modules *modules, const struct file *file);
 
 /* --- changes.c --- */
 uint64_t modules__clock(void); /* CLOCK_MONOTONIC ns */
-/* Looks at a process with many mappings are rarer. */
+/* May the mappings be read again? Processes with many mappings are read less often. */
 bool polls__affordable(const struct modules_process *process, uint64_t now);
 /* When the room of [start, end) was taken by something else, the last time after `after`; `after` when it
  * was not, or when that is not known. */
 uint64_t changes__taken(const struct modules_process *process, uint64_t start, uint64_t end,
 			uint64_t after);
-/* The first time instead: several libraries may have come and gone there since the last look. */
+/* The first time instead: several libraries may have come and gone there since the mappings were read. */
 uint64_t changes__left(const struct modules_process *process, uint64_t start, uint64_t end,
 		       uint64_t after);
-/* A loader may still be at work where something was mapped: another look is needed. */
+/* A loader may still be at work where something was mapped: the mappings have to be read once more. */
 bool changes__settle(const struct modules_process *process, uint64_t now);
-/* The list that is published now is of the last look. */
+/* The list that is published now agrees with the last reading. */
 void changes__published(struct modules_process *process, uint64_t now);
 
 /* --- fork.c --- */
@@ -367,7 +367,8 @@ bool refcount__drop(struct refcount **refcount);
 /* A process with this very list, whose image is the same, itself before others; NULL: none. */
 struct modules_process *fork__twin(struct modules *modules, struct modules_process *process,
 				   const void *list, size_t size);
-/* It stands for processes of its image that have no entry of their own. */
+/* Is it the oldest living process of its image? Its list is used for those of the image that have no entry of their
+ * own. */
 bool fork__is_eldest(const struct modules *modules, const struct modules_process *process);
 
 /* --- lists.c --- */
@@ -387,9 +388,9 @@ bool late__awaits_file(const struct modules_process *process); /* one that is ma
 void late__free(struct modules *modules);
 
 /* --- jit_files.c: what JIT compilers write for perf --- */
-/* Looks for such files. */
+/* Finds such files among the mappings, and requests the perf map. */
 void jit_files__scan(struct modules *modules, struct modules_process *process, uint64_t now);
-/* Reads on; true: there is news. */
+/* Reads what was written since; true: there was something. */
 bool jit_files__poll(struct modules *modules, struct modules_process *process, uint64_t now);
 /* Is all known that was written by the last poll? */
 bool jit_files__current(const struct modules_process *process);

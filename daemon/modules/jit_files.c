@@ -28,7 +28,7 @@
 #define MAP_BYTES ((uint64_t)JIT_BYTES_MAX)
 /* A file that seems not to have changed is read so often. */
 #define CLOSER_NS (1000 * MS)
-/* Between two questions for the perf map, while code is met that nobody knows; doubles. */
+/* Pause between two requests for the perf map while samples have code that no file names; doubles. */
 #define PAUSE_FIRST (100 * MS)
 #define PAUSE_LAST (10000 * MS)
 
@@ -179,7 +179,7 @@ static bool read_on(struct modules *modules, struct modules_process *process, st
 		more = read_piece(modules, process, file, &news);
 	*left -= modules->counts.file_bytes - before < *left ? modules->counts.file_bytes - before : *left;
 	file->behind = more == 1 || more == -EAGAIN;
-	file->stamp = stamp; /* of before: what was written since is looked at again */
+	file->stamp = stamp; /* from before the reading: what was written meanwhile is read next time */
 	if (more < 0 && more != -EAGAIN) { /* of a jitdump that goes no further */
 		if (file->owned)
 			blocking__close(file->fd);
@@ -231,7 +231,7 @@ static void take_map(struct modules *modules, struct modules_process *process, i
 	struct jit_file *map = &process->files->map, fresh = {.fd = fd, .id = ++modules->last_jit_file, .owned = true, .behind = true};
 	struct statx id;
 
-	/* Its file system is not asked: it may not answer. */
+	/* AT_STATX_DONT_SYNC: its file system, which may not answer, is left alone. */
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &id)) {
 		blocking__close(fd);
 		return;

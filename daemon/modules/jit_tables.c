@@ -131,7 +131,7 @@ int jit_tables__image(struct modules_process *process, const struct jit_object *
 	return 0;
 }
 
-/* --- stretches --- */
+/* --- blocks --- */
 
 /* Linear: at most JIT_BLOCKS_MAX, and asked for only where a walk stopped. */
 static struct jit_block *find(const struct modules_process *process, uint64_t pc)
@@ -237,7 +237,7 @@ static bool copy_at(const struct modules_process *process, uint64_t pc, uint64_t
 	return pc - *ret_start < copies.size && is_copy(process, &copies, *ret_start);
 }
 
-/* Those that follow the n known ones of a stretch, around pc. */
+/* Adds the copies behind the n known functions of a block, around pc. */
 static uint32_t add_copies(const struct modules_process *process, uint64_t start, uint64_t pc, struct jit_function *functions,
 			   uint32_t n)
 {

@@ -149,6 +149,7 @@ bool late__awaits_file(const struct modules_process *process)
 	return false;
 }
 
+/* Is it mapped now? Then its file can still be opened. */
 static bool is_mapped(const struct modules_process *process, const struct file *file)
 {
 	uint32_t i;
@@ -172,14 +173,14 @@ bool modules__may_retry(const struct modules *modules, const struct modules_proc
 	pc = native_address(pc);
 	code = modules_process__code(process, pc, time);
 	if (loss ==
-	    LOSS_NATIVE_PENDING) /* what could not be opened is asked for while it is mapped */
+	    LOSS_NATIVE_PENDING) /* a file that could not be opened is requested again while it is mapped */
 		return !code || !code->file ||
 		       (code->file->seen.state == MODULE_READY ? !code->file->followed
 			: code->file->state != FILE_NEW || is_mapped(process, code->file));
 	if (!process->closed) {
 		if (!code && process->read_at <= time)
 			return true;
-		/* One of them may tell of the JIT. */
+		/* The file may be a JIT compiler's, with the list of its objects; or the list was not read since. */
 		if (late__awaits_file(process) || (process->jit && process->polled <= time))
 			return true;
 		if (jit_files__awaited(process) || jit_tables__may_retry(process, pc))

@@ -204,6 +204,7 @@ static void notify(struct modules *modules, const struct modules_process *proces
 		modules->host->set_process(modules->host, &key, &value);
 }
 
+/* The old list's room, unless a forked process still uses it. */
 static void retire(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	if (process->list && refcount__drop(&process->list_refcount))
@@ -303,7 +304,7 @@ void lists__drop(struct modules *modules, struct modules_process *process, uint6
 
 	modules->host->set_process(modules->host, &key, NULL);
 	retire(modules, process, now);
-	/* The next one of this image stands for those without an entry. */
+	/* The next oldest process of this image gives its list to those without an entry. */
 	for (p = modules->processes; p; p = p->next)
 		if (p->list && !memcmp(&p->key, &process->key, sizeof(p->key)) &&
 		    fork__is_eldest(modules, p))

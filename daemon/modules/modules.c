@@ -30,6 +30,8 @@ int modules__new(struct modules_host *host, bool tables, struct modules **ret)
 }
 
 /* Workers may be held by a file; what they read is there as long as they are. */
+/* Runs in a thread of its own (blocking__later()): a worker may hang in a read of a file, which no signal ends. Nobody
+ * waits for that, and the files stay open until it is over. */
 static void destroy(void *context)
 {
 	struct modules *modules = context;
@@ -89,6 +91,8 @@ void modules__done(struct modules *modules, struct job *job)
 	settle(modules, job);
 }
 
+/* The order matters: room that was retired long enough ago is free again before tables that waited for room are placed;
+ * then new results; then processes publish lists with them. */
 void modules__tick(struct modules *modules, uint64_t now)
 {
 	struct job *job, *homeless = modules->homeless;

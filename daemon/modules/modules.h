@@ -28,12 +28,12 @@
 #define MODULES_PROCESSES_MAX 4096u
 #define MODULES_MAPPINGS_MAX 16384u /* executable ones of one process */
 #define MODULES_LISTS_BYTES (2u << 20)
-#define MODULES_POOL_BYTES (4u << 20) /* asked for at once, at least */
+#define MODULES_POOL_BYTES (4u << 20) /* the smallest pool that is requested */
 
 /* What only the broker can do. One question of each kind is open at a time; its answer comes with
  * modules__file(), modules__pool() or modules__perf_map(), also from within the call. */
 struct modules_host {
-	/* The file behind this mapping. 0 or -errno: not asked. */
+	/* Requests the file behind this mapping. -errno: it could not be requested. */
 	int (*open_file)(struct modules_host *self, int32_t pid, uint64_t start, uint64_t end);
 	int (*add_pool)(struct modules_host *self, uint64_t bytes);
 	/* /tmp/perf-PID.map, as the process knows it. */
@@ -50,7 +50,8 @@ struct modules_host {
 struct modules;
 struct modules_process;
 
-/* `tables`: walks are asked for; else only questions are answered. */
+/* 0 or -errno. `host` is borrowed and outlives it. `tables`: the sampler walks native stacks, so tables and lists are
+ * made; else only modules__find() is answered. */
 /* 0 or -ENOMEM, or of pthread and eventfd. `host` is borrowed and outlives it. */
 int modules__new(struct modules_host *host, bool tables, struct modules **ret);
 struct modules *modules__free(struct modules *modules); /* NULL; waits for the jobs that run */
@@ -66,7 +67,7 @@ void modules__perf_map(struct modules *modules, int fd, int32_t own);
 /* bytes 0: there will be none. The fd is taken. */
 void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t number);
 
-/* Every 20 to 100 ms: takes what the worker made, looks for changes, publishes lists. */
+/* To be called every 20 to 100 ms: takes the worker's results, reads what changed, publishes lists. */
 void modules__tick(struct modules *modules, uint64_t now);
 
 /* --- processes --- */
@@ -83,20 +84,21 @@ struct modules_process *modules__fork_process(struct modules *modules, int32_t p
 					      uint64_t time, uint64_t now);
 /* Its own files of /proc, copied: what it maps and compiles from the fork on. */
 void modules_process__memory(struct modules_process *process, int mem, int maps);
-/* Its mappings are likely to have changed: looks at once, and publishes. */
+/* Its mappings are likely to have changed: reads them at once, and publishes the list. */
 void modules_process__poll(struct modules *modules, struct modules_process *process, uint64_t now);
 /* The kernel says that something is mapped there now, and nothing was. */
 void modules_process__mapped(struct modules_process *process, uint64_t start, uint64_t end,
 			     uint64_t time);
-/* Looks at the mappings of those of which that was said, if it is not too dear. When there is more to
- * look at; UINT64_MAX: nothing. */
+/* Reads the mappings of processes for which modules_process__mapped() was called, unless that would be too expensive
+ * now. Returns when there will be more to do; UINT64_MAX: nothing. */
 uint64_t modules__refresh(struct modules *modules, uint64_t now);
-/* Some process' JIT may put other code where code was: it is to be looked at more often. */
+/* Does some process have a JIT that puts new code where other code was? Then it has to be polled more often. */
 bool modules__replace_code(const struct modules *modules);
-/* May a walk have met code of a JIT compiler? What lies there changes all the time, so it is to be looked at soon. */
+/* May a frame of the walk lie in code of a JIT compiler? Such code changes all the time, so the sample should be
+ * processed soon. */
 bool modules_process__near_jit(const struct modules_process *process, const __u64 *pc, uint32_t n, uint64_t time);
-/* How many of the n frames of a walk at that time are true: a list in which a file's code lies that
- * was replaced before leads the walk astray. */
+/* How many of the n frames of a walk at that time can be trusted? Where a file's code was replaced before the list was
+ * published anew, the walk used the table of the former file, and what it found through it is wrong. */
 uint32_t modules_process__trusted(const struct modules_process *process, const __u64 *pc,
 				  uint32_t n, uint64_t time);
 /* A number that no other process of the session gets; from 1. */
@@ -126,8 +128,8 @@ void modules__walk(struct modules *modules, const struct modules_process *proces
 /* May a walk of that time that ended at pc come further soon? */
 bool modules__may_retry(const struct modules *modules, const struct modules_process *process,
 		    uint64_t pc, enum loss loss, uint64_t time);
-/* Was a thread that had just begun met at pc, where it leaves the kernel for the first time? There its stack
- * has nothing yet, and what describes the code is its parent's. */
+/* Is pc where a new thread leaves the kernel for the first time? Its stack is empty there, and the call frame
+ * information describes its parent's. */
 bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_t time);
 /* A walk ended early at pc. */
 void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
@@ -152,7 +154,7 @@ struct modules_found {
 	bool interpreter; /* the module holds this process' CPython */
 	bool stable;	  /* as long as modules__stable() is the same */
 	uint64_t start, end; /* of the mapping; without a module 0 */
-	bool jit;	  /* `object` tells */
+	bool jit;	  /* the answer is in `object` */
 	struct jit_found object;
 };
 /* `pc`: as recorded, without NATIVE_EXACT; take 1 off a return address before. -ENOENT: nothing

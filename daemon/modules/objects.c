@@ -24,6 +24,8 @@
 #define NOW_MAX 8u /* at once */
 
 /* The lists of the JITs that this process has mapped. */
+/* A JIT's list is found through the symbol __jit_debug_descriptor of the library that has it, once its file was
+ * read. */
 static void find_lists(struct modules_process *process)
 {
 	uint32_t i;
@@ -163,6 +165,7 @@ int objects__fork(struct modules_process *to, struct modules_process *from)
 }
 
 /* True: all were given. */
+/* At most GIVE_MAX in one tick: after an attach to a process with thousands of objects, the loop must go on. */
 static bool give_new(struct modules *modules, struct modules_process *process)
 {
 	const struct jit_object *o;
@@ -228,6 +231,7 @@ int objects__done(struct modules *modules, struct job *job)
 	return 0;
 }
 
+/* A table that forked children share goes with the last of them. */
 static void drop(struct modules *modules, struct object *object, uint64_t now)
 {
 	if (!refcount__drop(&object->refcount))
@@ -237,6 +241,7 @@ static void drop(struct modules *modules, struct object *object, uint64_t now)
 	modules->counts.jit_tables--;
 }
 
+/* Removes objects that ended OBJECT_KEPT_NS ago, from the front part (listed) and the rest, in one pass. */
 void objects__sweep(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	uint64_t ends = jit__ends(process->jit);

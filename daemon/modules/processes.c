@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes: what they map, read anew when it may have changed. process->code[] has two parts, of executable
- * mappings alone: what was mapped at the last look, in order of address, then what is gone since (for KEPT_NS,
- * since samples of before still come).
+/* Processes: what they map, read anew when it may have changed. process->code[] has executable mappings only, in two
+ * parts: those that were there at the last reading, in order of address, then those that are gone (for KEPT_NS, since
+ * samples of before still come).
  *
- * Each has a time of birth and of death, so that a question "what was at this pc at that time" has one answer,
- * though the question is asked up to some seconds later. These times are exact where the sampler told of a mapping
- * (changes.c), else those of our looks. */
+ * Each has a time of birth and of death, so that "what was at this pc at that time?" has one answer, although it is
+ * asked up to some seconds later. These times are exact where the sampler reported a mapping (changes.c); else they are
+ * those of our readings. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,7 +24,8 @@
 
 /* --- mappings --- */
 
-/* The same mapping as at the last look. A file is known by its inode, as a path may name another one by now. */
+/* Is it the same mapping as at the last reading? A file is known by its inode, as a path may name another one by
+ * now. */
 static bool same(const struct code *code, const struct mapping *m)
 {
 	const struct file *file = code->file;
@@ -88,7 +89,7 @@ static int merge(struct modules *modules, struct modules_process *process, const
 	for (i = 0; i < process->n + process->n_gone && gone < n + GONE_MAX; i++) {
 		if (i < process->n && process->code[i].died)
 			continue;
-		if (!process->code[i].file) /* a JIT's: its objects tell what was there */
+		if (!process->code[i].file) /* a JIT's: its objects have times of their own */
 			continue;
 		fresh[gone] = process->code[i];
 		if (i < process->n) {
@@ -195,7 +196,8 @@ static bool read_code(const struct modules_process *process, struct maps *ret)
 static void look(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct maps maps = {};
-	/* `now` may be long ago: a mapping that is older than what was read has to look so. */
+	/* The times of this reading itself, as `now` may be some time ago: a mapping must not seem to be younger than
+	 * the reading that found it. */
 	uint64_t hash, files, begin = modules__clock(), end;
 	bool code_alone;
 	int err = 0;
@@ -327,8 +329,7 @@ static void close_files(struct modules_process *process)
 	jit_files__close(process);
 }
 
-/* Its image is gone (exit, exec). What it mapped is asked about for KEPT_NS more, by samples that were taken
- * before. */
+/* Its image is gone (exit, exec). It is kept for KEPT_NS, for samples that were taken before. */
 void modules__close_process(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	if (process->closed)
@@ -369,7 +370,7 @@ void processes__dirty(struct modules *modules)
 		process->dirty = true;
 }
 
-/* A look at 500 mappings is 300 us. Is there a reason, and is it affordable? */
+/* Is there a reason to read the mappings, and is it affordable? 500 mappings take 300 us. */
 static bool is_due(const struct modules_process *process, uint64_t now)
 {
 	uint64_t since = now > process->read_at ? now - process->read_at : 0;

@@ -60,6 +60,7 @@ void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t num
 	room__open(modules);
 }
 
+/* In the first pool that has room. Pool 0 is for lists alone. */
 static void *place(struct modules *modules, size_t size, uint16_t *ret_pool)
 {
 	void *at = NULL;
@@ -115,6 +116,7 @@ void room__unused(struct modules *modules, struct job *job)
 		room__retire(modules, job->place_pool, take_ptr(job->place), job->wanted, modules->now);
 }
 
+/* True without a place: there will never be room; the file has no table then, and it is counted. */
 bool room__table(struct modules *modules, struct job *job, struct placed_table *ret)
 {
 	size_t size = table__size(job->table);

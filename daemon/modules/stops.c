@@ -41,6 +41,8 @@ static void count_stop(struct modules *modules, const struct modules_found *foun
 	}
 }
 
+/* PENDING: the file's table, or the function's code, is not there yet. MAPPING: nothing is known at this address: new
+ * code of a JIT, or a new mapping. */
 void modules__wants(struct modules *modules, struct modules_process *process, uint64_t pc,
 		    enum loss loss, uint64_t time)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One thread, one question at a time. Who asks waits for the answer on a condition, with a time limit; an answer
- * that comes too late is kept, and given to the same question when it is asked again. */
+/* One thread, one read at a time. The caller waits for it on a condition, with a time limit; a result that comes too
+ * late is kept, and returned when the same read is requested again. */
 #include "modules/tail.h"
 
 #include <errno.h>
@@ -59,6 +59,7 @@ static int read_piece(struct tail *tail)
 	return 0;
 }
 
+/* The lock is not held while it reads. */
 static void *work(void *arg)
 {
 	struct tail *tail = arg;

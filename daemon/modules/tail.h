@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads files that somebody else writes. A file system may not answer (FUSE, or an overlay on one), so a thread of its
- * own reads, and who asked waits TAIL_WAIT_MS at most. While such a read goes on nothing else is read.
+ * own reads, and the caller waits TAIL_WAIT_MS at most. While such a read hangs, nothing else is read.
  *
- * Owner: its holder. Threads: one at a time asks. Errors: -errno. */
+ * Owner: the caller of tail__new(). Threads: one caller at a time. Errors: -errno. */
 #ifndef CPROFD_MODULES_TAIL_H
 #define CPROFD_MODULES_TAIL_H
 

@@ -100,6 +100,7 @@ static void read_table(const struct unwind_cache *cache, struct job *job, const 
 	make_table(cache, job, source);
 }
 
+/* On an error there is no table: the old one stays in use. */
 static void follow(struct job *job, const struct elf_bytes *source)
 {
 	struct unwind_sink sink = {.allot = allot};
@@ -160,6 +161,7 @@ static bool is_before(const struct job *a, const struct job *b)
 	return a->rank != b->rank ? a->rank < b->rank : a->size < b->size;
 }
 
+/* Linear; ranks change while jobs wait (worker__hurry()), so no order would stay valid. */
 static struct job *take_next(struct worker *worker)
 {
 	struct job **best = &worker->waiting, **at, *job;
@@ -186,6 +188,7 @@ static void drop(struct job **list, const struct job *job)
 	*list = job->next;
 }
 
+/* One write for any number of results, until they were fetched. */
 static void notify(struct worker *worker)
 {
 	uint64_t one = 1;
@@ -355,6 +358,7 @@ static bool has_object(const struct job *job, uint64_t process)
 	return false;
 }
 
+/* Also those that are done but were not fetched: their tables are not in a list yet. */
 bool worker__has_objects(struct worker *worker, uint64_t process)
 {
 	bool has;
@@ -386,6 +390,8 @@ static void free_all(struct job *job)
 	}
 }
 
+/* Waits for jobs that run: each reads hostile files, but within bounds; only a file system may keep one for ever
+ * (modules.c, destroy()). */
 struct worker *worker__free(struct worker *worker)
 {
 	unsigned i;

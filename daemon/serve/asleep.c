@@ -165,7 +165,8 @@ static int walk(struct session *session, struct taking *taking, size_t native, c
 
 	record__parse((const void *)out->data, &sample);
 	err = sample.stack && codemap__walks(session->codemap) ? codemap__walk(session->codemap, &sample, false, walked) : -ENOENT;
-	/* Somebody has to ask for the eval loop, or it is never looked for in a process where nothing runs. */
+	/* The question also makes the namer search for the eval loop, which nothing else causes in a process where no
+	 * thread runs. */
 	if (err || codemap__awaits_eval(session->codemap, &sample))
 		return !err || err == -EAGAIN ? -EAGAIN : 0;
 	walked->part.kind = PART_NATIVE_FRAMES;

@@ -34,8 +34,8 @@ void births__poll(struct session *session, uint64_t now)
 		set_clocks(session, born);
 }
 
-/* Refused once is refused for the session: it will not be asked for at each birth. Such threads are counted as not
- * sampled then. */
+/* Refused once: it will be refused at each birth, so it is not requested again in this session. Such threads are
+ * counted as not sampled then. */
 void births__answered(struct session *session, const struct broker_message *message)
 {
 	if (message->error != BROKER_ERROR_OK)

@@ -25,7 +25,7 @@
 /* A client that asks without reading the answers is not read from. */
 #define ANSWERS_MAX (256u << 10)
 
-/* Descriptors that nobody asked for. Without this a client could fill the engine's table of descriptors. */
+/* Descriptors that no request used. Without this a client could fill the engine's table of descriptors. */
 static void close_fds(struct client *client)
 {
 	while (client->n_fds)
@@ -191,7 +191,7 @@ void client__flush(struct engine *engine, struct client *client)
 		 * when it owns no session and streams none. */
 		for (struct session *s = engine->sessions; s; s = s->next)
 			owns |= s->owner == client;
-		if (!owns) { /* said all, told all */
+		if (!owns) { /* It sent all its requests, and has all answers. */
 			client__die(engine, client);
 			return;
 		}

@@ -90,7 +90,7 @@ static json_t *list_losses(const struct engine *engine)
 	return losses;
 }
 
-/* Where walks of native stacks ended early, of each session the places met most. */
+/* Where walks of native stacks ended early: of each session the most frequent places. */
 static json_t *list_stops(const struct engine *engine)
 {
 	json_t *stops = json_array();

@@ -104,7 +104,7 @@ static uint32_t trusted(struct session *session, const struct sample *sample)
 	return UINT32_MAX;
 }
 
-/* May it have met code of a JIT compiler? */
+/* May its stack have code of a JIT compiler? */
 static bool near_jit(struct session *session, const struct sample *sample)
 {
 	const struct part_native_frames *part = sample->native;
@@ -292,8 +292,8 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 {
 	struct session *session = (struct session *)((char *)watch - offsetof(struct session, ring_watch));
 
-	/* Woken by fork, exec, the end of a tracee, a ring that fills, or something that has to be looked at soon; or by
-	 * what was mapped, most often where no code is. */
+	/* Woken by a fork, an exec, the end of a tracee, a ring that fills, or something urgent; or by a new mapping,
+	 * which mostly lies where no code is. */
 	blocking__owner(session->id);
 	if (session->state == SESSION_RUNNING) {
 		ring__drain(session->ring);

@@ -241,7 +241,8 @@ static int walk_python(struct dumping *dump)
 
 		if (!slot)
 			continue;
-		/* Others may know code objects by their keys that this slot tells of. */
+		/* Addresses of code objects that this slot holds: threads of other slots name them by their keys
+		 * only. */
 		python_walker__learn(dump->python, slot);
 		if (slot->thread.tid != thread->told.thread.tid) {
 			again(dump, i);

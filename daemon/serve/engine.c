@@ -83,8 +83,8 @@ int engine__watch(struct engine *engine, struct watch *watch, uint32_t events)
 	struct epoll_event event = {.events = events, .data.ptr = watch};
 	int op = watch->events == UINT32_MAX ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
-	/* Without events a hang-up is still told; UINT32_MAX in `events` cannot be asked for and
-	 * marks a watch that is registered. */
+	/* Hang-ups are reported even without events. `events` of a registered watch is UINT32_MAX, which nobody can
+	 * request. */
 	if (epoll_ctl(engine->epoll, op, watch->fd, &event) < 0)
 		return -errno;
 	watch->events = UINT32_MAX;

@@ -161,7 +161,7 @@ struct tracee {
 	/* gil.c: when the GIL is searched for again, how often it was, and whether its address is final. */
 	uint64_t gil_due;
 	uint32_t gil_looks;
-	bool gil_sure;                  /* there is no need to look again */
+	bool gil_sure;                  /* its address is final */
 	uint64_t ended;                 /* monotonic ns */
 	int32_t pid, parent;
 	uint64_t start;                 /* boottime ns */
@@ -196,7 +196,7 @@ struct tracee {
 	 * unwind tables. asleep_due: when to go on. */
 	struct buf asleep;
 	size_t asleep_at;               /* the next */
-	bool asleep_again;              /* they were all met once */
+	bool asleep_again;              /* each was handed on once */
 	uint64_t asleep_due;            /* monotonic ns: when they are gone on with */
 	/* Its thread states, read at tstates_at (0: never). */
 	struct python_tstates tstates;
@@ -473,7 +473,7 @@ void births__record(struct session *session, const struct record_header *header)
 void births__poll(struct session *session, uint64_t now);
 void births__answered(struct session *session, const struct broker_message *message);
 
-/* --- proc.c: what /proc tells to anyone --- */
+/* --- proc.c: files of /proc that anyone may read --- */
 void proc__threads(struct session *session, const struct tracee *tracee, bool end);
 /* Its command line, spaces between; its comm when it has none. Any bytes. */
 void proc__command(int32_t pid, char *ret, size_t size);

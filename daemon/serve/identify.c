@@ -40,7 +40,7 @@ static void settled(struct engine *engine, struct tracee *tracee)
 			session__refuse(engine, session, &refusal);
 	} else if (tracee__is_awaited(tracee)) {
 		session__identified(engine, session);
-	} else if (session->state != SESSION_IDENTIFYING) { /* else it is told with the root */
+	} else if (session->state != SESSION_IDENTIFYING) { /* else it is announced with the root */
 		tracee__announce(tracee);
 	}
 	if (!err)

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Native stacks of a session. It stands between three that know nothing of each other: modules (what lies where),
- * the broker (who opens files, and adds pools to the sampler), and the session's processes. What modules ask for
- * goes out as messages, one of a kind at a time; answers are told apart by their token, as an answer may come after
- * the one who asked has gone. */
+/* Native stacks of a session. It connects three that know nothing of each other: modules (what lies where), the broker
+ * (which opens files, and adds pools to the sampler), and the session's processes.
+ *
+ *    modules --struct modules_host--> here --message--> broker
+ *    modules <--modules__file() and others-- here <--answer with a descriptor-- broker
+ *
+ * One question of each kind is open at a time. Answers are matched by their token, as an answer may come after the
+ * question has lost its meaning. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -259,15 +263,16 @@ void native__poll(struct tracee *tracee)
 
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time)
 {
-	/* One that was not met itself has what it inherited. */
+	/* A parent that was itself forked, and never sampled, has no mappings of its own: the child takes over what the
+	 * parent inherited. */
 	bool same_image = parent->forked && parent->native_exec == child->native_exec;
 
 	child->native_from = parent->native ? modules_process__id(parent->native) : same_image ? parent->native_from : 0;
 	child->native_since = parent->native ? time : parent->native_since;
 }
 
-/* A forked child that runs: what it inherits is set up, and its own files of /proc are asked for.
- * Those that exec at once never come here. */
+/* The first sample of a forked child: sets up what it inherits, and requests its own files of /proc. Children that exec
+ * at once never come here. */
 struct modules_process *native__meet(struct session *session, int32_t pid)
 {
 	struct tracee *tracee = tracee__find(session, pid);

@@ -48,6 +48,7 @@ static int chunk__of(char *data, size_t size, size_t len, unsigned events, struc
 	return 0;
 }
 
+/* Shrinks the buffer to its contents, as a chunk may wait for long. */
 int chunk__take(struct buf *lines, unsigned events, struct chunk **ret)
 {
 	int err = chunk__of(lines->data, lines->len, lines->len, events, ret);
@@ -154,6 +155,7 @@ static struct outbox_item *item(struct outbox *outbox, size_t i)
 	return &outbox->items[(outbox->first + i) % outbox->capacity];
 }
 
+/* Unrolls the ring: items are copied in order. */
 static int grow(struct outbox *outbox)
 {
 	size_t capacity = outbox->capacity ? outbox->capacity * 2 : 16;

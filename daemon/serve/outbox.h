@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Outbox: what waits for one client. A chunk is encoded once and shared by the
- * outboxes of all clients, by count of references; or it is a range of a file
- * (a spool). Bounded by its holder, who looks at `bytes` before it adds.
- * Threading: one thread. Errors: -errno. */
+/* Outbox: what waits to be written to one client. A chunk is encoded once and shared by the outboxes of all clients, by
+ * a count of references; or it is a range of a file (a spool). The outbox has no bound of its own: its owner checks
+ * `bytes` before it adds. Threading: one thread. Errors: -errno. */
 #ifndef CPROFD_SERVE_OUTBOX_H
 #define CPROFD_SERVE_OUTBOX_H
 

@@ -156,6 +156,7 @@ static int take(const struct key *key, const json_t *value, struct request *requ
 	return -EBADMSG;
 }
 
+/* Frees its strings; may be called twice. */
 void request__clear(struct request *request)
 {
 	free(request->file);

@@ -23,7 +23,7 @@
 #include "serve/answer.h"
 #include "serve/engine.h"
 
-/* After this, the lines of a session's last frames were asked for once. */
+/* After this, the lines of a session's last frames were requested once. */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SCHEDULE_DRAIN_NS)
 /* Bytes of held records for each ms of latency: 999 Hz of whole stacks. With more, samples are handed on before the
  * latency is over. */
@@ -145,7 +145,7 @@ unsigned session__subscribers(const struct engine *engine, const struct session 
 
 /* --- its way out --- */
 
-/* Asks the broker to end it. If it cannot be asked, or never had this session, there is nothing to wait for. */
+/* Requests its end from the broker. If that is gone, or never had this session, there is nothing to wait for. */
 static void detach(struct engine *engine, struct session *session)
 {
 	struct broker_message message = {.kind = BROKER_DETACH,
@@ -171,7 +171,7 @@ void session__refuse(struct engine *engine, struct session *session, const struc
 		client__flush(engine, owner); /* which died of it, where there was no memory for the words */
 	}
 	session->owner = NULL;
-	session->profile = profile__free(session->profile); /* nothing is told at its end */
+	session->profile = profile__free(session->profile); /* no events at its end */
 	detach(engine, session);
 }
 
@@ -311,11 +311,11 @@ static void rush(struct session *session, uint64_t now)
 	tick_after(session, period_of(session));
 }
 
-/* How long samples may be held back before they become events. A JIT that replaces code is to be asked while that
- * is still there. */
+/* How long samples may be held back before they become events. Where a JIT replaces code, not for long: the code that
+ * they interrupted has to be read while it is there. */
 static uint64_t latency_of(const struct session *session)
 {
-	uint64_t ns = session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* a beat comes each 100 ms, or sooner */
+	uint64_t ns = session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* polls come every 100 ms */
 
 	return session->modules && modules__replace_code(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
 }
@@ -357,10 +357,10 @@ static void fail(struct engine *engine, struct session *session)
 	session__stop(engine, session, "failed", words);
 }
 
-/* A poll. Its first half (holds_back) is done each time: rings are emptied, and what cannot wait is read. The
- * second one, which makes events of samples, is done when it is due, or when something is urgent. It looks at
- * records up to SCHEDULE_SETTLE_NS ago alone: rings of several CPUs are read one after the other, and what is
- * younger could still get an older neighbour. */
+/* A poll. Its first half (holds_back) is done each time: rings are emptied, and what cannot wait is read. The second
+ * half, which makes events of samples, is done when it is due, or when something is urgent. It takes only records that
+ * are older than SCHEDULE_SETTLE_NS: rings of several CPUs are read one after the other, and a younger record could
+ * still get an older neighbour. */
 static void tick(struct engine *engine, struct session *session)
 {
 	uint64_t now = engine__now();
@@ -370,7 +370,8 @@ static void tick(struct engine *engine, struct session *session)
 		linger(engine, session, now);
 	if (session->state != SESSION_RUNNING || holds_back(session, now))
 		return;
-	/* Objects of JITs were registered before a sample met them. */
+	/* JITs register code before they run it, so what this finds is complete for the samples that are handed on
+	 * next. */
 	if (session->modules)
 		modules__tick(session->modules, now);
 	codemap__tick(session->codemap);
@@ -464,9 +465,9 @@ static void attached(struct engine *engine, struct session *session, const struc
 	tracee__open(engine, tracee, message, fds + BROKER_MAP_FDS);
 }
 
-/* Its first process is known, or known to be none that is supported. The session's event is the first of its
- * stream, then come its processes; and only then do events of threads begin to tick (BROKER_RESUME), so that no
- * sample is of a process that nobody was told of. */
+/* Its first process is identified, or known to be none that is supported. The session's event is the first of its
+ * stream, then come its processes; and only then do timers of threads begin to tick (BROKER_RESUME), so that no sample
+ * is of a process that was not announced. */
 void session__identified(struct engine *engine, struct session *session)
 {
 	const struct request *request = &session->request;
@@ -558,8 +559,8 @@ static void refused_by_broker(struct engine *engine, struct session *session,
 	session__refuse(engine, session, &refusal);
 }
 
-/* A message that does not fit the state is an answer to what was asked before the session was stopped, and is
- * dropped; the caller closes its descriptors. */
+/* A message that does not fit the state answers a request from before the session was stopped. It is dropped; the
+ * caller closes its descriptors. */
 void session__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n)
 {

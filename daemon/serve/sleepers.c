@@ -290,7 +290,7 @@ static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t un
 	return collector__record(session->collector, record, sleeper->record.len);
 }
 
-/* --- looks --- */
+/* --- polls --- */
 
 /* Is it off its CPU? It sleeps, or it could run but got no CPU since the last poll: a thread that runs would have had a
  * tick. */

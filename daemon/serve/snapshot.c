@@ -79,6 +79,7 @@ static void refuse(struct engine *engine, struct client *client, bool has_id, ui
 	command__refuse(engine, client, &request, &refusal);
 }
 
+/* The oldest descriptor that came along: descriptors belong to requests in their order. */
 static int take_first(struct client *client)
 {
 	int fd = client->fds[0];
@@ -140,6 +141,7 @@ void snapshot__begin(struct engine *engine, struct client *client, const struct 
 		       "pass a regular file, or none for a stream");
 		return;
 	}
+	/* What is pending belongs to the snapshot, too. */
 	session__publish(engine, session);
 	len = session__flush_spool(session);
 	if (make_tail(&tail)) {

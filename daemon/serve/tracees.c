@@ -186,7 +186,7 @@ bool tracee__any_alive(struct session *session)
 	for (struct tracee *p = session->tracees; p; p = p->next)
 		if (!p->dead && p->watch.fd >= 0)
 			return true;
-	/* Only forked ones, whose end a lost record may have told. */
+	/* Only forked ones are left, which have no pidfd: the record of their end may have been lost. */
 	for (struct tracee *p = session->tracees; p; p = p->next) {
 		if (p->dead)
 			continue;
@@ -276,7 +276,7 @@ void tracee__ask_memory(struct engine *engine, struct tracee *tracee)
 		ask_fds(engine, tracee);
 }
 
-/* --- what the kernel tells --- */
+/* --- records of the sampler --- */
 
 /* A child whose image is its parent's: its code objects come before the record of its fork, so the format of their line
  * tables is reported at once. Nothing is read of it, as it may run another image already. */
@@ -307,6 +307,7 @@ static void inherit(struct tracee *child, const struct tracee *parent)
 	memcpy(child->unsupported, parent->unsupported, sizeof(child->unsupported));
 }
 
+/* Recursive: children of children wait for the same answer. At most SERVE_PROCESSES_MAX deep. */
 void tracee__announce_forked(struct tracee *parent)
 {
 	struct tracee *child;
@@ -399,7 +400,7 @@ void tracee__record(struct engine *engine, struct session *session, const struct
 	}
 }
 
-/* --- what the broker tells --- */
+/* --- answers of the broker --- */
 
 void tracee__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n)
@@ -418,6 +419,7 @@ void tracee__answered(struct engine *engine, struct session *session,
 	if (!tracee || tracee->token != message->token ||
 	    (tracee->state != TRACEE_ASKED && tracee->state != TRACEE_FORKED))
 		return; /* it ended, or ran another program since */
+	/* It asked for memory only: its image is its parent's. */
 	if (tracee->state == TRACEE_FORKED) {
 		if (n == 3 && tracee->mem < 0) {
 			tracee->mem = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
@@ -427,12 +429,13 @@ void tracee__answered(struct engine *engine, struct session *session,
 		return;
 	}
 	if (message->error != BROKER_ERROR_OK || n != BROKER_PROCESS_FDS) {
-		return; /* it ends, or runs another program: a record tells which */
+		return; /* it ended, or runs another program: a record will say which */
 	}
 	tracee->parent = message->parent;
 	tracee__open(engine, tracee, message, fds);
 }
 
+/* In each turn of the loop. A dead process is freed once all samples of before its end were handed on. */
 void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next)
 {
 	struct tracee *next;

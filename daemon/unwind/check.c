@@ -19,7 +19,8 @@ static bool rule_ok(const uint64_t *rules, uint32_t n, uint32_t i)
 	return unwind_rule_kind(rules[i]) < UNWIND_KIND_COUNT;
 }
 
-/* Are all rules valid? Marks in `begins` the words at which a rule begins, so not second words of LONG rules. */
+/* Are all rules valid? Sets in `begins` the bits of words at which a rule begins: second words of LONG rules have
+ * none. */
 static bool rules_ok(const uint64_t *rules, uint32_t n, uint64_t *begins)
 {
 	uint32_t i = 0;

@@ -360,7 +360,7 @@ bool flow__tables(struct flow *flow)
 	return true;
 }
 
-/* --- what is believed --- */
+/* --- which states can be trusted --- */
 
 static bool agrees(const struct flow *flow, uint32_t to, const struct code_state *out)
 {

@@ -46,6 +46,7 @@ int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n)
 	return 0;
 }
 
+/* Behind the fence, which takes one block. */
 static const uint64_t *starts_of(const void *blocks)
 {
 	return (const uint64_t *)blocks + UNWIND_BLOCK_WORDS;
