@@ -46,8 +46,8 @@ struct code_decoder *code_decoder__free(struct code_decoder *decoder)
 	return NULL;
 }
 
-/* The DWARF number of a register, or of the one that it is a part of. */
-/* psABI, figure 3.36: DWARF numbers the first eight registers in another order than their encoding. */
+/* The DWARF number of a register, or of the one that it is a part of. psABI, figure 3.36: DWARF numbers the first eight
+ * registers in another order than their encoding. */
 static uint8_t number_of(ZydisRegister reg)
 {
 	static const uint8_t numbers[8] = {0, 2, 1, 3, 7, 6, 4, 5};

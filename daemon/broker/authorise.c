@@ -140,8 +140,7 @@ static int try_open(pid_t pid, const char *name)
 	return 0;
 }
 
-/* Runs with the client's identity. */
-/* -ESRCH, -EACCES: not the owner; -EPERM: the owner, but the rule forbids it. */
+/* Runs with the client's identity. -ESRCH, -EACCES: not the owner; -EPERM: the owner, but the rule forbids it. */
 static int may_read(pid_t pid, enum ptrace_rule rule)
 {
 	int err = try_open(pid, "auxv");

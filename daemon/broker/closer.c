@@ -176,7 +176,6 @@ int closer__begin(void)
 	bool started;
 
 	wanted = true;
-	/* What the one before has, it closes. */
 	/* The old closer sees the end of its socket, and finishes what it has. */
 	if (channel >= 0)
 		close(channel);

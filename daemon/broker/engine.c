@@ -106,8 +106,8 @@ static int enter(int channel, const struct identity *client, const struct engine
 
 /* --- the broker's side --- */
 
-/* Charges the user's limits; root is not charged. *ret_memory: bytes that the engine may use; 0: no limit. */
-/* An engine has half of what its user has left of memory, so that a second login of that user can still start one. */
+/* Charges the user's limits; root is not charged. *ret_memory: bytes that the engine may use; 0: no limit. An engine
+ * has half of what its user has left of memory, so that a second login of that user can still start one. */
 static int charge(struct engine *engine, const struct identity *client, uint64_t *ret_memory)
 {
 	int err = identity__may_all(client) ? 0 : charge__begin(&engine->charge, client->payer);

@@ -254,8 +254,8 @@ void openers__leave(struct openers *openers)
 	helper__end(&openers->perf_map);
 }
 
-/* If the opener was killed or has exited, starts a new one and asks again. */
-/* `err` of the opening itself is an answer, and is not tried again. */
+/* If the opener was killed or has exited, starts a new one and asks again. `err` of the opening itself is an answer,
+ * and is not tried again. */
 static int ask(struct helper *opener, uid_t payer, struct purpose *purpose, const struct broker_message *message, uint32_t *ret_number)
 {
 	bool answered = false;

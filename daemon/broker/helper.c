@@ -39,8 +39,7 @@ static void forget(pid_t pid)
 			running[i] = running[--n_running];
 }
 
-/* False: this user, or all together, have too many helpers that hang. */
-/* Reaps those that ended meanwhile first. */
+/* False: this user, or all together, have too many helpers that hang. Reaps those that ended meanwhile first. */
 static bool has_room(uid_t payer)
 {
 	unsigned i = n_running, all = 0, own = 0;

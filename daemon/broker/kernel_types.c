@@ -113,9 +113,8 @@ static int read_all(struct types *t)
 	return 0;
 }
 
-/* Size of a type's record in bytes; 0: unknown kind. */
-/* The record is struct btf_type, and what its kind adds (Documentation/bpf/btf.rst). A new kind of a later kernel is
- * unknown, and so is everything behind it. */
+/* Size of a type's record in bytes; 0: unknown kind. The record is struct btf_type, and what its kind adds
+ * (Documentation/bpf/btf.rst). A new kind of a later kernel is unknown, and so is everything behind it. */
 static uint32_t size_of(const struct btf_type *type)
 {
 	uint32_t n = btf_vlen(type), size = sizeof(*type);
@@ -220,8 +219,8 @@ static bool is_structure(const struct btf_type *type)
 	return btf_kind(type) == BTF_KIND_STRUCT || btf_kind(type) == BTF_KIND_UNION;
 }
 
-/* Finds a member by name, also inside anonymous structures: returns its type's id, or 0. */
-/* Bit fields are skipped: the programs read none. `depth` bounds nested anonymous structures. */
+/* Finds a member by name, also inside anonymous structures: returns its type's id, or 0. Bit fields are skipped: the
+ * programs read none. `depth` bounds nested anonymous structures. */
 static uint32_t find_member(const struct types *t, const struct btf_type *type, const char *name, int depth, uint32_t *ret_bits)
 {
 	const struct btf_member *member = btf_members(type);

@@ -200,9 +200,8 @@ static enum broker_error why(int err)
 	}
 }
 
-/* Uses the BTF in the file `types`; -1: vmlinux's BTF. */
-/* on_map is for JIT code and new libraries: only native stacks need it. The other programs that are switched on here
- * are those of wall mode. */
+/* Uses the BTF in the file `types`; -1: vmlinux's BTF. on_map is for JIT code and new libraries: only native stacks
+ * need it. The other programs that are switched on here are those of wall mode. */
 static int open_and_load(const struct load_options *options, int types, struct sampler_bpf **ret)
 {
 	char path[64];
@@ -403,8 +402,8 @@ int sampler__program(const struct sampler *sampler)
 }
 
 /* After a map is inserted into a map of maps, the kernel waits until no program can still use the old entry: 12 ms.
- * Here the slot was empty, so a thread of its own does the waiting. */
-/* Owned by the thread, with both descriptors. */
+ * Here the slot was empty, so a thread of its own does the waiting. The thread owns this struct and both
+ * descriptors. */
 struct insertion {
 	int pools, pool;
 	uint32_t number;
@@ -439,9 +438,9 @@ static int insert_apart(int pools, uint32_t number, int pool)
 	return err;
 }
 
-/* Inserts the pool, and polls until a lookup finds it; programs can use it from then on. */
-/* The first polls sleep, 1 ms altogether: nearly always the insertion is there by then. Later ones let others run. If
- * it still cannot be seen, it is done (again) here, and waits. */
+/* Inserts the pool, and polls until a lookup finds it; programs can use it from then on. The first polls sleep, 1 ms
+ * altogether: nearly always the insertion is there by then. Later ones let others run. If it still cannot be seen, it
+ * is done (again) here, and waits. */
 static int insert_pool(int pools, uint32_t number, int pool)
 {
 	uint32_t id;

@@ -25,8 +25,8 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* -ESRCH: the process has ended. */
-/* Before Linux 6.5 by the pid: which may be that of another process by then; the uid is compared later. */
+/* -ESRCH: the process has ended. Before Linux 6.5 by the pid: which may be that of another process by then; the uid is
+ * compared later. */
 static int open_pidfd(int fd, pid_t pid, int *ret)
 {
 	socklen_t len = sizeof(*ret);

@@ -47,9 +47,8 @@ static void set_alarm(suseconds_t us)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* -EINTR: it would have blocked. */
-/* perf_event_open() takes exec_update_lock, which an exec holds; that exec may wait for a file system. ALARM_US ends
- * that wait. */
+/* -EINTR: it would have blocked. perf_event_open() takes exec_update_lock, which an exec holds; that exec may wait for
+ * a file system. ALARM_US ends that wait. */
 static int open_in_time(struct perf_event_attr *attr, pid_t tid)
 {
 	int fd, err;

@@ -249,8 +249,8 @@ static int serve(void *context)
 
 /* --- in the loop --- */
 
-/* Starts the next request, if there is one, and runs it until it waits. */
-/* An engine that does not read its answers is not served: its answers would fill the broker's memory. */
+/* Starts the next request, if there is one, and runs it until it waits. An engine that does not read its answers is not
+ * served: its answers would fill the broker's memory. */
 static int begin(struct engine *engine, struct spare *spare, bool verbose)
 {
 	struct question question = {.engine = engine, .spare = spare, .verbose = verbose};

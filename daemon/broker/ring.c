@@ -92,9 +92,8 @@ struct ring *ring__free(struct ring *ring)
 	return NULL;
 }
 
-/* Passes on what one CPU wrote up to `head`. */
-/* The record is passed on where it lies. The sampler does not write there before `tail` moves: hence the store behind
- * the loop, with release. */
+/* Passes on what one CPU wrote up to `head`. The record is passed on where it lies. The sampler does not write there
+ * before `tail` moves: hence the store behind the loop, with release. */
 static int drain_cpu(struct ring *ring, struct sample_ring *cpu, uint64_t head)
 {
 	uint64_t tail = cpu->tail;
@@ -139,9 +138,8 @@ void ring__polled(struct ring *ring, uint64_t now)
 		__atomic_store_n(&ring->samples[i].polled, now, __ATOMIC_RELAXED);
 }
 
-/* Uses a free way or the one with this key; otherwise evicts a way chosen by the key, whose code object then yields
- * no values. */
-/* The key is stored last: a tick on another CPU that finds it finds its slots, too. */
+/* Uses a free way or the one with this key; otherwise evicts a way chosen by the key, whose code object then yields no
+ * values. The key is stored last: a tick on another CPU that finds it finds its slots, too. */
 static void put_capture(struct locals_captures *captured_locals, const struct locals_capture *capture)
 {
 	struct locals_capture *set = &captured_locals->captured_locals[locals_capture_set(capture->key) * LOCALS_CAPTURE_WAYS];

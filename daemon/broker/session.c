@@ -245,9 +245,8 @@ static bool lives(const struct session *session)
 	return !poll(&(struct pollfd){.fd = session->pidfd, .events = POLLIN}, 1, 0);
 }
 
-/* Does the pid belong to this session: the target or a descendant? A dump has its target only. */
-/* The pidfd makes this certain: while the target lives, its pid is its own. It is asked before and after the parents
- * are followed. */
+/* Does the pid belong to this session: the target or a descendant? A dump has its target only. The pidfd makes this
+ * certain: while the target lives, its pid is its own. It is asked before and after the parents are followed. */
 static bool may_open(const struct session *session, const struct identity *client, pid_t pid)
 {
 	if (pid == session->target && lives(session))
@@ -300,8 +299,8 @@ static bool recognises(struct session *session, pid_t pid, struct process_stat *
 	return true;
 }
 
-/* Adds one child that runs already and that the client may read. */
-/* Errors that concern only this child (it ended) leave it out; those of resources end the attach. */
+/* Adds one child that runs already and that the client may read. Errors that concern only this child (it ended) leave
+ * it out; those of resources end the attach. */
 static int add_child(struct session *session, const struct identity *client, pid_t pid, const struct target *as,
 		     const struct perf_options *perf)
 {

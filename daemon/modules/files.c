@@ -36,9 +36,8 @@ static bool is_vdso(const struct mapping *mapping)
 	       !memcmp(mapping->path, vdso, sizeof(vdso) - 1);
 }
 
-/* Was it written to since? */
-/* A compiler or package manager may write a file anew in place: then mappings of before have other code than the
- * file. */
+/* Was it written to since? A compiler or package manager may write a file anew in place: then mappings of before have
+ * other code than the file. */
 static bool changed(const struct file *file)
 {
 	struct stat stat;
@@ -132,8 +131,7 @@ void files__want(struct modules *modules, struct file *file)
 		worker__hurry(modules->worker, file->seen.id);
 }
 
-/* The job is the worker's, or gone. */
-/* Also copies an image in memory, as the job may outlive it. */
+/* The job is the worker's, or gone. Also copies an image in memory, as the job may outlive it. */
 static int hand_over(struct modules *modules, const struct file *file, struct job *job)
 {
 	int err = 0;

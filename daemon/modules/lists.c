@@ -131,8 +131,8 @@ static bool was_there(const struct modules_process *process, const struct code *
 	       modules_process__code(process, code->end - 1, time) == code;
 }
 
-/* All that was there at `time`, or is there NOW. */
-/* From all mappings, objects and functions, at most UNWIND_RANGES_MAX ranges. */
+/* All that was there at `time`, or is there NOW. From all mappings, objects and functions, at most UNWIND_RANGES_MAX
+ * ranges. */
 static struct unwind_placed *gather(struct modules *modules, const struct modules_process *process,
 				    uint64_t time, uint32_t *ret_n)
 {

@@ -29,9 +29,9 @@ int modules__new(struct modules_host *host, bool tables, struct modules **ret)
 	return err;
 }
 
-/* Workers may be held by a file; what they read is there as long as they are. */
-/* Runs in a thread of its own (blocking__later()): a worker may hang in a read of a file, which no signal ends. Nobody
- * waits for that, and the files stay open until it is over. */
+/* Workers may be held by a file; what they read is there as long as they are. Runs in a thread of its own
+ * (blocking__later()): a worker may hang in a read of a file, which no signal ends. Nobody waits for that, and the
+ * files stay open until it is over. */
 static void destroy(void *context)
 {
 	struct modules *modules = context;

@@ -52,7 +52,6 @@ struct modules_process;
 
 /* 0 or -errno. `host` is borrowed and outlives it. `tables`: the sampler walks native stacks, so tables and lists are
  * made; else only modules__find() is answered. */
-/* 0 or -ENOMEM, or of pthread and eventfd. `host` is borrowed and outlives it. */
 int modules__new(struct modules_host *host, bool tables, struct modules **ret);
 struct modules *modules__free(struct modules *modules); /* NULL; waits for the jobs that run */
 /* Before the first process: where tables are kept (unwind.h). The fd is taken; < 0: nowhere. */

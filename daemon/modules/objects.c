@@ -23,9 +23,8 @@
 #define NOW_BYTES (64u << 10)
 #define NOW_MAX 8u /* at once */
 
-/* The lists of the JITs that this process has mapped. */
-/* A JIT's list is found through the symbol __jit_debug_descriptor of the library that has it, once its file was
- * read. */
+/* The lists of the JITs that this process has mapped. A JIT's list is found through the symbol __jit_debug_descriptor
+ * of the library that has it, once its file was read. */
 static void find_lists(struct modules_process *process)
 {
 	uint32_t i;
@@ -164,8 +163,8 @@ int objects__fork(struct modules_process *to, struct modules_process *from)
 	return err;
 }
 
-/* True: all were given. */
-/* At most GIVE_MAX in one tick: after an attach to a process with thousands of objects, the loop must go on. */
+/* True: all were given. At most GIVE_MAX in one tick: after an attach to a process with thousands of objects, the loop
+ * must go on. */
 static bool give_new(struct modules *modules, struct modules_process *process)
 {
 	const struct jit_object *o;

@@ -72,10 +72,10 @@ static bool is_begun(const struct modules_process *process, const struct sample 
 	       part->n && part->n <= 2 && modules__begins(process, part->pc[0], sample->record->header.time);
 }
 
-/* How many frames of its native stack can be believed: UINT32_MAX all, NATIVE_BEGUN: the first one is the whole
- * stack. Code that was mapped away or replaced since the sample makes what is further out doubtful, as an address
- * is of another function by now. Learns from walks that ended early. */
-/* Without a process of its own it may be a forked child that no sample met before: native__meet() sets it up. */
+/* How many frames of its native stack can be trusted? UINT32_MAX: all; NATIVE_BEGUN: the first one is the whole stack.
+ * Code that was unmapped or replaced since the sample makes what is further out doubtful, as its addresses belong to
+ * another function by now. If no mappings are known under its pid, it may be a forked child that was not sampled
+ * before: native__meet() sets it up. Also learns where walks ended early (modules__stopped()). */
 static uint32_t trusted(struct session *session, const struct sample *sample)
 {
 	int32_t pid = (int32_t)sample->record->header.task.tgid;
@@ -140,8 +140,8 @@ static void cut(struct session *session, const struct sample *sample, uint32_t n
 	part->part.loss = LOSS_NATIVE_PENDING;
 }
 
-/* The sample as what is known by now has it. `n`: native frames that are true. */
-/* A sample is borrowed and const, so a copy is changed; few samples need it. */
+/* Hands on the sample as it is known to be by now: without Python, or with only the first `n` native frames. A sample
+ * is borrowed and const, so a copy is changed; few samples need it. */
 static int correct(struct session *session, const struct sample *sample, bool no_python, uint32_t n)
 {
 	struct record_sample *record = malloc(sample->record->header.size);

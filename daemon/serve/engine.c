@@ -298,8 +298,8 @@ void serve__hello(char *ret, size_t size)
 	buf__free(&line);
 }
 
-/* libdebuginfod needs the network and folders of its user: who set DEBUGINFOD_URLS has no sandbox. */
-/* The directories are opened before, as the sandbox allows files below them only. */
+/* libdebuginfod needs the network and folders of its user: who set DEBUGINFOD_URLS has no sandbox. The directories are
+ * opened before, as the sandbox allows files below them only. */
 static int limit(void)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");

@@ -78,9 +78,8 @@ struct client {
 	unsigned n_fds;
 	struct outbox outbox;
 	struct session *session;        /* streams here; NULL: none */
-	/* A client that reads too slowly: nothing is queued until its outbox is empty. */
-	/* Its queue is bounded by SERVE_QUEUE_MAX: events beyond that are counted here instead of queued, and
-	 * `gap_events` and `gap_bytes` become one `gap` event when the queue is empty again. */
+	/* A client that reads too slowly: SERVE_QUEUE_MAX bytes wait for it. Until its outbox is empty, events are only
+	 * counted here; then they become one `gap` event. */
 	bool lagging;
 	uint64_t gap_events, gap_bytes;
 	struct chunk *farewell;         /* the session's last lines, which come after the gap */

@@ -100,8 +100,8 @@ static const char *hint_of(enum target_problem_kind kind)
 	return hints[kind] ? hints[kind] : "";
 }
 
-/* 0; -ENOENT: it shows none yet; -EAGAIN: one that is not ready yet, perhaps; others: no. */
-/* In a message the number of a version is shortened to 20 bytes: it is the target's text. */
+/* 0; -ENOENT: it shows none yet; -EAGAIN: one that may not be ready yet; others: no Python that is supported, and
+ * *refusal says why. In its text the number of a version is shortened: it is the target's. */
 static int identify(struct engine *engine, struct tracee *tracee, struct refusal *refusal)
 {
 	static const char *const codes[] = {

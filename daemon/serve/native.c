@@ -166,7 +166,6 @@ void native__answered(struct session *session, const struct broker_message *mess
 	}
 }
 
-/* The worker has something. */
 /* A worker thread finished a table, or a tail read a file of a JIT compiler. */
 static void worked(struct engine *engine, struct watch *watch, uint32_t events)
 {

@@ -208,8 +208,8 @@ static void advance(struct outbox *outbox, size_t n)
 	}
 }
 
-/* Not sendmsg(): the sandbox refuses it, as descriptors can be sent with it. */
-/* As many memory chunks as lie in front of the next file chunk, in one call. */
+/* Not sendmsg(): the sandbox refuses it, as descriptors can be sent with it. As many memory chunks as lie in front of
+ * the next file chunk, in one call. */
 static ssize_t write_memory(struct outbox *outbox, int fd)
 {
 	struct iovec iov[IOV];

@@ -151,9 +151,9 @@ static void on(struct program *p, uint32_t value, uint32_t action)
 	answer(p, action);
 }
 
-/* A call that is allowed when `bits` of an argument are all there, or none of them. */
-/* Five instructions: is it another call? Then skip the next four. The accumulator holds the argument afterwards, so
- * each path has to end in a verdict. */
+/* A call that is allowed when `bits` of an argument are all there, or none of them. Five instructions: is it
+ * another call? Then skip the next four. The accumulator holds the argument afterwards, so each path has to end in
+ * a verdict. */
 static void on_bits(struct program *p, int call, unsigned argument, uint32_t bits, bool there, uint32_t otherwise)
 {
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (uint32_t)call);
@@ -163,8 +163,8 @@ static void on_bits(struct program *p, int call, unsigned argument, uint32_t bit
 	answer(p, otherwise);
 }
 
-/* A call that is allowed when an argument is one of `values`. */
-/* Only the lower half of an argument is compared: the kernel reads it as an int for these calls. */
+/* A call that is allowed when an argument is one of `values`. Only the lower half of an argument is compared: the
+ * kernel reads it as an int for these calls. */
 static void on_values(struct program *p, int call, unsigned argument, const uint32_t *values, size_t n, uint32_t otherwise)
 {
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)(2 * n + 2), (uint32_t)call);

@@ -32,8 +32,8 @@ void snapshot__drop(struct snapshot *snapshot)
 	*snapshot = (struct snapshot){.from = -1, .into = -1};
 }
 
-/* `end`, as a zstd frame of its own. */
-/* recording_writer writes to a descriptor only: hence the memfd. A frame with one event has some 100 bytes. */
+/* `end`, as a zstd frame of its own. recording_writer writes to a descriptor only: hence the memfd. A frame with one
+ * event has some 100 bytes. */
 static int make_tail(struct chunk **ret)
 {
 	struct event event = {.kind = EVENT_END, .end = {engine__now(), "snapshot", "the session goes on"}};

@@ -17,9 +17,8 @@
 
 #define PAGE 4096u
 #define PAGES 64u
-/* What values are of in the interpreter's own image: types, small integers, names. None of these changes once it is made. */
-/* Bytes before the code object type in the interpreter's data that are taken to be static, too: other types and small
- * integers. The smallest interpreter has more data than that there. */
+/* Bytes before the code object type in the interpreter's data that never change, either: other types, small integers,
+ * names. The smallest interpreter has more data than that there. */
 #define STILL_BEFORE (9u << 18)
 
 /* A direct-mapped cache: page number n is in entry n % PAGES. */

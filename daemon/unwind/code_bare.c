@@ -18,9 +18,8 @@
 /* --- what is covered --- */
 
 /* Sorts the functions that have entries: f->starts[i], and in f->reach[i] the largest end of functions 0 to i (they may
- * overlap). */
-/* The largest end so far makes one comparison enough to know whether an address is covered, although functions may
- * overlap. */
+ * overlap). The largest end so far makes one comparison enough to know whether an address is covered, although
+ * functions may overlap. */
 static int cover(struct following *f)
 {
 	const struct builder *b = f->b;

@@ -54,8 +54,8 @@ static bool is_boundary(const struct code_decoder *decoder, const struct code_by
 	return !((code->address + skip_padding(decoder, code, at)) & 15);
 }
 
-/* The end of the function that begins at `at`; 0: unknown. `tail_calls`: forward jumps in front of padding leave it. */
-/* `of_table`: registers whose value came from a table, by bit; a jump through one of them may lead anywhere in the
+/* The end of the function that begins at `at`; 0: unknown. `tail_calls`: forward jumps in front of padding leave it.
+ * `of_table`: registers whose value came from a table, by bit; a jump through one of them may lead anywhere in the
  * function. */
 static uint32_t find_end(const struct code_decoder *decoder, const struct code_bytes *code, uint32_t at,
 			 bool tail_calls)

@@ -44,8 +44,8 @@ static bool same_stack(const struct code_state *a, const struct code_state *b)
 	return x->what == y->what && x->at == y->at;
 }
 
-/* A path leads from block `from` to block `to` with this state. */
-/* `from`: the block that gave the first state, by which suspect() goes back later. */
+/* A path leads from block `from` to block `to` with this state. `from`: the block that gave the first state, by which
+ * suspect() goes back later. */
 static int lead(struct flow *flow, uint32_t from, uint32_t to, const struct code_state *state,
 		bool by_call)
 {

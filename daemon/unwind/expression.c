@@ -27,8 +27,7 @@ enum op {
 	OP_BREGX = 0x92,
 };
 
-/* register + offset */
-/* Reads it and moves *at behind it. */
+/* register + offset Reads it and moves *at behind it. */
 static bool base(const uint8_t **at, const uint8_t *end, uint8_t *reg, int64_t *offset)
 {
 	uint64_t number;
