@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-CPROFD = os.environ.get("CPROFD", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/cprofd"))
+from lib import CPROFD
 
 PROGRAM = r'''
 import sys

@@ -26,15 +26,13 @@ import tempfile
 import threading
 import time
 
+from lib import CPROFD, LIVE
 from lib.recording import Tables
 from lib.wait import asleep, mount_namespaces, until
 import truth
 import waits
 from lib.result import check, finish, skip
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 PYTHON = "/usr/bin/python3"
 CLONE_NEWPID = 0x20000000
 # With a shell as its first process, which takes what has no parent.
@@ -58,7 +56,7 @@ INSIDE = [
 
 def pythons(every):
     """(name, path), one a version; the system's and an old one, unless all are asked for."""
-    listed = run(os.path.join(HERE, "pythons.sh")).stdout.splitlines()
+    listed = run(os.path.join(LIVE, "pythons.sh")).stdout.splitlines()
     found = {name.rpartition(".")[0]: (name, path) for name, path in (line.split(None, 1) for line in reversed(listed))}
     return {version: of for version, of in found.items() if every or version == "3.8" or of[1].startswith(PYTHON)}
 
@@ -69,7 +67,7 @@ def inside(every=False):
     for test in INSIDE:
         if test == ["dump.py"]: # all of them take minutes
             test = test + [name for name, path in of.values() if path.startswith(PYTHON)]
-        done = run(*ENTER, os.path.join(HERE, test[0]), *test[1:], env=env)
+        done = run(*ENTER, os.path.join(LIVE, test[0]), *test[1:], env=env)
         lines = done.stdout.splitlines() or [""]
         check(not done.returncode and re.search(r"^[1-9]\d* passed, 0 failed", lines[-1]), "inside: %s: %s" % (" ".join(test), lines[-1]),
               done.returncode, *(line for line in lines if "FAILED" in line), done.stderr[-500:])
@@ -318,7 +316,7 @@ def socket():
     with tempfile.TemporaryDirectory() as folder:
         with daemon(folder) as path, Below([PYTHON, "-c", SLEEPS], stdout=subprocess.PIPE) as target:
             target.stdout.readline()
-            asks = [PYTHON, "-c", ASKS, HERE, path]
+            asks = [PYTHON, "-c", ASKS, LIVE, path]
             check(run(*asks, str(target.pid)).stdout == "yes yes yes ", "socket: of a process below, by its id here")
             # 1: the target's pid inside; and here init's, which root may trace.
             done = run("nsenter", "--pid", "--mount", "--target", str(target.pid), *asks, "1")
@@ -328,7 +326,7 @@ def socket():
                   "socket: it is told why", done)
             target.kill()
     with tempfile.TemporaryDirectory() as folder, daemon(folder, *ENTER) as path:
-        done = run(PYTHON, "-c", ASKS, HERE, path, str(os.getpid()))
+        done = run(PYTHON, "-c", ASKS, LIVE, path, str(os.getpid()))
         check(done.stdout == "OTHER_NAMESPACE OTHER_NAMESPACE yes ", "socket: the daemon in a container, the client outside", done)
 
 

@@ -17,14 +17,11 @@ import sys
 import tempfile
 import time
 
-from lib import recording
+from lib import CPROFD, ROOT, recording
 from lib.recording import Tables
 from lib.wait import few, recorded, spread
 from lib.result import check, finish, skip
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 PYTHON = "/usr/bin/python3"
 
 

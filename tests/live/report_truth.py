@@ -7,9 +7,8 @@ import os
 import re
 import subprocess
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
+from lib import CPROFD
+
 PYTHON = "/usr/bin/python3"
 # Recursion, threads, generated code, C code that calls back.
 TARGET = """

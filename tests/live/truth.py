@@ -25,11 +25,9 @@ import subprocess
 import sys
 import tempfile
 
+from lib import CPROFD, LIVE, ROOT
 from lib.wait import few
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 TARGETS = ["chains", "recursion", "calls", "generated", "generators", "resting"]
 # compile() takes nearly all of the time of `generated`: of the rest only what is most is sure to be seen.
 SHARE = collections.defaultdict(lambda: 0.02, generated=0.1)
@@ -314,7 +312,7 @@ def main():
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
-    pythons = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, check=True,
+    pythons = subprocess.run([os.path.join(LIVE, "pythons.sh")], stdout=subprocess.PIPE, check=True,
                              universal_newlines=True).stdout.split("\n")
     pythons = [p.split(None, 1) for p in pythons if p.strip()]
     passed = failed = 0

@@ -10,10 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-CPROFD = os.path.abspath(os.environ.get("CPROFD", os.path.join(HERE, "../../build/cprofd")))
-sys.path.insert(0, HERE)
-from units_told import finish, verdict  # noqa: E402
+from lib import CPROFD
+from units_told import finish, verdict
 
 SURE_NS = 20e6  # of 10 periods and more each is told
 # compile_extra, compile_internal, compile_ir each by a wrapper that keeps its own time, that of compiles in it left out.
@@ -99,7 +97,7 @@ def main():
         with open(account) as stream:
             calls = json.load(stream)
         failed, repeats = report(recording, "failed"), report(recording, "repeat")
-    raised, may, sure = collections.Counter(), collections.Counter(), collections.Counter()
+    raised, sure = collections.Counter(), collections.Counter()
     for call in calls:
         key = call["name"], call["signature"]
         raised[key] += call["raised"]

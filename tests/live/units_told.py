@@ -13,11 +13,9 @@ import subprocess
 import tempfile
 import time
 
+from lib import CPROFD, ROOT
 from lib.recording import Batches, rows
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build/cprofd"))
 RATE = 999
 PERIOD = 1e9 / RATE
 SLACK = 300e3  # ns: from the target's clock to the frame, and what one call of Python takes

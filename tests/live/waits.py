@@ -20,11 +20,9 @@ import tempfile
 import threading
 import time
 
-from lib import result
+from lib import CPROFD, ROOT, result
 from lib.recording import Tables, rows
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
 TARGET = os.path.join(ROOT, "tests/targets/waits.py")
 POINTS = 1.0
 VERBOSE = "--show" in sys.argv

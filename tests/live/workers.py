@@ -13,14 +13,12 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build/cprofd"))
+from lib import CPROFD, ROOT
+from lib.recording import Batches, kind_of, rows
+from lib.wait import few
+from units_told import await_session, finish, verdict
+
 TARGET = os.path.join(ROOT, "tests/targets/workers.py")
-sys.path.insert(0, HERE)
-from lib.recording import Batches, kind_of, rows  # noqa: E402
-from lib.wait import few  # noqa: E402
-from units_told import await_session, finish, verdict  # noqa: E402
 
 HOW = ["", "woken", "child", "only", "likely", "not known"]
 UNKNOWN = 5
