@@ -36,7 +36,7 @@ struct code_now code_cache__now(struct code_cache *cache, struct code_seen *proc
 
 /* --- functions without lines --- */
 
-/* Those that an address may lie in. */
+/* The ways of the ranges that may contain this address. */
 static struct cached_range *ranges_of(struct code_cache *cache, uint64_t space, uint64_t address)
 {
 	uint64_t hash = hash__pair(&cache->seed, address >> CACHED_RANGE_SHIFT, space);
@@ -89,7 +89,7 @@ static bool still_holds(const struct cached_location *known, const struct code_n
 	return known->pc == pc && (known->generation == now->stable || known->generation == now->all);
 }
 
-/* Puts it in front, in place of the one of that way. */
+/* Moves the entry to the front; the ways before `way` move back by one. */
 static const struct cached_location *put(struct cached_location *front, uint32_t way,
 					 const struct cached_location *known)
 {

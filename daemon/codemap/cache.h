@@ -19,12 +19,12 @@
 #include "base/hash.h"
 #include "codemap/codemap.h"
 
-#define CACHED_LOCATIONS 32768u /* Numba's loop meets 8,000 in ten seconds, 20,000 in a minute */
+#define CACHED_LOCATIONS 32768u /* a loop of Numba compiles has 8,000 addresses in ten seconds, 20,000 in a minute */
 #define CACHED_RANGES 16384u
-#define CACHED_RANGE_SHIFT 9 /* a function is found by the 512 bytes that an address lies in */
+#define CACHED_RANGE_SHIFT 9 /* ranges are hashed by the 512 bytes that an address lies in */
 #define CACHED_WAYS 4u
 
-/* What an address was found to be. Four of one hash lie in a line and a half. */
+/* The answer for one address. The four ways of a hash take one and a half cache lines. */
 struct cached_location {
 	uint64_t pc;
 	const struct callable *callable; /* code_location.callable */
@@ -33,7 +33,8 @@ struct cached_location {
 };
 _Static_assert(FRAME_ROLES <= 8, "cached_location.role");
 
-/* What addresses of a function were found to be: its generation is always that of stable answers. */
+/* The answer for all addresses of a function without lines. Only stable answers are kept so, so its generation is
+ * code_now.stable. */
 struct cached_range {
 	uint64_t from;
 	const struct callable *callable;
@@ -41,11 +42,11 @@ struct cached_range {
 	uint32_t row : 29, role : 3;
 };
 
-/* In the cache each generation of each process has an id of its own. */
+/* A process's generations as ids: small numbers that no other process or generation has. */
 struct code_now {
 	uint32_t all, stable; /* 0: none yet */
 };
-/* Of a process: its generations of last time. */
+/* Kept by the caller for each process: its generations at the last question, and their ids. */
 struct code_seen {
 	struct code_generations last;
 	struct code_now ids;
@@ -58,27 +59,29 @@ struct code_cache {
 	uint32_t ids; /* the last that was given */
 };
 
-/* Rows are void: nothing is known. */
+/* Empties the cache: the caller's rows are not valid any more (a new epoch). */
 void code_cache__forget(struct code_cache *cache);
-/* The ids of a process' generations at `time`. `rows`: a number that differs when an address may have another row. */
+/* The ids of a process's generations at `time`. `rows`: the caller's own number, which must change when an address
+ * may get another row. */
 struct code_now code_cache__now(struct code_cache *cache, struct code_seen *process, struct codemap *codemap,
 				const struct record_task *task, uint64_t time, uint64_t rows);
 
-/* The entry of pc, as a walk has it; `space`: whose address it is, any number but of the same process the same. NULL:
- * it is not known. Valid until the next call. */
+/* The entry of pc (as a walk has it, with NATIVE_EXACT). `space`: any number that is the same for all questions
+ * about one process and differs between processes. NULL: it is not in the cache. Valid until the next call. */
 const struct cached_location *code_cache__find(struct code_cache *cache, uint64_t space, const struct code_now *now,
 					       uint64_t pc);
-/* Keeps what was found of one that is not known, NULL: nothing was there, and its row. */
+/* Enters the answer for an address that is not in the cache (location NULL: nothing is there), with the caller's
+ * row. */
 const struct cached_location *code_cache__keep(struct code_cache *cache, uint64_t space, const struct code_now *now,
 					       uint64_t pc, const struct code_location *location, uint32_t row);
 
-/* The front of those that share a hash with pc. */
+/* The first of the four ways that pc's hash has. */
 static inline struct cached_location *code_cache__front(struct code_cache *cache, uint64_t space, uint64_t pc)
 {
 	return &cache->locations[hash__pair(&cache->seed, pc, space) % (CACHED_LOCATIONS / CACHED_WAYS) * CACHED_WAYS];
 }
 
-/* It will be asked for: on its way to the processor's cache. */
+/* Prefetches the ways of pc, which will be asked for soon. */
 static inline void code_cache__expect(struct code_cache *cache, uint64_t space, uint64_t pc)
 {
 	__builtin_prefetch(code_cache__front(cache, space, pc));

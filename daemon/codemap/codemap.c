@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A code map's life, and how long its answers hold. */
+/* Life of a code map, the generations of its answers, and the functions that pass through to the namer. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -43,20 +43,20 @@ struct code_location {
 	const char *module_name; /* for people: "libLLVM-14.so.1"; "" if there is none */
 	const char *name;	 /* for people; "module+0xoffset" where no symbol is */
 	bool kept;		 /* `name` is valid until codemap__new_epoch() */
-	uint64_t vaddr;		 /* as the module counts (JIT, kernel: an address) */
-	uint64_t start;		 /* of the function; without a name: of what `name` says */
+	uint64_t vaddr;		 /* address in the module's own terms (JIT, kernel: the address itself) */
+	uint64_t start;		 /* vaddr of the function's begin; without a name: the offset that `name` shows */
 	uint8_t kind;		 /* enum location_kind */
-	uint8_t role;		 /* enum frame_role: of an interpreter's code */
+	uint8_t role;		 /* enum frame_role; not WEAVE_CODE for code of an interpreter, or greenlet */
 	/* What Python code calls this function (classes/callables.h); NULL: no table of the module has it. Lives as
 	 * long as the code map. */
 	const struct callable *callable;
-	bool stable;   /* it holds until code_generations.stable changes: most of what changes is JIT code */
-	bool lineless; /* codemap__line() will not know one of any address there: its function is one place */
-	/* The names of its module are being read: codemap__name() will know. `name`, `function` and `start` are those
-	 * of an address without a name until then. */
+	bool stable;   /* holds until code_generations.stable changes, which is rare: JIT code does not count */
+	bool lineless; /* no address there has a line, so all of its function is one frame */
+	/* The symbols of its module are still being read. Until codemap__name() knows, `name`, `function` and
+	 * `start` are those of an address without a name. */
 	bool pending;
-	/* Addresses, `address` among them, of which the answer is the same but for `vaddr`; both 0: it is not known of
-	 * others. By codemap__locate() alone, of what is `lineless` and `stable`. */
+	/* Range of addresses around the one asked for with the same answer (but for `vaddr`); both 0: unknown. Set
+	 * by codemap__locate() alone, for answers that are `lineless` and `stable`. */
 	uint64_t from, to;
 };
 
@@ -65,23 +65,23 @@ struct code_location {
 
 struct codemap;
 
-/* `modules` is borrowed, and outlives it; NULL: of processes nothing is known. `kernel`: names of the kernel are read,
- * too. `folder`: where what takes long to make of a file is kept for later sessions (borrowed; < 0: nowhere). */
+/* `modules` is borrowed, and outlives the code map; NULL: nothing is known of processes. `kernel`: also read the
+ * kernel's names. `folder`: cache on disk for later sessions (borrowed; < 0: none). */
 int codemap__new(struct modules *modules, bool kernel, int folder, struct codemap **ret);
 struct codemap *codemap__free(struct codemap *codemap); /* NULL */
 
 /* --- the question --- */
 
-/* `address`: a byte of the instruction: of a return address the byte before it. `task`: whose;
- * the image that was mapped at `time`; the kernel's are those with the highest bit. -ENOENT: nothing
- * is known to have been there; -EACCES: the kernel hides its names. */
+/* What was at `address` of the image that this task ran at `time`? Of a return address pass the byte before it;
+ * addresses with the highest bit set are the kernel's. -ENOENT: nothing is known to have been there; -EACCES: the
+ * kernel hides its names. */
 int codemap__find(struct codemap *codemap, const struct record_task *task, uint64_t address, uint64_t time,
 		  struct code_location *ret);
 /* The same, but `name` may be NULL for a function that was found before: codemap__name() has it, with `module_name`.
  * Names are most of what a codemap__find() costs, and callers have most functions in their tables already. */
 int codemap__locate(struct codemap *codemap, const struct record_task *task, uint64_t address, uint64_t time,
 		    struct code_location *ret);
-/* The name of what was `pending`. -EAGAIN: it is still; *ret is as codemap__find() gave it then. */
+/* The name of an answer that was `pending`. -EAGAIN: still unknown, and *ret is as codemap__find() gave it. */
 int codemap__name(struct codemap *codemap, uint64_t module, uint64_t vaddr, struct code_location *ret);
 /* The line of an address in its function (not in what was inlined there). -ENOENT: there is no debug information, or
  * none for it; -EAGAIN: it is being read. *ret_file may be NULL. */
@@ -90,8 +90,8 @@ int codemap__line(struct codemap *codemap, uint64_t module, uint64_t vaddr, cons
 /* Is the eval loop of the interpreter that this process ran at `time` known, so that the absence of a role means
  * something? 1, 0; -EAGAIN: it is being searched for. */
 int codemap__eval_known(struct codemap *codemap, const struct record_task *task, uint64_t time);
-/* Python frames find their place among native ones by where the eval loop lies: has the sample both, and is that not
- * known yet? It is so for some 50 ms after the first sample of an interpreter. */
+/* Must the sample wait for the eval loop? Python frames find their place among native ones by it, so only a sample
+ * with both does, for some 50 ms after the first sample of an interpreter. */
 static inline bool codemap__awaits_eval(struct codemap *codemap, const struct sample *sample)
 {
 	const struct record_header *header = &sample->record->header;
@@ -99,17 +99,17 @@ static inline bool codemap__awaits_eval(struct codemap *codemap, const struct sa
 	return sample->native && sample->python && sample->python->n &&
 	       codemap__eval_known(codemap, &header->task, header->time) == -EAGAIN;
 }
-/* The task's memory as it is now: all of `size`, or -EFAULT. `time`: of the image that is meant. */
+/* Reads the task's memory as it is now: all of `size` bytes, or -EFAULT. `time`: selects the image of the process. */
 int codemap__read(struct codemap *codemap, const struct record_task *task, uint64_t time, uint64_t address, void *dst,
 		  size_t size);
 
 /* --- walks that the sampler could not finish --- */
 
-/* Can it walk stacks? */
+/* Can codemap__walk() work at all? False without `modules`, and for NULL. */
 bool codemap__walks(const struct codemap *codemap); /* NULL: no */
-/* Walks the native stack of a sample again that has a copy of it (struct part_stack). 0: `ret` (room for
- * RECORD_NATIVE_FRAMES_MAX) holds n, flags, pc and the part's loss. -EAGAIN: a table is missing that may come; not said
- * to the `last` question. Others: there is no better walk than the kernel's. */
+/* Walks the native stack of a sample again, over the copy that the sample has (struct part_stack). 0: `ret` (room
+ * for RECORD_NATIVE_FRAMES_MAX) has n, flags, pc and the part's loss. -EAGAIN: a table is missing that may come;
+ * never the answer to the `last` question. Others: there is no better walk than the kernel's. */
 int codemap__walk(struct codemap *codemap, const struct sample *sample, bool last, struct part_native_frames *ret);
 
 /* --- how long an answer holds --- */
@@ -121,9 +121,9 @@ struct code_generations {
 	uint64_t all, stable;
 };
 struct code_generations codemap__generations(struct codemap *codemap, const struct record_task *task, uint64_t time);
-/* Likewise, of codemap__line() that was -EAGAIN. */
+/* Changes when a codemap__line() that was -EAGAIN may have an answer. */
 uint64_t codemap__lines_generation(const struct codemap *codemap);
-/* Names that were `kept` are not used any more. */
+/* The caller has dropped all names that were `kept`: they may be freed. */
 void codemap__new_epoch(struct codemap *codemap);
 
 /* --- the loop that drives it; NULL: nothing is done --- */
@@ -133,7 +133,8 @@ void codemap__tick(struct codemap *codemap);
 bool codemap__reads(const struct codemap *codemap); /* names of modules are being read */
 bool codemap__waits(const struct codemap *codemap); /* lines are */
 void codemap__hurry(struct codemap *codemap);	    /* the end is near: what waits is read at once */
-/* Files that it asks for, as namer.h has them: the event is readable, there is a question, it is answered. */
+/* Files that the namer needs, which the engine requests from the broker: when the event is readable, take the
+ * question and answer it (namer.h). */
 int codemap__event(const struct codemap *codemap);
 bool codemap__question(struct codemap *codemap, int32_t *ret_pid, const char **ret_path);
 void codemap__answer(struct codemap *codemap, int fd);

@@ -98,7 +98,8 @@ static void name_symbol(struct codemap *self, const struct module_names *names, 
 	ret->name = kept ?: name;
 }
 
-/* What has no symbol: Python's own name, or where it begins, which call frame information may know. */
+/* Names code without a symbol: by its callable, or as "module+0xoffset" of its function's begin if call frame
+ * information has one. */
 static void name_nameless(struct codemap *self, const struct callable *callable, int err, struct code_location *ret)
 {
 	if (callable && callable->name && err == -ENOENT) {
@@ -113,7 +114,7 @@ static void name_nameless(struct codemap *self, const struct callable *callable,
 	ret->function = ret->start | FUNCTION_NAMELESS;
 }
 
-/* 0, or why it has no name: -EAGAIN. ret->role: by that name. How long it holds stays as it is. */
+/* Fills in module, name and role of vaddr. 0, or why it has no name; -EAGAIN: its symbols are still being read. */
 static int name_file(struct codemap *self, const struct module_names *names, uint64_t vaddr, bool vaddr_known,
 		     struct code_location *ret)
 {
@@ -199,8 +200,8 @@ static void find_file(struct codemap *self, const struct modules_found *found, s
 
 /* --- JIT compilers --- */
 
-/* CPython -X perf: each function of Python has a copy of this one, which calls the eval loop, and whose name is the
- * function's. That has its own frame. */
+/* CPython -X perf: each Python function has a copy of this native function, which calls the eval loop and bears the
+ * Python function's name. All copies are shown as one function, since the Python frame is in the stack anyway. */
 static const char trampoline[] = "_Py_trampoline_func";
 
 static int find_jit(struct codemap *self, const struct modules_process *process, const struct modules_found *found,
@@ -267,13 +268,13 @@ static int find_kernel(struct codemap *self, uint64_t address, struct code_locat
 
 	ret->pending = err == -EAGAIN;
 	if (ret->pending)
-		ret->vaddr = ret->start = address; /* what name() is asked with */
+		ret->vaddr = ret->start = address; /* what codemap__name() will be called with */
 	return err == -EAGAIN || err == -ENOENT ? 0 : err ? -EACCES : 0;
 }
 
 /* --- the question --- */
 
-/* All that is asked about its code is known by now, or never will be. */
+/* Is everything that questions about this code depend on known by now, or known to be missing? */
 static bool is_settled(const struct modules_found *found, struct names *names)
 {
 	const struct eval_ranges *eval;
@@ -282,7 +283,8 @@ static bool is_settled(const struct modules_found *found, struct names *names)
 	       (names__settled(names) && !(found->interpreter && names__eval(names, &eval) == -EAGAIN));
 }
 
-/* All of a function without lines, as far as it is mapped there and is the same to Python. */
+/* Sets ret->from and ret->to: the function without lines, as far as it is mapped there and has the same callable and
+ * role. */
 static void widen(struct names *names, const struct modules_found *found, uint64_t address, struct code_location *ret)
 {
 	uint64_t bias = address - found->vaddr, from, to;
@@ -295,7 +297,7 @@ static void widen(struct names *names, const struct modules_found *found, uint64
 		eval_ranges__range(eval, found->vaddr, &from, &to);
 	from += bias;
 	to += bias;
-	/* Beyond an end of the address space: code that no function has. */
+	/* The range runs over an end of the address space: no function does. */
 	if (from > address || to <= address)
 		return;
 	ret->from = from > found->start ? from : found->start;

@@ -25,16 +25,16 @@ struct module_names {
 	bool switches; /* C stacks: greenlet's */
 };
 
-/* An object of a JIT compiler; numbers of objects are of the process that made them, and forked children
- * have them, too. */
+/* An object of a JIT compiler, named by (origin, object): the process that made it, and its number there. Forked
+ * children have it under the same name. */
 struct object_names {
-	uint64_t origin, heir; /* heir: who was seen with it last */
-	uint64_t copied;       /* whose memory `names` are of; 0: nobody's yet */
+	uint64_t origin, heir; /* heir: the process that had it last, as the maker may have ended */
+	uint64_t copied;       /* the process whose memory the image was copied from; 0: not yet */
 	uint32_t object;
 	bool no_lines;
-	struct names *names; /* of its lines; NULL: not asked for */
-	uint64_t seen;	     /* tick at which its image was there; 0: not yet */
-	bool certain;	     /* ... and it was still the same object after that */
+	struct names *names; /* for its lines; NULL: not requested yet */
+	uint64_t seen;	     /* tick at which the copy was complete; 0: not yet */
+	bool certain;	     /* the object still existed at a poll after that: the copy is good */
 };
 
 struct codemap {

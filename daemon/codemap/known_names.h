@@ -14,10 +14,10 @@
 #include "base/slots.h"
 #include "weave/weave.h"
 
-/* Of their text; Numba's loop meets 11,000 in half a minute at 9999 Hz, of 180 bytes each; JAX's has 13,000 in an
- * epoch. */
+/* Bytes of text. A loop of Numba compiles has 11,000 names of 180 bytes in half a minute at 9999 Hz; JAX has 13,000
+ * in an epoch. */
 #define KNOWN_NAMES_BYTES (4u << 20)
-#define KNOWN_NAMES_EPOCH (3u << 20) /* ... as an epoch begins */
+#define KNOWN_NAMES_EPOCH (3u << 20) /* above this all are dropped when an epoch begins */
 
 /* The name of the function that begins at `start` of this module; `name` is in the arena. */
 struct known_name {
@@ -33,16 +33,17 @@ struct known_names {
 	struct slots by_place;
 	struct arena text;
 	uint64_t files; /* changes when the names of a module come from another file */
-	bool stale;	/* there is text of other files */
+	bool stale;	/* the text has names that have no rows any more */
 	struct hash_seed seed;
 };
 
 void known_names__free(struct known_names *known); /* what it holds */
-/* Of the function at `start`; NULL: not known. Lives until the next is kept; its name until known_names__new_epoch().
- */
+/* The name of the function at `start`; NULL: not known. The row is valid until the next is added, its name until
+ * known_names__new_epoch(). */
 const struct known_name *known_names__find(const struct known_names *known, uint64_t files, uint32_t module,
 					   uint64_t start);
-/* One that is not known: a copy of its name that lives as long. NULL: there is no room. */
+/* Adds a name that is not known. Returns a copy that is valid until known_names__new_epoch(); NULL: there is no
+ * room. */
 const char *known_names__keep(struct known_names *known, uint64_t files, const struct known_name *name);
 void known_names__new_epoch(struct known_names *known);
 

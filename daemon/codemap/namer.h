@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Namer: a thread that reads what gives native code its names, so that the engine's loop never waits for it:
- * symbol tables, where the eval loop lies, lines from debug information, /proc/kallsyms.
+/* Namer: a thread that reads what gives native code its names, so that the engine's loop never waits for it: symbol
+ * tables, where the eval loop lies, lines from debug information, /proc/kallsyms.
  *
- *   loop: names__find() -> -EAGAIN             thread: opens the symbols, publishes them
+ *     loop: names__find() -> -EAGAIN             thread: opens the symbols, publishes them
  *         names__line() -> -EAGAIN                     reads debug information, for each address once
  *         namer__event() is readable: a file is asked for -> broker -> namer__answer()
  *
- * Two threads: the loop (the engine's main thread, which handles samples) and the namer's own. A table that is ready is
- * searched by the loop: some microseconds. The thread alone reads debug
- * information: for one module at a time, for all the addresses that were asked for by then, and not again for a pause
- * that grows: a unit of debug information is read whole for one address as for a hundred.
+ * Two threads: the loop (the engine's main thread, which handles samples) and the namer's own. A table that is ready
+ * is searched by the loop: some microseconds. The thread alone reads debug information: of one module at a time, for
+ * all addresses that were asked for by then, and then not again for a pause that grows, since a unit of debug
+ * information is read whole for one address as for a hundred.
  *
  * Owner: a namer for each session; it owns its names, until it ends. Threads: all functions here belong to one
- * thread, the loop's. All bytes are the target's. Errors: -errno. Units: vaddrs, as the ELF file counts.
- */
+ * thread, the loop's. All bytes are the target's. Errors: -errno. Units: vaddrs, as the ELF file counts. */
 #ifndef CPROFD_CODEMAP_NAMER_H
 #define CPROFD_CODEMAP_NAMER_H
 
@@ -39,7 +38,8 @@ struct names; /* of one module */
 
 /* `folder`: as codemap__new(). */
 int namer__new(int folder, struct namer **ret);
-struct namer *namer__free(struct namer *namer); /* NULL; waits for what the thread does at the moment */
+/* NULL. Does not wait: the thread ends, and frees it, when its file lets it. */
+struct namer *namer__free(struct namer *namer);
 
 /* --- modules. NULL: out of memory --- */
 
@@ -70,24 +70,25 @@ int names__eval(struct names *names, const struct eval_ranges **ret);
  * *ret_file is valid until the next call. -ENOENT: none is known. */
 int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line, uint32_t *ret_column);
 
-/* Its symbols were read, and lines were asked for once: answers stay as they are until namer__renewed(). */
+/* Have its symbols been read, and lines been asked for once? Then answers stay as they are until namer__renewed()
+ * changes. */
 bool names__settled(const struct names *names);
 /* names__line() will not know any. */
 bool names__lineless(const struct names *names);
 /* As symbol_file__range(), as far as names__callable() says the same. */
 bool names__range(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
 
-/* Takes what the thread found. Each 20 to 100 ms. */
+/* Takes what the thread has finished. Called at each poll, every 20 to 100 ms. */
 void namer__tick(struct namer *namer);
-/* Symbols of modules were asked for, and are on their way. */
+/* Are symbols of modules still being read? */
 bool namer__reads(const struct namer *namer);
-/* Lines are. */
+/* Are lines? */
 bool namer__waits(const struct namer *namer);
-/* Nothing else will be asked for: lines do not wait for each other any more. */
+/* The session ends: lines are read at once, without pauses to gather questions. */
 void namer__hurry(struct namer *namer);
-/* A number that differs when an answer may; but of lines: */
+/* A number that changes when an answer may have changed, except those about lines. */
 uint64_t namer__changes(const struct namer *namer);
-/* Likewise, of what was settled: its debug file came. */
+/* The same for names that were settled: a debug file came from debuginfod. And for answers about lines: */
 uint64_t namer__renewed(const struct namer *namer);
 uint64_t namer__lines_generation(const struct namer *namer);
 

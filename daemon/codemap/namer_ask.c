@@ -95,7 +95,7 @@ static void forget_rows(struct namer *namer)
 	namer->n_rows = namer->rows_capacity = 0;
 }
 
-/* Its thread may be held by a file. */
+/* Runs on a thread of its own (blocking__later()), as joining the namer's may take as long as its file blocks. */
 static void destroy(void *context)
 {
 	struct namer *namer = context;
@@ -197,7 +197,7 @@ struct names *namer__add_kernel(struct namer *namer)
 
 /* --- questions --- */
 
-/* The file to ask; NULL: *ret_error. */
+/* The symbol file to search; NULL: *ret_error says why. */
 static struct symbol_file *file_of(const struct names *names, int *ret_error)
 {
 	struct symbol_file *file = NULL;
@@ -234,7 +234,8 @@ int names__start(const struct names *names, uint64_t vaddr, uint64_t *ret_start)
 	return file ? symbol_file__start(file, vaddr, ret_start) : err;
 }
 
-/* The thread may be at some large file's debug information for seconds; an extension takes a millisecond. */
+/* Small files are read here, by the loop: the namer may be busy with a large file's debug information for seconds,
+ * and an extension takes a millisecond. */
 const struct callable *names__callable(struct names *names, uint64_t vaddr)
 {
 	int err = 0;

@@ -67,9 +67,9 @@ struct names {
 	struct callables callables;
 	bool small, small_read; /* the loop's; `small` is constant */
 	struct line_job *asked, *done;
-	bool lines_sought; /* here: a debug file may come still, from debuginfod */
-	bool no_lines;	   /* and there will be none */
-	bool lineless;	   /* the loop's copy of it */
+	bool lines_sought; /* lines were read once; debuginfod may still bring a debug file */
+	bool no_lines;	   /* there are none, and none will come */
+	bool lineless;	   /* the loop's copy of no_lines */
 	bool settled;	   /* the loop's copy of lines_sought */
 };
 
@@ -94,9 +94,9 @@ struct namer {
 	bool stop;
 	bool kick;	    /* something was requested since the thread last read the list */
 	bool hurry;	    /* lines are read without a pause */
-	bool rested;	    /* its memory was given back */
+	bool rested;	    /* idle: its memory was given back to the system */
 	bool answered_some; /* since the loop's last tick; read without the lock */
-	struct names *all;  /* the newest first; never shorter */
+	struct names *all;  /* the newest first; entries are never removed */
 	uint64_t news;
 	enum question_state question_state;
 	bool question_lost;
@@ -107,7 +107,7 @@ struct namer {
 	struct {
 		int32_t pid;
 		char branch[28];
-	} absent[ABSENT_MAX]; /* below /usr/lib/debug */
+	} absent[ABSENT_MAX]; /* top-level entries of /usr/lib/debug that a process does not have */
 	uint32_t n_absent;
 	uint64_t trimmed; /* when its memory was given back: CLOCK_MONOTONIC ns */
 	/* the loop's */
@@ -121,19 +121,19 @@ struct namer {
 	struct texts texts; /* names of their files */
 };
 
-/* namer.c. In whose hands `callables` are. */
+/* namer.c. Reads names->callables, on the thread that owns them. */
 void names__read_callables(struct names *names);
 /* With the lock held: there is work. */
 void namer__kick(struct namer *namer);
 /* With the lock held, in the thread: the loop has something to take. */
 void namer__notify(struct namer *namer);
-/* In the thread. Debug information of this module may be had from debuginfod. */
+/* On the thread. Debug information of this module may be had from debuginfod: requests it, if downloads are on. */
 void download__want(struct names *names, bool lines);
-/* Its debug file is asked for as its process sees it. */
+/* Sets the opener by which symbols/ will request the module's debug file, as the module's process sees it. */
 void names__watch(struct names *names);
 
-/* namer_lines.c, in the thread. True: something was done. *ret_wait: until when something has to
- * wait, if that is sooner. */
+/* namer_lines.c, on the thread. Answers the questions of one module. False: nothing can be done now; *ret_wait is
+ * lowered to the time at which something can. */
 bool lines__work(struct namer *namer, struct names *all, uint64_t *ret_wait);
 
 #endif

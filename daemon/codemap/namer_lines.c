@@ -82,7 +82,8 @@ static struct names *next_names(struct names *all, struct line_job **ret_jobs, u
 	return NULL;
 }
 
-/* Most functions are met early. What is packed takes longer: at most a fifth of the time. */
+/* Pauses double, since most functions are sampled early in a session; packed debug information may take at most a
+ * fifth of the time. */
 static uint64_t next_pause(struct names *names, uint64_t took)
 {
 	uint64_t pause = names->lines_pause ? 2 * names->lines_pause : SCHEDULE_LINES_PAUSE_NS;

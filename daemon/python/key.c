@@ -2,8 +2,9 @@
 /* Computes a code object's key exactly as the sampler does, by compiling the sampler's code for the host. Here
  * py_seen() says that every code object is known, so the walker never asks for a capture.
  *
- * Why: a key contains the code object's address, names and first line, and the process. If the key that is computed
- * from memory now equals the one of a sample, the same code object is still there. serve/site.c relies on it. */
+ * Why: a key is a hash of the process, the code object's address and its members (or its version, where CPython has one).
+ * If the key that is computed from memory now equals the one of a sample, the same code object is still there;
+ * serve/site.c relies on that. */
 #include <stdint.h>
 
 #include "cprofd/host.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Prefaults the pages of a code object: reading them through /proc/PID/mem makes them resident, so that the sampler can
- * read them at the next tick. The values read are not trusted: addresses only lead to further reads of the same target.
+/* Prefaults the pages of a code object: reading them through /proc/PID/mem makes them resident, so that the sampler
+ * can read them at the next tick. The values read are not trusted: addresses only lead to further reads of the same
+ * target.
  *
- *
- * Caller: serve/drain.c, when the sampler reports a code object that it could not read. The target's pages change
- * only from "not resident" to "resident", as if it had touched them itself. */
+ * Caller: serve/drain.c, when the sampler reports a code object that it could not read whole. To the target this is
+ * as if it had touched the pages itself. */
 #include <string.h>
 
 #include "python/code.h"

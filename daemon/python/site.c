@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads a call site: the bytecode up to a frame's position, decoded by classes/bytecode.c, and the names that it loads.
- *
+/* Reads a call site: the bytecode up to a frame's position, decoded by classes/bytecode.c, and the names that it
+ * loads.
  *
  * Caller: serve/site.c, once for each call site that is sampled. Example: frame at offset 34 of fib() -> co_names
  * ("np", "sin"), CALL with names[own - 1] "sin", an attribute of the global "np". */

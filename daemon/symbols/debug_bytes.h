@@ -16,7 +16,7 @@
 /* One section, such as .debug_info. Not thread-safe: it belongs to who owns the struct dwarf. */
 struct debug_section {
 	const struct elf_bytes *bytes; /* borrowed; NULL: there is no such section */
-	uint64_t offset, size;         /* in the file; of what it is unpacked */
+	uint64_t offset, size;         /* where it lies in the file; its size, unpacked */
 	struct unpack *unpack;         /* NULL: it is not packed */
 	uint64_t *work;                /* bytes that may still be read */
 	uint8_t *own;                  /* owned; the window of what is not packed */
@@ -29,9 +29,9 @@ struct debug_section {
 int debug_section__open(struct debug_section *section, const struct elf_image *image, const char *name,
 			uint64_t packed_max, uint64_t *work);
 void debug_section__close(struct debug_section *section);
-void debug_section__rest(struct debug_section *section); /* gives back what can be had again soon */
+void debug_section__rest(struct debug_section *section); /* frees what can be read again */
 
-/* Reads from `at` to `end`; what lies behind is 0 and an error, which stays. */
+/* Reads from `at` to `end` of a section. A read beyond gives 0 and sets `error`, which stays. */
 struct debug_cursor {
 	struct debug_section *section;
 	uint64_t at, end;

@@ -12,7 +12,8 @@
 #define DEBUG_PATH_MAX 4096u
 #define DEBUG_CRC_MAX (512ull << 20) /* bytes of a file whose CRC is taken */
 
-/* An fd. -ENOENT. `path` may be NULL. */
+/* Finds the debug file of `image`, whose own path is `path` (NULL: unknown, only the build-id is tried). Returns an
+ * fd, which the caller owns; -ENOENT: none, or none that belongs. */
 int debug_file__find(const struct elf_image *image, const char *path,
 		     const struct symbol_opener *opener);
 /* Does `debug` hold the debug information of `image`? By build-id; without one

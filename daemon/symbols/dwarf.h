@@ -45,7 +45,7 @@ enum { DWARF_SECTIONS(DWARF_SECTION_ENUM) DWARF_SECTION_COUNT };
 #define DWARF_SPECS_MAX (1u << 18)      /* attributes in the abbreviations of a unit */
 #define DWARF_UNIT_RANGES_MAX (1u << 17)
 #define DWARF_FUNCTIONS_MAX (1u << 17)  /* ranges of functions of a unit */
-#define DWARF_ROWS_MAX (1u << 17)       /* line rows kept of a unit; larger ones are gone through for each address */
+#define DWARF_ROWS_MAX (1u << 17)       /* line rows kept of a unit; the program of a larger one runs again for each address */
 #define DWARF_FILES_MAX 65535u
 
 /* The shape of DIEs (DWARF 5, 7.5.3): tag and attributes are listed once, and each DIE names its abbreviation by
@@ -71,7 +71,7 @@ void dwarf_abbrevs__free(struct dwarf_abbrevs *abbrevs);
 
 struct dwarf {
 	struct debug_section sections[DWARF_SECTION_COUNT];
-	uint64_t work; /* bytes of sections that may still be read; what reads none is charged, too */
+	uint64_t work; /* budget in bytes of sections; set by lines.c before each question */
 };
 /* For work that reads no bytes: entries that are tiny, loops over ranges. -EFBIG: the budget is used up. */
 static inline int dwarf__charge(struct dwarf *dwarf, uint64_t work)
@@ -115,7 +115,7 @@ struct dwarf_value {
  * older versions. Only the header's part is valid before dwarf_unit__root(). */
 struct dwarf_unit {
 	struct dwarf *dwarf;
-	uint64_t offset, end, root; /* of the header, behind it all, of the first DIE */
+	uint64_t offset, end, root; /* of the header, of the unit's end, of the first DIE */
 	uint64_t abbrevs_offset;
 	uint8_t version, type, address_size, offset_size;
 	/* of the first DIE */
@@ -135,22 +135,24 @@ struct dwarf_die {
 		call_line, call_column;
 };
 
-/* dwarf_form.c. `code`: up to this one (for a single entry), 0: all. */
+/* dwarf_form.c. Reads the abbreviations at `offset` of .debug_abbrev, replacing those in `abbrevs`: up to the one
+ * with this code, or all of them (0). */
 int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, struct dwarf *dwarf, uint64_t offset, uint64_t code);
 const struct dwarf_abbrev *dwarf_abbrevs__find(const struct dwarf_abbrevs *abbrevs, uint64_t code);
 
-/* dwarf_form.c. Reads a value (ret may be NULL), or leaves it behind. */
+/* dwarf_form.c. Reads a value of this form, or skips it (ret NULL). Errors are the cursor's. */
 void dwarf__value(const struct dwarf_unit *unit, struct debug_cursor *cursor, uint32_t form, int32_t constant,
 		  struct dwarf_value *ret);
-/* The number that stands in a section: of an index, or itself. */
+/* The address that a value stands for: itself, or found in .debug_addr by its index. -ENOENT: it is no address. */
 int dwarf__address(const struct dwarf_unit *unit, const struct dwarf_value *value, uint64_t *ret);
-/* Appends its text. -ENOENT: it is none, or is in another file. */
+/* Appends the text of a string value. -ENOENT: it is no string, or one in another file. */
 int dwarf__text(const struct dwarf_unit *unit, const struct dwarf_value *value, struct buf *ret);
 
 /* dwarf_die.c */
 /* The header at `offset`. -ENOENT: behind the last unit. */
 int dwarf_unit__read(struct dwarf *dwarf, uint64_t offset, struct dwarf_unit *ret);
-/* What its first DIE says of all. `abbrevs`: for that one, begun anew here. */
+/* Reads the unit's first DIE, which has what holds for the whole unit. `abbrevs` is replaced by those up to that
+ * DIE's. */
 int dwarf_unit__root(struct dwarf_unit *unit, struct dwarf_abbrevs *abbrevs, struct dwarf_die *ret);
 int dwarf_die__read(const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs, uint64_t offset,
 		    struct dwarf_die *ret);
@@ -193,7 +195,7 @@ void dwarf_lines__free(struct dwarf_lines *lines);
 /* -ENOENT: no row has the address. */
 int dwarf_lines__find(const struct dwarf_lines *lines, const struct dwarf_unit *unit, uint64_t vaddr,
 		      struct dwarf_line *ret);
-/* Appends a file's path, absolute if that can be known. */
+/* Appends the path of file number `file`, absolute if its directories are known. -ENOENT: there is no such file. */
 int dwarf_lines__file(const struct dwarf_lines *lines, const struct dwarf_unit *unit, uint64_t file, struct buf *ret);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The line table of a unit: its program is run once, and the rows are kept in twelve bytes each. Of a table that is
- * larger than that may be nothing is kept: it is run again for each address.
+/* The line table of a unit: its program is run once, and the rows are kept in twelve bytes each. Of a table with
+ * more rows than DWARF_ROWS_MAX nothing is kept: its program runs again for each address.
  *
  * The program (DWARF 5, 6.2.5) drives a state machine of address, file, line and column; most bytes are "special
  * opcodes" that advance address and line at once and emit a row:
@@ -50,7 +50,7 @@ static int add_file(struct dwarf_lines *lines, const struct dwarf_file *file)
 	return err;
 }
 
-/* DWARF 2 to 4: names, an empty one ends them. */
+/* DWARF 2 to 4: directories, then files, each list ended by an empty name. */
 static int old_tables(struct dwarf_lines *lines, struct debug_cursor *cursor)
 {
 	struct dwarf_file file = {.name = {VALUE_STRING, DWARF_LINE, 0}};
@@ -175,7 +175,7 @@ struct state {
 	uint64_t address, file, line, column;
 };
 
-/* Where its rows go: `row` for each, `end` at a sequence's. Not 0 ends it all. */
+/* Callbacks of run(): `row` for each row, `end` at the end of a sequence. A result other than 0 ends the run. */
 struct rows {
 	int (*row)(struct rows *rows, const struct state *state);
 	int (*end)(struct rows *rows, uint64_t address);

@@ -28,7 +28,7 @@ struct symbol_file {
 	/* Its own, by source; those without rows are not there. */
 	struct symbol_table tables[SYMBOL_SOURCE_COUNT];
 	struct symbol_file *debug, *debugdata; /* owned */
-	bool debug_sought;        /* it was looked for, found or not */
+	bool debug_sought;        /* the search was done, with or without success */
 	const struct symbol_opener *opener; /* borrowed; or NULL */
 	char *path;               /* or NULL */
 	struct lines *lines;      /* NULL: not opened yet */
@@ -37,7 +37,7 @@ struct symbol_file {
 	struct line_source *line_source; /* owned; or NULL */
 	bool line_source_sought;
 	const struct elf_bytes *lines_bytes; /* of the file that has the lines; NULL: not opened */
-	bool places_sought;       /* of packed debug information, in the folder */
+	bool places_sought;       /* the stored places of packed sections were searched for */
 	int folder;               /* the opener's; 0: nothing is kept */
 	bool kernel;
 };

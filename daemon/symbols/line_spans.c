@@ -113,7 +113,7 @@ static void find_in(const struct line_spans *spans, const struct line_block *blo
 	ret->file = span.file && span.file <= spans->n_files ? spans->files[span.file - 1] : NULL;
 }
 
-/* How many begin up to there. */
+/* The number of blocks that begin at vaddr or before. */
 static uint32_t count_until(const struct line_spans *spans, uint64_t vaddr)
 {
 	uint32_t low = 0, high = spans->n_blocks;
@@ -203,7 +203,8 @@ static int is_any(void *context, uint64_t start, uint64_t end)
 	return start < end;
 }
 
-/* < 0: -errno; 1: what is below this DIE counts. */
+/* Adds the ranges of an inlined call. > 0: the DIE has code, so its children may be calls, too (of a call they are
+ * not visited: the outermost counts); 0: skip them; < 0: -errno. */
 static int visit(struct builder *builder, const struct dwarf_die *die)
 {
 	const struct dwarf_unit *unit = builder->of->unit;
@@ -318,7 +319,7 @@ static int file_of(struct line_spans *spans, struct builder *builder, uint64_t n
 	return 0;
 }
 
-/* Behind the last; who adds many sorts then. */
+/* Appends a block at the end: the caller sorts when it has added all. */
 static int add_block(struct line_spans *spans, uint64_t start, uint64_t end, uint32_t at)
 {
 	int err = spans->n_blocks < LINE_SPANS_BLOCKS_MAX && end - start <= UINT32_MAX ? 0 : -EFBIG;
@@ -377,7 +378,7 @@ static int add(struct line_spans *spans, struct builder *builder, uint64_t at, u
 	return 0;
 }
 
-/* The sequence that has all of it; NULL: none. */
+/* The sequence that contains all of [start, end); NULL: none does. */
 static const struct dwarf_sequence *sequence_of(const struct dwarf_lines *table, uint64_t start, uint64_t end)
 {
 	uint32_t i;
@@ -459,7 +460,7 @@ static void sort(struct line_spans *spans)
 	spans->changed = true;
 }
 
-/* 0; or why not, and nothing was added. */
+/* Appends the function's blocks. On error nothing is appended. */
 static int add_function(struct line_spans *spans, struct builder *builder, const struct line_function *function)
 {
 	const struct dwarf_sequence *sequence = sequence_of(builder->of->table, function->start, function->end);

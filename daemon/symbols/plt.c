@@ -3,7 +3,7 @@
  * relocation of that slot names the target.
  *
  *    .plt.sec:  f3 0f 1e fa  ff 25 <disp32>     a landing pad; jump through the slot
- *    .rela.plt: { r_offset = slot, R_X86_64_JUMP_SLOT, symbol "memcpy" }     ->  "memcpy@plt"
+ *    .rela.plt: { r_offset = slot, JUMP_SLOT, symbol "memcpy" }     ->  "memcpy@plt"
  *
  * The instructions are decoded in arch/ (machine__plt_slot()). Only RELA is read: x86-64 has no other kind. */
 #include "symbols/table.h"

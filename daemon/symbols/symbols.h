@@ -77,11 +77,10 @@ struct symbol_file;
 /* Of a name as it stands in the file, in bytes. It bounds what a string table without a NUL can make us read. */
 #define SYMBOL_NAME_MAX (1u << 20) /* longer names are cut; C++'s reach 100 KB */
 
-/* Takes `fd` over, if and only if it returns 0. `opener` (may be NULL) is asked
- * for separate debug files here, when the file lacks .symtab, and in
- * symbol_file__line(); it outlives the file. `path`: the file's own, beside which debug
- * files are looked for; NULL: unknown. -ENOEXEC: no 64-bit little-endian ELF;
- * -EBADMSG: one that does not fit together. A file without any symbol opens. */
+/* Takes `fd` over, if and only if it returns 0. `opener` (may be NULL) is asked for separate debug files here, if
+ * the file lacks .symtab, and in symbol_file__line(); it must outlive the file. `path`: the file's own, beside which
+ * debug files may be; NULL: unknown. -ENOEXEC: no 64-bit little-endian ELF; -EBADMSG: a damaged one. A file without
+ * any symbol opens. */
 int symbol_file__open(int fd, const char *path, const struct symbol_opener *opener,
 		      struct symbol_file **ret);
 /* An image in memory (the vDSO, an object of a JIT). The bytes are copied. */
@@ -91,16 +90,16 @@ int symbol_file__open_memory(const void *data, size_t len, struct symbol_file **
 int symbol_file__open_kallsyms(int fd, struct symbol_file **ret);
 struct symbol_file *symbol_file__free(struct symbol_file *file); /* NULL */
 
-/* 0, -ENOENT: outside of every symbol; -ESTALE, -EIO: the file changed. On
- * error *ret holds no name; with -ENOENT, where the function begins and its size all the same, if
- * call frame information has them, else size 0. */
+/* The symbol that vaddr lies in. -ENOENT: in none; -ESTALE, -EIO: the file changed. On error *ret has no name. With
+ * -ENOENT ret->start and ret->size are still those of the function if call frame information has it, else size is 0. */
 int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct symbol *ret);
 /* Where the function begins, as symbol_file__find() has it, without the name: no byte of the file is read. -ENOENT:
  * also of a function without a name. */
 int symbol_file__start(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_start);
 /* The addresses around vaddr for which symbol_file__find() gives the same answer. False: that answer is no symbol. */
 bool symbol_file__range(const struct symbol_file *file, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
-/* Whose bytes its names are of. -ENOENT: of none that the kernel could tell from others. */
+/* The identity of the file whose bytes the names are, and of its debug file. -ENOENT: it has none (an image in
+ * memory, the kernel). */
 int symbol_file__key(const struct symbol_file *file, struct kept_key *ret);
 /* The bytes of the build-id; 0: it has none. */
 size_t symbol_file__build_id(const struct symbol_file *file, const uint8_t **ret_id);
@@ -128,7 +127,8 @@ struct source_line {
  * call. ret->file is valid until the next call for this file. -ENOENT: there is none; -EFBIG: finding it needs more
  * reading than one question may cost (docs/symbols.md). */
 int symbol_file__line(struct symbol_file *file, uint64_t vaddr, struct source_line *ret);
-/* 0, or why there are none. The first call finds out which unit of the debug information has which code; it is kept. */
+/* Opens the lines: 0, or why there are none, which stays the answer. The first call reads which unit of the debug
+ * information has which code; that is kept in memory. */
 int symbol_file__open_lines(struct symbol_file *file);
 /* Gives back what else was read, and stores what is worth keeping in the opener's folder. Its key there is the
  * identity of the file and of its debug file. */

@@ -107,14 +107,15 @@ int symbol_table__build(struct symbol_table *table, struct candidates *candidate
  * collecting. -ENOENT: there is no symbol. On error the table is freed. */
 int symbol_table__finish(struct symbol_table *table, struct candidates *candidates, const struct code_ranges *ranges, uint16_t machine,
 			 uint32_t extend, int err);
-/* Takes the symbols at `symbols` that name code. `skip`: (may be NULL) leave out what begins
- * where a symbol of that table begins. -ENOENT: none. */
+/* Makes the index of the symbols at `symbols` that name code. `skip` (or NULL): symbols that begin where one of that
+ * table begins are left out. -ENOENT: none. */
 struct elf_image;
 struct elf_symbols;
 int symbol_table__load(struct symbol_table *table, const struct elf_image *image,
 		       const struct elf_symbols *symbols, const struct code_ranges *ranges,
 		       const struct symbol_table *skip, uint32_t extend);
-/* The same, of symbols that are many, from `folder` (<= 0: nowhere) if it was made before. */
+/* The same; the index of a large table is taken from `folder` if an earlier session stored it there, and stored
+ * otherwise (<= 0: neither). */
 int symbol_table__open(struct symbol_table *table, const struct elf_image *image, const struct elf_symbols *symbols,
 		       const struct code_ranges *ranges, uint32_t extend, int folder);
 void symbol_table__free(struct symbol_table *table);
@@ -147,10 +148,11 @@ const struct code_range *code_ranges__find(const struct code_ranges *ranges, uin
 int candidates__look_at_names(struct candidates *candidates, const struct symbol_table *table,
 			      uint16_t machine);
 
-/* table_kept.c: `table` has all but its rows. -ENOENT and others: it was not kept, and `table` is empty. */
+/* table_kept.c. Fills in the rows of `table`, which has everything else, from the stored file. -ENOENT and others:
+ * there is none that fits, and `table` is empty. */
 int symbol_table__find_kept(struct symbol_table *table, int folder, const struct kept_key *key, const struct elf_symbols *symbols,
 			    uint32_t extend);
-/* Unless the file has changed since `key` was taken. */
+/* Stores the rows, unless the ELF file has changed since `key` was taken. Failures are silent. */
 void symbol_table__keep(const struct symbol_table *table, int folder, const struct kept_key *key, const struct elf_symbols *symbols,
 			uint32_t extend);
 

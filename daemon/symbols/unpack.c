@@ -41,7 +41,7 @@ struct point {
 struct run {
 	z_stream z;
 	struct place header; /* of the block that it is in */
-	uint64_t in, out; /* of what zlib was given; of what came out */
+	uint64_t in, out; /* bytes of the file that zlib was given; bytes that came out */
 	uint64_t window_at;
 	bool kept; /* all of the stream is in the window, and stays */
 	ZSTD_CCtx *packer; /* of places; NULL: none was kept. A new one for each would have its pages mapped each time. */
@@ -99,7 +99,8 @@ static void forget_run(struct unpack *unpack)
 	unpack->run = NULL;
 }
 
-/* All of it is there: nothing is unpacked any more. False: there is no room to keep it. */
+/* Keeps the unpacked stream if all of it is in the window. False: it is not, or other streams have used up
+ * UNPACK_KEPT_MAX. */
 static bool keep_whole(struct unpack *unpack)
 {
 	struct run *run = unpack->run;
@@ -138,7 +139,7 @@ struct unpack *unpack__free(struct unpack *unpack)
 	return NULL;
 }
 
-/* `bits` before what zlib was given, and what of that it has not used. */
+/* The place `bits` bits before what zlib has consumed. */
 static struct place place_of(const struct run *run, unsigned bits)
 {
 	bits += (unsigned)run->z.data_type & BITS_LEFT;
@@ -176,8 +177,8 @@ static int go_to(struct unpack *unpack, const struct place *place)
 	return 0;
 }
 
-/* As inflate(), up to a place of the block (`stop`, a flag of data_type). What zlib finds in bits that it was given
- * before is no progress to it. */
+/* As inflate(), which stops at a certain place of a block (`stop`, a flag of data_type). If zlib gets there with the
+ * bits that it holds already it reports Z_BUF_ERROR, no progress; here that is success. */
 static int inflate_to(z_stream *z, int flush, int stop)
 {
 	int state = inflate(z, flush);
@@ -229,7 +230,7 @@ static int enter(struct unpack *unpack, uint64_t at)
 	for (i = 0; i < unpack->n_points && unpack->points[i]->out <= at; i++)
 		point = unpack->points[i];
 	run = unpack->run;
-	/* The way from here may be as short. */
+	/* The decoder may be as near as the best place, or nearer. */
 	if (run && run->out <= at && run->out >= (point ? point->out : 0))
 		return 0;
 	if (run) { /* its memory is there already */
@@ -352,7 +353,7 @@ int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uin
 
 /* --- places as bytes: how many, and of each a head and its dictionary, packed --- */
 
-/* As stored in a file of the folder. No padding that is not zeroed: `unused` fills it. */
+/* As stored in a file of the folder. Without padding, which would be stored uninitialised: `unused` fills it. */
 struct packed_point {
 	uint64_t in, header, out;
 	uint32_t len, packed;
@@ -388,7 +389,7 @@ static bool is_place(const struct unpack *unpack, const struct packed_point *hea
 	       head->packed <= ZSTD_COMPRESSBOUND(DISTANCE);
 }
 
-/* Its bytes, or -errno. */
+/* Takes one place from `data`. Returns how many bytes it has, or -errno. */
 static int64_t take_point(struct unpack *unpack, const char *data, size_t len)
 {
 	const uint64_t before = unpack->n_points ? unpack->points[unpack->n_points - 1]->out : 0;

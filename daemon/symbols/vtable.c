@@ -93,8 +93,8 @@ static int find_classes(struct finder *f)
 							    .name = f->words[i + 1],
 							    .base = kind ? i + kind + 1 : NONE};
 	}
-	/* One base follows the name; of several there is first how many. The first one that lies at 0 shares the
-	 * virtual table. */
+	/* With one base, its typeinfo follows the name; with several, flags and their number come first. The first
+	 * base, if it lies at offset 0, shares the virtual table. */
 	for (i = 0; i < f->n_classes; i++) {
 		base = f->classes[i].base;
 		if (base == NONE)
@@ -114,8 +114,9 @@ static bool is_code(const struct finder *f, uint32_t word)
 	return word && !(word & IS_SYMBOL) && code_ranges__find(f->ranges, word);
 }
 
-/* The tables: a word of 0 (of the object itself, not of a base within), the typeinfo, functions. Those that are pure
- * are a symbol of the C++ library; destructors of an abstract class may be 0. */
+/* Finds the virtual tables: a word of 0 (the offset of the object itself, not of a base inside of it), the typeinfo,
+ * then functions. A pure virtual function is a symbol of the C++ library; destructors of an abstract class may be 0.
+ * Of several tables of a class the longest counts. */
 static void find_tables(struct finder *f)
 {
 	uint32_t i, class, n;
@@ -239,8 +240,8 @@ static bool is_method_of(const struct finder *f, const struct method *method)
 	return len && !strncmp(in_name, in_class, len);
 }
 
-/* Gives each method without a symbol that of another class in its slot. Those before `n` are whole then, the others
- * not known. */
+/* Gives each method without a symbol the symbol of another class's method in its slot, if that is a method of the
+ * class in whose table it stands. Then f->methods has only those that got one. */
 static void name_methods(struct finder *f)
 {
 	uint32_t i, end, k, n = 0, symbol;

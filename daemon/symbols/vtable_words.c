@@ -66,7 +66,8 @@ static void take_symbol(struct finder *f, uint64_t number, const void *entry)
 			f->kinds[k] = f->values[number];
 }
 
-/* Where symbols are, and which are the tables that each typeinfo begins with: those come from the C++ library. */
+/* Reads the values of all dynamic symbols, and finds the ABI's tables that each typeinfo begins with, which come
+ * from the C++ library. */
 static int read_symbols(struct finder *f)
 {
 	int err;
@@ -122,8 +123,8 @@ uint64_t finder__content(struct finder *f, uint64_t address)
 	return f->window[at / 8];
 }
 
-/* Packed relative relocations (gABI, SHT_RELR): an address, or 63 bits of what follows the one before. What is added
- * stands in place. */
+/* Packed relative relocations (gABI, SHT_RELR). An even entry is an address; an odd one is a bitmap of the 63 words
+ * behind the last address. The addend of each stands in the file, in place. */
 static void take_relr(struct finder *f, uint64_t number, const void *entry)
 {
 	uint64_t word = *(const uint64_t *)entry, address = word & 1 ? f->next : word, bits = word & 1 ? word >> 1 : 1, value;
