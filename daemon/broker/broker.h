@@ -94,6 +94,8 @@ enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };
 #define BROKER_FDS_MAX 8
 #define BROKER_DEBUG_PATH_MAX 256
 
+/* Every message, in both directions. Members that a kind does not use are 0. It has no pointers and no
+ * variable parts: nothing in it can make the receiver read beyond it. */
 struct broker_message {
 	uint32_t kind;         /* enum broker_kind */
 	uint32_t token;        /* chosen by the sender, repeated in the answer */
@@ -171,6 +173,7 @@ enum broker_allow {
 	BROKER_ALLOW_ROOT,     /* nothing: only root is served */
 };
 
+/* How `cprofd serve`, or a client without a daemon, starts the broker. */
 struct broker_options {
 	int listen_fd;
 	int client_fd;

@@ -17,6 +17,7 @@
 
 #include "broker/perf.h"
 
+/* The open clocks of a session; n 0: none. */
 struct cpu_clocks {
 	int *fds;
 	size_t n;

@@ -14,6 +14,7 @@
 /* Which samples carry a copy of the stack memory (struct part_stack). */
 enum load_stacks { LOAD_STACKS_UNFINISHED, LOAD_STACKS_NEVER, LOAD_STACKS_ALWAYS };
 
+/* What a sampler is loaded with. Samplers with equal options can replace each other (sampler__fits()). */
 struct load_options {
 	uint64_t ring_bytes;   /* 0: BROKER_RING_BYTES */
 	bool follow_children;

@@ -30,6 +30,7 @@ struct perf_options {
 	int program;          /* fd of the sampler */
 };
 
+/* One thread that was in /proc/PID/task. */
 struct perf_thread {
 	pid_t tid;
 	int fd;               /* -1: it ended before an event was opened */

@@ -12,6 +12,7 @@
 
 struct quota_user;
 
+/* What one engine or session holds of its user's limits. */
 struct charge {
 	struct quota_user *user;     /* NULL: nothing is counted */
 	uint64_t taken[LIMIT_COUNT];

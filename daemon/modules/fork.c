@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Forked children: what their parent had at the fork is theirs. A fork copies the address space, so all mappings, JIT
- * objects and unwind tables hold for the child, too. Making them anew would take a worker's time for each child of a
- * pool, and the first samples would have no stacks.
+ * objects and unwind tables hold for the child, too. Reading and building them anew for each child of a pool of
+ * processes would take time, and the first samples would have no native stacks.
  *
  * Tables and lists are shared, with a count of references, until parent and child differ. NULL in place of a count
  * means one owner: most processes have no children. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Walks again what the sampler could not finish for lack of a table: registers and stack as they were recorded at the
- * tick (struct part_stack), through the tables of today, over what was mapped at that time. It is the sampler's own
- * walker, compiled for user space (unwind/walk.c).
+ * tick (struct part_stack), with the tables that are there by now, over what was mapped at that time. It is the
+ * sampler's own walker, compiled for user space (unwind/walk.c).
  *
  * A list of that time is made for it, which costs more than a walk; so it is kept, and used for all times between which
  * nothing came or went. */

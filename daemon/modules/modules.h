@@ -59,11 +59,12 @@ void modules__cache(struct modules *modules, int directory);
 /* Readable when there is something for modules__tick(). Not the caller's to close. */
 int modules__fd(const struct modules *modules);
 
-/* fd < 0: -errno. The fd is taken. */
+/* Answers open_file(): the file that was requested last. fd < 0: -errno. The fd is taken. */
 void modules__file(struct modules *modules, int fd);
-/* fd < 0: there is none. The fd is taken. `own`: the process's own pid; 0: not known. */
+/* Answers open_perf_map(). fd < 0: there is none. The fd is taken. `own`: the pid that the process has in its own PID
+ * namespace, which the names of its files contain; 0: not known. */
 void modules__perf_map(struct modules *modules, int fd, int32_t own);
-/* bytes 0: there will be none. The fd is taken. */
+/* Answers add_pool(). bytes 0: there will be no further pool. The fd is taken. */
 void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t number);
 
 /* To be called every 20 to 100 ms: takes the worker's results, reads what changed, publishes lists. */
@@ -71,21 +72,22 @@ void modules__tick(struct modules *modules, uint64_t now);
 
 /* --- processes --- */
 
-/* A process (again after exec). `mem`, `maps`: its files of /proc, which are copied. NULL: no
- * memory, or too many. */
+/* A process, or its next image after an exec. `mem`, `maps`: its files of /proc, which are duplicated. NULL: no memory,
+ * or too many. */
 struct modules_process *modules__open_process(struct modules *modules, int32_t pid,
 					      const struct image_key *key, int mem, int maps,
 					      uint64_t now);
-/* A child that `parent` (or a child of it that is not known) forked at `time`: it has its parent's
- * mappings, JIT objects and list of then, without its own files of /proc. NULL: no memory, too many,
- * or nothing is known any more of the parent. */
+/* A child that `parent` forked at `time` (or a child of it that is not known): it has its parent's mappings, JIT
+ * objects and list as of then, and no files of /proc of its own yet. NULL: no memory, too many, or the parent is
+ * forgotten. */
 struct modules_process *modules__fork_process(struct modules *modules, int32_t pid, uint64_t parent,
 					      uint64_t time, uint64_t now);
-/* Its own files of /proc, copied: what it maps and compiles from the fork on. */
+/* Gives a forked child its own files of /proc (duplicated): from now on it is read like any other process. */
 void modules_process__memory(struct modules_process *process, int mem, int maps);
 /* Its mappings are likely to have changed: reads them at once, and publishes the list. */
 void modules_process__poll(struct modules *modules, struct modules_process *process, uint64_t now);
-/* The kernel says that something is mapped there now, and nothing was. */
+/* The sampler reports that the kernel is about to map something in this range, where nothing is mapped at `time`
+ * (struct record_map). */
 void modules_process__mapped(struct modules_process *process, uint64_t start, uint64_t end,
 			     uint64_t time);
 /* Reads the mappings of processes for which modules_process__mapped() was called, unless that would be too expensive
@@ -106,10 +108,10 @@ uint64_t modules_process__id(const struct modules_process *process);
 void modules_process__runtime(struct modules_process *process, uint64_t address);
 /* It ended, or runs another image. Answers stay for some seconds. */
 void modules__close_process(struct modules *modules, struct modules_process *process, uint64_t now);
-/* Who ran as `pid` at that time; NULL: nobody known (a child that was just forked has no entry of
- * its own: ask for its parent). */
+/* The image that ran as `pid` at that time. NULL: none is known (a child that was just forked has no entry of its own:
+ * ask for its parent). The number of processes is small; linear. */
 struct modules_process *modules__process(struct modules *modules, int32_t pid, uint64_t time);
-/* ... or whose mappings it inherited. `modules` may be NULL. */
+/* The same for a task, also if it has mappings by inheritance only (modules_host.inherited). `modules` may be NULL. */
 struct modules_process *modules__of_task(struct modules *modules, const struct record_task *task, uint64_t time);
 /* Its memory as it is now: all of `size`, or -EFAULT. */
 int modules_process__read(struct modules_process *process, uint64_t address, void *dst, size_t size);
@@ -117,25 +119,29 @@ int modules_process__read(struct modules_process *process, uint64_t address, voi
 struct modules_process *modules__numbered(const struct modules *modules, uint64_t id);
 bool modules_process__is_later(const struct modules_process *process, uint64_t time); /* opened after that time */
 
-/* A walk ended early at pc, and is late: it will be done again. */
+/* A walk ended early at pc, for want of a table, and will be done again: requests what is missing (a file's table, code
+ * to be followed, a perf map, the mappings). */
 void modules__wants(struct modules *modules, struct modules_process *process, uint64_t pc,
 		    enum loss loss, uint64_t time);
-/* Does a walk of that time anew, by the tables of now for what was mapped then. `ret` has room for
- * RECORD_NATIVE_FRAMES_MAX; of its part the loss is set, and nothing else. */
+/* Walks the copied stack of a sample of that time, with the tables that are there by now, over what was mapped then.
+ * `ret` has room for RECORD_NATIVE_FRAMES_MAX frames; of its part only the loss is set. */
 void modules__walk(struct modules *modules, const struct modules_process *process,
 		   const struct part_stack *stack, uint64_t time, struct part_native_frames *ret);
-/* May a walk of that time that ended at pc come further soon? */
+/* Can a walk of that time that ended at pc get further in a moment? Then the sample may wait. */
 bool modules__may_retry(const struct modules *modules, const struct modules_process *process,
 		    uint64_t pc, enum loss loss, uint64_t time);
 /* Is pc where a new thread leaves the kernel for the first time? Its stack is empty there, and the call frame
  * information describes its parent's. */
 bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_t time);
-/* A walk ended early at pc. */
+/* A walk ended early at pc, and will not be done again: requests what is missing for later walks, and counts the place
+ * for the ledger. */
 void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
 		      enum loss loss, uint64_t time);
 
 /* --- the question --- */
 
+/* WAITS: its table is still being made. READY: it is there. BARE: there is none: the file cannot be read, or has no
+ * code that can be described. */
 enum module_state { MODULE_WAITS, MODULE_READY, MODULE_BARE };
 
 struct module {
@@ -176,11 +182,11 @@ bool modules_process__is_new(const struct modules_process *process, uint64_t now
  * lives until the next tick. -ENOENT: gone. */
 int modules__jit_object(const struct modules *modules, uint64_t process, uint32_t object, struct jit_object *ret,
 			int *ret_mem);
-/* A number that differs when an answer of that time may. The process may be NULL. */
+/* A generation number: two answers about that time with the same number are the same. The process may be NULL. */
 uint64_t modules__changes(const struct modules *modules, const struct modules_process *process,
 			  uint64_t time);
-/* Likewise, of answers that are `stable`: of code of files that is mapped still, which a JIT's does
- * not touch. */
+/* The same for answers that are `stable` (code of files that is still mapped): it does not change with JIT code, so
+ * caches live longer. */
 uint64_t modules__stable(const struct modules_process *process, uint64_t time);
 /* The module that holds the process' CPython; NULL: none is known. */
 const struct module *modules__interpreter(const struct modules_process *process);
@@ -196,6 +202,7 @@ struct modules_stop {
 };
 uint32_t modules__stops(const struct modules *modules, struct modules_stop *ret, uint32_t max);
 
+/* Counters, for tests. processes, jit_tables, table_bytes and pool_bytes are current, others only grow. */
 struct modules_counts {
 	uint32_t modules, ready, bare, processes, jit_tables;
 	uint32_t cached; /* tables that came from the disk */

@@ -14,6 +14,7 @@
 
 struct tail;
 
+/* What was read, and of which file: valid until the next call. */
 struct tail_piece {
 	const char *bytes; /* valid until the next call */
 	size_t n;

@@ -77,9 +77,10 @@ struct job *worker__take(struct worker *worker);	  /* one that is done, or NULL 
 void worker__do(struct worker *worker, struct job *job);
 /* Its owner has what it wanted of this job: stores its table, if that is of use, and frees it. */
 void worker__store(struct worker *worker, struct job *job);
-/* A walk waits for this module's table. */
+/* A walk waits for this module's table: its job goes to the front. */
 void worker__hurry(struct worker *worker, uint32_t module);
-/* Is there a job for an object of this process? */
+/* Is there a job for a JIT object of this process, waiting, running or done? Then a walk that found nothing may succeed
+ * soon. */
 bool worker__has_objects(struct worker *worker, uint64_t process);
 void job__free(struct job *job);
 

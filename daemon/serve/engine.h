@@ -88,14 +88,15 @@ struct client {
 	/* Why this connection may not name processes (BROKER_CLIENT's `error`); BROKER_ERROR_OK: it may. Other requests
 	 * are served all the same. */
 	enum broker_error unnamed;
-	/* As SO_PEERCRED of its socket has it; the broker reads that, since it authorises in this process's name. */
+	/* As SO_PEERCRED of its socket has it. Sent with ATTACH: where ptrace_scope is 1, the broker checks whether
+	 * this process started the target. */
 	pid_t pid;
 };
 
 /* A connection that the broker accepted. Takes `fd`, also on an error; queues the hello line. */
 int client__new(struct engine *engine, int fd, pid_t pid, enum broker_error unnamed);
 /* Closes the socket and ends what only this client wanted (session__abandoned()); the struct lives until the end of the
- * turn. May be called more than once. Nearly every function that writes to a client may call it: look at `dead`
+ * turn. May be called more than once. Nearly every function that writes to a client may call it: check `dead`
  * afterwards. */
 void client__die(struct engine *engine, struct client *client);
 void client__free(struct client *client);

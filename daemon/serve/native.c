@@ -77,9 +77,9 @@ static int set_process(struct modules_host *host, const struct native_key *key,
 		       : processes__drop(session->processes, session->ring, key);
 }
 
-/* Whose mappings does a process have that has none of its own? A forked child that has mapped nothing has what its
+/* Whose mappings does a process use that has none of its own? A forked child that has mapped nothing has what its
  * parent had at the fork. That holds for its samples even if it ended, or executed another program, before they are
- * handed on. `later`: its process of today, which may be that of another image. */
+ * handed on. `later`: what its pid runs at present, which may be another image. */
 static struct modules_process *inherited(struct modules_host *host, const struct record_task *task, uint64_t time,
 					 struct modules_process *later)
 {

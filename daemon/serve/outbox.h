@@ -24,6 +24,7 @@ const char *chunk__data(const struct chunk *chunk); /* of a memory chunk */
 unsigned chunk__events(const struct chunk *chunk);
 uint64_t chunk__memory(void); /* of all chunks of the process */
 
+/* What waits for one client, in order. All zero is empty. */
 struct outbox {
 	struct outbox_item {
 		struct chunk *chunk;

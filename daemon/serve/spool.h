@@ -10,12 +10,15 @@
 struct spool;
 /* Where spools are made, as a handle (O_PATH) that is the caller's; -1: nowhere. */
 int spool__directory(void);
+/* 0 or -errno. The file is there until the spool and all duplicates of its descriptor are closed. */
 int spool__new(struct spool **ret);
 struct spool *spool__free(struct spool *spool); /* NULL */
 int spool__lines(struct spool *spool, const char *lines, size_t len);
 /* Ends a frame: what is there now is readable by itself. *ret_len: bytes of the file. */
 int spool__flush(struct spool *spool, uint64_t *ret_len);
+/* The file, for reading; the spool's own. */
 int spool__fd(const struct spool *spool);
+/* The first error, or 0. */
 int spool__error(const struct spool *spool);
 
 #endif

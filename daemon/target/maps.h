@@ -15,6 +15,7 @@
 #define MAPPING_SHARED 8u
 #define MAPPING_DELETED 16u /* the path ended in " (deleted)", which is removed */
 
+/* One line of /proc/PID/maps. */
 struct mapping {
 	uint64_t start, end;
 	uint64_t offset;      /* in the file */
@@ -26,6 +27,7 @@ struct mapping {
 			       * A newline in it is "\012", as the kernel wrote it */
 };
 
+/* All lines. Freed by maps__free(). */
 struct maps {
 	struct mapping *items; /* sorted by address, without overlaps */
 	size_t n;

@@ -27,6 +27,7 @@ struct arrival {
 	struct code_state state;
 };
 
+/* One call of builder__follow(). */
 struct following {
 	struct code_rows rows; /* first */
 	struct builder *b;

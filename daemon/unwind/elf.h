@@ -20,8 +20,9 @@ struct elf_frames {
 	struct unwind_identity identity;
 	uint32_t relocations; /* of an object that was not linked: the section with those of its
 				 .eh_frame; 0: none */
-	/* Symbols of functions: .symtab, or .dynsym where that is gone; which section has their
-	 * names; whether their values are relative to their sections. */
+	/* Symbols of functions: .symtab, or .dynsym if the file was stripped. function_names: the section that has
+	 * their names. loaded_only: an object that was not linked, whose symbols have values relative to their
+	 * sections. */
 	struct elf_section functions;
 	uint32_t function_names;
 	bool loaded_only;

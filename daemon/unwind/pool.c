@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The allocator of a pool: first fit, in whole blocks. Tables smaller than a block share one, which becomes free when
- * the last table in it is released. No headers in the pool itself: the sampler reads it, and a broken header could be
- * read as a rule. Linear in the number of blocks (a pool of 4 MB has 1,024). */
+ * the last table in it is released. What is in use is noted outside of the pool (`used`), so that tables have whole
+ * blocks. Linear in the number of blocks: a pool of 4 MB has 1,024. */
 #include "unwind/unwind.h"
 
 #include <errno.h>
