@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of the page: what was recorded (command, Python, compilers, times), classes of time, filters, losses. */
+/* The head of the page: what was recorded (command, Python, compilers, times), classes of time, filters,
+ * losses.
+ *
+ *     <h1>python3 svd.py <small>process 4242</small></h1>
+ *     <dl> Python 3.12.1 | Compilers Numba, JAX | Started ... | Recorded 8.12 s, CPU clock | Time | Samples </dl>
+ *     a stripe of the classes of time, and its legend
+ *     Nothing was lost.
+ *
+ * All of it comes from the report's JSON (data.c): its first and only recording, and the time line, which has
+ * the threads. */
 #include <string.h>
 
 #include "cprofd/loss.h"
@@ -7,12 +16,15 @@
 
 #define COMPILERS_MAX 8u /* more are only counted */
 
+/* One pair of the list of facts. `term` is our own text; what follows until end_term() is the target's,
+ * through html__text(). */
 static void put_term(struct buf *out, const char *term) { buf__printf(out, "<div><dt>%s</dt><dd>", term); }
 
 static void end_term(struct buf *out) { buf__puts(out, "</dd></div>\n"); }
 
 static bool is_wall(const json_t *recording) { return !strcmp(get__text(recording, "mode"), "wall"); }
 
+/* "": a loss that this version does not know, as in the recording of a newer one. Its name is shown instead. */
 static const char *sentence_of(const char *loss)
 {
 #define SENTENCE(id, kind, name, sentence) {name, sentence},
@@ -39,6 +51,7 @@ static const char *python_of(const json_t *report)
 	json_array_foreach(threads, i, thread) {
 		const char *version = get__text(thread, "python");
 
+		/* The attached process's version replaces that of another process, which may come first. */
 		if (*version && (!*python || get__number(thread, "pid") == pid))
 			python = version;
 	}
@@ -59,6 +72,8 @@ static void put_compilers(struct buf *out, const json_t *report)
 			if (k == i || !strcmp(get__text(before, "compiler"), compiler))
 				break;
 		}
+		/* A quadratic search: the table has at most HTML_ROWS_MAX rows. Rows without a compiler are
+		 * time outside of compiles. */
 		if (k < i || !*compiler || ++n > COMPILERS_MAX)
 			continue;
 		buf__puts(out, n > 1 ? ", " : "");
@@ -94,6 +109,7 @@ static void put_times(struct buf *out, const json_t *recording)
 	buf__puts(out, " of CPU in ");
 	html__count(out, threads);
 	buf__puts(out, threads == 1 ? " thread, " : " threads, ");
+	/* The CPU clock may be ahead by microseconds, and a foreign recording may say anything. */
 	html__duration(out, wall > cpu ? wall - cpu : 0);
 	buf__puts(out, is_wall(recording) ? " waiting" : " idle");
 }
@@ -130,6 +146,8 @@ static void put_facts(struct buf *out, const json_t *report, const json_t *recor
 	buf__puts(out, "</dl>\n");
 }
 
+/* A table that is folded at first: names are for people who search the documentation, sentences for all
+ * others. */
 static void put_losses(struct buf *out, const json_t *recording)
 {
 	json_t *losses = json_object_get(recording, "losses"), *count;
@@ -172,6 +190,7 @@ static void put_filters(struct buf *out, const json_t *report)
 		return;
 	buf__puts(out, "<p class=\"warning\">Filtered:");
 	json_object_foreach(filters, key, value) {
+		/* Keys are our own (report/json.c, put_filters()); values are the user's patterns. */
 		buf__printf(out, " %s ", key);
 		if (json_is_string(value))
 			html__text(out, json_string_value(value));
@@ -195,6 +214,7 @@ static void put_classes(struct buf *out, const json_t *report, const json_t *rec
 
 	if (!table)
 		return;
+	/* The table of classes is its own order. */
 	tables__stripe(out, rows, rows, get__number(table, "total_ns"));
 	buf__puts(out, "<p class=\"legend\">");
 	json_array_foreach(rows, i, row) {

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The data of the page: the report's JSON of one recording, reduced to the page's limits, with the time line added. */
+/* The data of the page: the report's JSON of one recording, reduced to the page's limits, with the time line
+ * added.
+ *
+ *     recording -> report (report/) -> JSON text -> parsed -> fewer rows -> + "timeline" (time_line.c)
+ *
+ * The JSON goes the way over text, so that the page shows exactly what `report --json` prints, and so that
+ * the page's parts need one way to read it. The recording is read three times: for quiet threads, for the
+ * report, for the time line. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +17,7 @@
 #include "report/report.h"
 #include "rules/rules.h"
 
+/* Those that the page has a section for (tables.c). */
 #define TABLES                                                                                                         \
 	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |       \
 	 1u << REPORT_TREE | 1u << REPORT_REPEAT | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
@@ -23,7 +31,8 @@ static int compare_down(const void *left, const void *right)
 	return *a > *b ? -1 : *a < *b;
 }
 
-/* Counts the rows of a table, those below others included; with `ret` also returns their weights. */
+/* Counts the rows of a table, those below others included; with `ret` also returns their weights. Only the
+ * tree has rows within rows, and it is as deep as units are nested (export/units.h). */
 static size_t collect(const json_t *rows, uint64_t *ret)
 {
 	const json_t *row;
@@ -43,6 +52,7 @@ static void prune(json_t *rows, uint64_t least)
 {
 	size_t i;
 
+	/* From the last one: removing a row moves those after it. */
 	for (i = json_array_size(rows); i--;) {
 		json_t *row = json_array_get(rows, i);
 
@@ -71,6 +81,8 @@ static int keep(json_t *table, size_t max)
 		return -ENOMEM;
 	collect(rows, weights);
 	qsort(weights, n, sizeof(*weights), compare_down);
+	/* Everything as light as the first row too many goes, so that rows of equal weight do not depend on
+	 * their order. */
 	prune(rows, weights[max] + 1);
 	return 0;
 }
@@ -84,6 +96,7 @@ static int fit(json_t *report)
 	json_t *table;
 	int err = 0;
 
+	/* The first round only applies the limits on rows. With max 0 nothing can be left out any more. */
 	for (; !err; tree /= 4, max /= 4) {
 		json_array_foreach(json_object_get(report, "tables"), i, table)
 			err = err ?: keep(table, strcmp(get__text(table, "by"), "tree") ? max : tree);
@@ -119,6 +132,7 @@ static int parse(char *text, size_t len, json_t **ret)
 static int make_report(int recording_fd, const struct export_options *options, const struct rules *rules,
 		       struct export_report *ret_report, json_t **ret)
 {
+	/* A page of several recordings would need another form, so `files` is always 1. */
 	const struct report_options how = {.filter = *options, .tables = TABLES, .top = HTML_ROWS_MAX, .phases = true, .rules = rules};
 	char *text = NULL;
 	size_t len = 0;
@@ -136,6 +150,7 @@ static int add_time_line(int recording_fd, const struct export_options *options,
 {
 	struct buf text = {};
 	json_t *line;
+	/* The model reads from the descriptor's position. */
 	int err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;
 
 	err = err ?: time_line__json(recording_fd, options, &text, ret) ?: parse(text.data, text.len, &line);

@@ -28,9 +28,11 @@
 /* How JSON is written; shares have nine digits. */
 #define HTML_JSON (JSON_COMPACT | JSON_REAL_PRECISION(9))
 
+/* page.css, tables.js, time_line.js */
 extern const struct asset html_style, html_tables, html_time_line;
 
-/* words.c: text and numbers for people. */
+/* words.c: text and numbers for people. html__text() escapes for element content and quoted attributes; it is
+ * the only way into the page for text that is not ours. */
 void html__text(struct buf *out, const char *text);
 /* JSON text, escaped for the inside of a <script>. */
 void html__data(struct buf *out, const char *json, size_t len);
@@ -43,15 +45,18 @@ void html__name(struct buf *out, const char *name, const char *signature);
  * file. */
 void html__location(struct buf *out, const char *file, uint64_t line);
 
-/* Members of a JSON object; "" and 0 if missing. */
+/* Members of a JSON object; "" and 0 if missing. The JSON is made by this program, so a missing member is a
+ * bug here, not of the input; the page is written nevertheless. */
 const char *get__text(const json_t *object, const char *key);
 uint64_t get__number(const json_t *object, const char *key);
 double get__share(const json_t *object, const char *key);
 
-/* time_line.c: the value of "timeline" (docs/report.md). Reads the recording. */
+/* time_line.c: the value of "timeline" (docs/report.md). Reads the recording. Appends to *out. *ret: what
+ * model__report() says. */
 int time_line__json(int recording_fd, const struct export_options *options, struct buf *out, struct export_report *ret);
 
-/* data.c: the data of the page. The recording must be seekable; it is read twice. */
+/* data.c: the data of the page. The recording must be seekable; it is read several times. *ret is the
+ * caller's; NULL after an error. */
 int data__make(int recording_fd, const struct export_options *options, struct export_report *ret_report, json_t **ret);
 
 /* about.c: the head of the page. */

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes the page: its head, its sections in order, and the data for the scripts. */
+/* Writes the page: its head, its sections in order, and the data for the scripts.
+ *
+ *     <head>     Content-Security-Policy, style sheets
+ *     <header>   about.c
+ *     <nav>      links to the sections
+ *     <main>     time line (drawn by time_line.js), tables (tables.c), flame graph (export/svg.c)
+ *     <script type="application/json" id="data">     the JSON
+ *     <script>   tables.js, time_line.js, svg.js
+ *
+ * Nothing is loaded from elsewhere: the file works from a disk, in a mail, behind a firewall. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -9,6 +18,7 @@
 #include "html/html.h"
 
 struct page {
+	/* the recording, seekable; borrowed */
 	int fd;
 	const struct export_options *options;
 	struct export_report *report;
@@ -16,6 +26,7 @@ struct page {
 	struct buf text; /* not written to `out` yet */
 };
 
+/* Before the flame graph, which writes to the stream itself, and at the end. */
 static int flush(struct page *page)
 {
 	struct buf *text = &page->text;
@@ -37,6 +48,9 @@ static void put_script(struct buf *out, const struct asset *script)
 static void put_head(struct buf *out, const json_t *report)
 {
 	buf__puts(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+	/* default-src 'none': no network, no images, no frames. Scripts and styles are allowed by their
+	 * hashes alone, so an injected <script> or style attribute would not run. This is why widths are
+	 * attributes of SVG elements and not styles. */
 	buf__printf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; form-action 'none'; "
 			 "style-src '%s' '%s'; script-src '%s' '%s' '%s'\">\n",
 		    svg_style.hash, html_style.hash, html_tables.hash, html_time_line.hash, svg_script.hash);
@@ -79,10 +93,12 @@ static int put_flame_graph(struct page *page)
 		       "<span><b class=\"swatch f-interpreter\"></b>interpreter</span> <span><b class=\"swatch f-kernel\"></b>kernel</span></p>\n");
 	if (lseek(page->fd, 0, SEEK_SET) < 0)
 		return -errno;
+	/* The export reads the recording again, in its own order. */
 	return flush(page) ?: svg__inline(page->fd, page->options, page->out, page->report) ?: buf__puts(out, "</section>\n");
 }
 
-/* A callback for json_dump_callback(). */
+/* A callback for json_dump_callback(). jansson calls it with pieces of the text, cut anywhere; html__data()
+ * looks at single bytes, so that does not matter. */
 static int put_data(const char *text, size_t len, void *out)
 {
 	html__data(out, text, len);
@@ -111,6 +127,7 @@ static int put_page(struct page *page, const json_t *report)
 	buf__puts(out, "</main>\n<footer><p class=\"note\">Made by cprofd " CPROFD_VERSION
 		       ". How things are counted: <code>cprofd help report</code>. The data of this page are in it as JSON, "
 		       "in the element <code>#data</code>.</p></footer>\n<script type=\"application/json\" id=\"data\">");
+	/* Also after an error: the caller throws the file away. */
 	if (json_dump_callback(report, put_data, out, HTML_JSON))
 		err = err ?: -ENOMEM;
 	buf__puts(out, "</script>\n");
@@ -127,6 +144,7 @@ static int copy_pipe(int recording_fd, FILE **ret)
 	char bytes[65536];
 	ssize_t n;
 
+	/* Without a name, and gone when it is closed. */
 	*ret = tmpfile();
 	if (!*ret)
 		return -errno;

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of the page: each is a list of columns, with a function that writes a cell. */
+/* The tables of the page: each is a list of columns, with a function that writes a cell. To add a column: its
+ * function and a row in the table's list; to add a table: a row in `sections`, and its bit in data.c.
+ *
+ *     <tr><th scope="row"><span class="name">run_pass</span></th>
+ *     <td data-value="1234000000">1.23 s</td><td class="share">15.5 % <svg ...><rect width="100"/></svg></td> ...</tr>
+ *
+ * data-value is what tables.js sorts by; a bar is relative to the largest share of its column. */
 #include "html/html.h"
 
 #include <math.h>
@@ -46,11 +52,13 @@ void tables__calls(struct buf *out, const json_t *row)
 	uint64_t calls = get__number(row, "calls");
 
 	buf__printf(out, "<td data-value=\"%llu\">", (unsigned long long)calls);
+	/* An empty cell, not "0": rows such as "(outside of compiles)" have no number. */
 	if (calls)
 		html__count(out, calls);
 	buf__puts(out, "</td>");
 }
 
+/* A signature only where a compiler made something of it; "()" is a signature, too. */
 static void put_name(struct buf *out, const json_t *row, const struct scale *scale)
 {
 	const char *signature = json_string_value(json_object_get(row, "signature"));
@@ -82,6 +90,7 @@ static void put_elapsed(struct buf *out, const json_t *row, const struct scale *
 
 static void put_calls(struct buf *out, const json_t *row, const struct scale *scale) { tables__calls(out, row); }
 
+/* For native code without a file, the module is all there is. */
 static void put_location(struct buf *out, const json_t *row, const struct scale *scale)
 {
 	const char *module = get__text(row, "module");
@@ -141,6 +150,7 @@ static void put_saved(struct buf *out, const json_t *row, const struct scale *sc
 
 /* --- tables --- */
 
+/* A column; lists end with a NULL head. Heads and hints are our own text and may hold no markup characters. */
 struct column {
 	const char *head, *hint; /* hint: tooltip */
 	enum { WORDS, NUMBER, SHARE } kind; /* SHARE: a number and a second cell with its share */
@@ -153,6 +163,7 @@ struct column {
 #define ELAPSED {"elapsed", "inclusive, by the clock: with waiting", NUMBER, put_elapsed}
 #define CALLS {"times", "how many were sampled", NUMBER, put_calls}
 
+/* tree.c writes the rows of this table: these are only heads. */
 static const struct column tree_columns[] = {
 	{"line that caused compiles; compiles, phases and passes in each other", "", WORDS, NULL}, INCLUSIVE,
 	EXCLUSIVE("of a compile: without the compiles in it, but with its phases and passes"), ELAPSED, CALLS,
@@ -179,6 +190,7 @@ static const struct column code_columns[] = {
 	NAME("function"), EXCLUSIVE("in its own code"), INCLUSIVE, {"where", "", WORDS, put_location}, {},
 };
 
+/* In the order of the page: what was compiled first, then where the time went. */
 static const struct section {
 	const char *by, *id, *title, *note;
 	const struct column *columns;
@@ -221,6 +233,7 @@ static bool has_compiles(const json_t *report)
 /* Tables of compiles are left out if their only row would be "(outside of compiles)". */
 static const json_t *table_of(const json_t *report, const struct section *section)
 {
+	/* Other tables have no row at all without compiles. */
 	const bool compiles = section->columns == tree_columns || section->columns == unit_columns;
 
 	return compiles && !has_compiles(report) ? NULL : tables__find(report, section->by);
@@ -249,6 +262,7 @@ static void put_heads(struct buf *out, const struct column *column)
 
 static void put_rows(struct buf *out, const json_t *rows, const struct column *columns)
 {
+	/* Never 0, as shares are divided by it. */
 	struct scale scale = {1e-9, 1e-9};
 	const struct column *column;
 	const json_t *row;
@@ -280,6 +294,7 @@ static size_t count_rows(const json_t *rows)
 /* The line below the heading: what the table shows, what 100 % is, and how many rows a limit left out. */
 static void put_note(struct buf *out, const struct section *section, const json_t *table, const char *weight)
 {
+	/* "rows_all" counts rows before any limit: that of the report, and those of data.c. */
 	size_t shown = count_rows(json_object_get(table, "rows")), all = get__number(table, "rows_all");
 
 	buf__printf(out, "<p class=\"note\">%s%s100\u00a0%% are ", section->note, *section->note ? " " : "");
@@ -295,6 +310,7 @@ static void put_note(struct buf *out, const struct section *section, const json_
 	buf__puts(out, "</p>\n");
 }
 
+/* The box scrolls sideways on narrow screens; with a tabindex it can be scrolled by keyboard. */
 static void put_section(struct buf *out, const json_t *report, const struct section *section, const json_t *table)
 {
 	const char *weight = strcmp(get__text(report, "weight"), "wall") ? "CPU" : "wall";

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The data of the time line: the compiles, phases and passes of each thread, as spans. */
+/* The data of the time line: the compiles, phases and passes of each thread, as spans. time_line.js draws
+ * them.
+ *
+ *     {"detail":"","native":7931,...,"from_ns":0,"to_ns":8120000000,"spans":5321,"below_ns":0,
+ *      "names":[{"what":"unit","name":"svd","compiler":"Numba","signature":"array(float64, 2d, C)",...},
+ *               {"what":"phase","name":"typing","compiler":"Numba"},...],
+ *      "threads":[{"name":"python3","tid":4242,...,"spans":[0,-1,1000,52000000, 1,0,1200,800000, ...]}]}
+ *
+ * A span is four numbers: index in "names"; index of the span around it in this array of spans, -1: none;
+ * begin and length in ns, the begin since from_ns. docs/report.md describes all keys. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +21,7 @@
 
 struct time_line {
 	struct model model;
+	/* the listed threads in the order of display; owned */
 	struct model_thread **threads;
 	uint32_t n;
 	struct unit_spans spans;
@@ -46,7 +56,9 @@ static void put_name(struct time_line *line, uint32_t id, struct buf *out)
 	struct unit_node node = unit_tree__node(&line->model.units, id);
 	struct model_frame frame;
 
+	/* Errors of the buffer are sticky (`failed`), so only the end tests for them. */
 	buf__puts(out, line->names_n ? ",\n{" : "{");
+	/* A kind that is not known is drawn as a phase. */
 	put_string(out, "\"what\":", kinds[node.kind < UNIT_KINDS ? node.kind : UNIT_PHASE]);
 	put_string(out, ",\"name\":", *node.name ? node.name : UNIT_NO_NAME);
 	put_string(out, ",\"compiler\":", node.compiler);
@@ -55,6 +67,7 @@ static void put_name(struct time_line *line, uint32_t id, struct buf *out)
 		put_string(out, ",\"file\":", node.file);
 		put_number(out, "line", node.line);
 	}
+	/* Only outermost compiles have one. */
 	if (node.trigger) {
 		frame = model__frame(&line->model, node.trigger - 1);
 		buf__puts(out, ",\"trigger\":{");
@@ -67,6 +80,7 @@ static void put_name(struct time_line *line, uint32_t id, struct buf *out)
 	line->names_n++;
 }
 
+/* Names in the order of their first span, each once: a recording has far fewer names than spans. */
 static void put_names(struct time_line *line, struct buf *out)
 {
 	uint32_t i, *known;
@@ -99,6 +113,7 @@ static void put_spans(struct time_line *line, uint32_t index, struct buf *out)
 	for (; span; span = unit_spans__next(&line->spans, span)) {
 		if (!unit_spans__shown(&line->spans, span))
 			continue;
+		/* Parents come before their children, and a shown span has a shown parent: its number is set. */
 		line->number[unit_spans__number(&line->spans, span)] = n;
 		buf__printf(out, "%s%u,%d,%llu,%llu", n++ ? "," : "", ITEM(line->names, uint32_t, span->node) - 1,
 			    span->parent == UINT32_MAX ? -1 : (int)line->number[span->parent],
@@ -166,6 +181,7 @@ int time_line__json(int recording_fd, const struct export_options *options, stru
 	line->number = err ? NULL : calloc(unit_spans__n(&line->spans) + 1, sizeof(*line->number));
 	if (!err)
 		err = line->number && !put_all(line, out) && !out->failed ? 0 : -ENOMEM;
+	/* Also after an error, for `missing`. */
 	model__report(&line->model, ret);
 	free(line->threads);
 	free(line->number);

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The tree of compiles as rows of one table. Each row has its depth; tables.js folds what is below a row. */
+/* The tree of compiles as rows of one table. Each row has its depth; tables.js folds what is below a row.
+ *
+ *     <tr data-depth="0"><th ...><svg width="0" .../> line  <module> ...</th> ...      the line that caused compiles
+ *     <tr data-depth="1">...<svg width="14" .../> compile  svd(float64) ...
+ *     <tr class="stage" data-depth="2">...<svg width="28" .../> phase  typing ...      hidden until it is asked for
+ *
+ * The indent is an empty SVG of that width, as the page's policy allows no style attributes. */
 #include <string.h>
 
 #include "html/html.h"
 
 #define STEP 14u /* indent per level in px; the same in tables.js */
 
+/* Rows that the page can hide as a whole, to show only compiles within compiles. */
 static bool is_stage(const json_t *row)
 {
 	const char *what = get__text(row, "what");
@@ -22,6 +29,7 @@ static void put_name(struct buf *out, const json_t *row)
 	html__name(out, *name ? name : "?", !strcmp(what, "unit") || *get__text(row, "signature") ? get__text(row, "signature") : NULL);
 }
 
+/* Depth first. The recursion is as deep as units are nested (export/units.h). */
 static void put_rows(struct buf *out, const json_t *rows, unsigned depth)
 {
 	const json_t *row;

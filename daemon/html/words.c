@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Escapes text for HTML and for <script>, and formats numbers. */
+/* Escapes text for HTML and for <script>, and formats numbers. Text from the target may be anything: a file
+ * name such as `"><script>`, or bytes that are not UTF-8 (those were replaced when the JSON was made). */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,8 +8,8 @@
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* Bidirectional control characters, which could make text look like another: U+200E, U+200F, U+202A to U+202E,
- * U+2066 to U+2069. */
+/* Bidirectional control characters, which could make text look like another (CVE-2021-42574): U+200E, U+200F,
+ * U+202A to U+202E, U+2066 to U+2069. A NUL ends each comparison, so nothing behind the text is read. */
 static bool is_bidi_control(const unsigned char *at)
 {
 	return at[0] == 0xe2 && ((at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xaa && at[2] <= 0xae))) ||
@@ -48,6 +49,7 @@ void html__text(struct buf *out, const char *text)
 		}
 		buf__append(out, plain, (size_t)(text - plain));
 		buf__puts(out, instead);
+		/* The rest of its three bytes; the loop itself adds one. */
 		text += bidi ? 2 : 0;
 		plain = text + 1;
 	}
@@ -57,6 +59,7 @@ void html__text(struct buf *out, const char *text)
 /* Names up to this length fit into any table and need no tooltip. */
 #define SHORT_NAME 40u
 
+/* `plain`: for an attribute, which can have no markup. */
 static void put_whole_name(struct buf *out, const char *name, const char *signature, bool plain)
 {
 	html__text(out, name);
@@ -90,6 +93,7 @@ void html__data(struct buf *out, const char *json, size_t len)
 		if (*json != '<' && *json != '>')
 			continue;
 		buf__append(out, plain, (size_t)(json - plain));
+		/* The same character for a JSON parser. */
 		buf__puts(out, *json == '<' ? "\\u003c" : "\\u003e");
 		plain = json + 1;
 	}
@@ -104,6 +108,7 @@ static void put_digits(struct buf *out, double value, const char *unit)
 
 void html__duration(struct buf *out, uint64_t ns)
 {
+	/* The bounds are where three digits would round up to 1000 of the smaller unit. */
 	if (ns >= 999500000)
 		put_digits(out, (double)ns / 1e9, "s");
 	else if (ns >= 999500)
@@ -139,6 +144,7 @@ void html__location(struct buf *out, const char *file, uint64_t line)
 
 	if (!*file)
 		return;
+	/* Goes back to behind the third slash from the end. */
 	while (tail > file && !(tail[-1] == '/' && ++slashes == 3))
 		tail--;
 	buf__puts(out, "<span class=\"at\" title=\"");
@@ -157,6 +163,7 @@ const char *get__text(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
+/* Also of what was written with a fraction. Doubles are exact up to 2^53 ns, 104 days. */
 uint64_t get__number(const json_t *object, const char *key)
 {
 	double value = json_number_value(json_object_get(object, key));
