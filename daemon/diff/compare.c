@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares the series of both sides, and turns them into rows of tables, those that differ first. */
+/* Compares the series of both sides, and turns them into rows of tables, those that differ first.
+ *
+ *     of_recording()   the row's share in one recording, and its variance         (estimate__share)
+ *     of_side()        the recordings of a side joined; and how they differ       (estimate__join)
+ *     diff__compare()  both sides: change, margin, "differs"                      (estimate__compare)
+ *
+ * A row has a series in each recording (read.c); a row without one in a recording has no time there, which is
+ * a share of 0 and not a missing value. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -56,6 +63,7 @@ static struct estimate of_recording(const struct diff *diff, uint32_t recording,
 	const struct series *series = series_of(diff, recording, kind, what);
 	bool collector = is_collector(diff, kind, what);
 	float cells[DIFF_CELLS] = {};
+	/* Per compile: compiles begun in each cell. As a share: the time of all rows together in each cell. */
 	double against[DIFF_CELLS];
 	uint32_t i;
 
@@ -68,6 +76,8 @@ static struct estimate of_recording(const struct diff *diff, uint32_t recording,
 	return estimate__share(cells, against, measure->n_cells);
 }
 
+/* A side's estimate, with the variance from blocks of its recordings; `between`: the same with the variance
+ * from how its recordings differ. */
 struct side {
 	struct estimate all, between;
 	uint64_t samples;
@@ -93,8 +103,9 @@ static int of_side(const struct diff *diff, enum series_kind kind, uint32_t what
 	return 0;
 }
 
-/* The variance of the difference that would come from randomly placed ticks alone, if the share were the same on
- * both sides. */
+/* The variance of the difference that would come from randomly placed ticks alone, if the share were the same
+ * on both sides. Each sample stands for total / samples ns. Of n random ticks,
+ * a row with the share p gets n p, with the variance n p (1 - p). */
 static double tick_variance(const struct side *before, const struct side *after, enum diff_per per)
 {
 	double samples = (double)(before->samples + after->samples),
@@ -121,6 +132,7 @@ int diff__compare(const struct diff *diff, enum series_kind kind, uint32_t what,
 		estimate__compare(&before.all, &after.all, &before.between, &after.between,
 				  tick_variance(&before, &after, diff->per), diff->options->level);
 	if (ret->too_few) {
+		/* The values stay, for the table; only the verdict is withheld. */
 		ret->comparison.margin = -1;
 		ret->comparison.differs = false;
 	}
@@ -159,6 +171,7 @@ static int compare_rest(const struct diff *diff, uint32_t row, struct rest_chang
 		const struct series *series = series_of(diff, i, SERIES_ROW, row);
 		double own = series ? (double)series->total : 0;
 
+		/* The logarithm of the row's time is needed in each recording. */
 		if (!series || !measure->counted)
 			return 0;
 		recordings[i] = (struct beside){own / (double)measure->counted, rest_of(diff, measure, row, own) / (double)measure->counted,
@@ -172,6 +185,8 @@ static int compare_rest(const struct diff *diff, uint32_t row, struct rest_chang
 
 const char *const diff_per_names[DIFF_PER_COUNT] = {"share", "compile"};
 
+/* Rows that differ by the size of the change, the others by their weight. By id where equal, so that the
+ * output is the same in each run. */
 static int order(const void *left, const void *right)
 {
 	const struct diff_row *a = left, *b = right;
@@ -213,6 +228,7 @@ static int compare_table(struct diff *diff, enum report_by by)
 
 		if (key.by != by || !samples_of(diff, SERIES_ROW, row) || says_nothing(diff, &key))
 			continue;
+		/* In the order of ids; sorted below. */
 		it = &table->rows[table->n_rows++];
 		err = diff__compare(diff, SERIES_ROW, row, it);
 		if (!err && diff->per == DIFF_COMPILE && !it->too_few)
@@ -229,7 +245,8 @@ static int compare_table(struct diff *diff, enum report_by by)
 	return err;
 }
 
-/* True if both sides have Python functions, but none in common. */
+/* True if both sides have Python functions, but none in common. `sides` has a bit for each side: 3 is a
+ * function of both. */
 static bool nothing_in_common(const struct diff *diff)
 {
 	size_t i, sides[4] = {};
@@ -265,6 +282,7 @@ int diff__finish(struct diff *diff)
 
 	if (nothing_in_common(diff))
 		return -ENODATA;
+	/* Only now: while reading, both measures are filled in. */
 	diff->per = diff->options->per;
 	if (diff->per == DIFF_COMPILE && !compiles_alike(diff))
 		return -EDOM;

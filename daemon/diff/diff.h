@@ -31,6 +31,7 @@
 enum diff_per { DIFF_SHARE, DIFF_COMPILE, DIFF_PER_COUNT };
 extern const char *const diff_per_names[DIFF_PER_COUNT]; /* "share", "compile" */
 
+/* Borrowed until diff__free(), with all strings. */
 struct diff_options {
 	struct export_options filter;
 	uint32_t tables; /* 1 << enum report_by, of DIFF_TABLES */
@@ -48,8 +49,10 @@ struct diff_options {
 struct diff;
 int diff__new(const struct diff_options *options, uint32_t recordings, struct diff **ret);
 struct diff *diff__free(struct diff *diff); /* NULL */
-/* Reads the next recording, of the side before or after. */
+/* Reads the next recording, of the side before or after. The output calls it `name`, which is copied. The
+ * caller keeps the descriptor. After an error the diff can only be freed. */
 int diff__read(struct diff *diff, int recording_fd, const char *name, bool after);
+/* After the last recording: compares all rows. */
 int diff__finish(struct diff *diff);
 const struct export_missing *diff__missing(const struct diff *diff);
 /* After diff__finish(): number of rows with enough samples, in all tables. */

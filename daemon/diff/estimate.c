@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The formulas of estimate.h, on arrays of numbers. */
+/* The formulas of estimate.h, on arrays of numbers. No table here, no recording: tests feed it with numbers
+ * of known distribution. */
 #include "diff/estimate.h"
 
 #include <math.h>
@@ -17,9 +18,12 @@
 static double window_variance(const double *off, uint32_t n)
 {
 	uint32_t length = n / WINDOWS, i, k;
+	/* On the stack: n is at most DIFF_CELLS. */
 	double weights[length], squares = 0, sum = 0, mean_square = 0;
 
 	for (k = 0; k < length; k++) {
+		/* Hann's window, sampled in the middle of each cell; scaled so that the sum of squares is 1,
+		 * and independent cells keep their variance. */
 		weights[k] = 0.5 - 0.5 * cos(2 * M_PI * (k + 0.5) / length);
 		squares += weights[k] * weights[k];
 	}
@@ -51,15 +55,20 @@ struct estimate estimate__share(const float *x, const double *t, uint32_t n)
 	if (ret.time <= 0)
 		return ret;
 	ret.share = ret.total / ret.time;
+	/* A window would be shorter than four cells. */
 	if (n < ESTIMATE_CELLS_MIN)
 		return ret;
 	for (i = 0; i < n; i++)
+		/* The variance of a ratio, to first order, is that of the sum of these divided by the square
+		 * of the time (Cochran, "Sampling Techniques", chapter 6: the ratio estimate). */
 		off[i] = (double)x[i] - ret.share * t[i];
 	ret.variance = window_variance(off, n) / (ret.time * ret.time);
 	ret.freedom = FREEDOM;
 	return ret;
 }
 
+/* The shares of the recordings, weighted by their time: the share of all time of the side. Degrees of freedom
+ * as in add(). */
 struct estimate estimate__join(const struct estimate *recordings, uint32_t n,
 			       struct estimate *ret_between)
 {
@@ -78,6 +87,7 @@ struct estimate estimate__join(const struct estimate *recordings, uint32_t n,
 		double variance = part * part * recordings[i].variance;
 
 		spread += part * part * off * off;
+		/* One recording that is too short leaves the variance of the side unknown. */
 		if (recordings[i].variance < 0 || ret.variance < 0) {
 			ret.variance = -1;
 			continue;
@@ -88,6 +98,7 @@ struct estimate estimate__join(const struct estimate *recordings, uint32_t n,
 	ret.freedom = squares > 0 ? ret.variance * ret.variance / squares : 0;
 	if (n > 1) {
 		between = ret;
+		/* As if each recording were one draw. Exact for recordings of equal length. */
 		between.variance = spread * n / (n - 1);
 		between.freedom = n - 1;
 	}
@@ -142,6 +153,8 @@ static struct estimate choose(const struct estimate *within, const struct estima
 	return ret;
 }
 
+/* Two variances are available: within recordings and between them. The difference is divided by the root of
+ * the one that choose() prefers, and compared with Student's distribution. */
 struct comparison estimate__compare(const struct estimate *before, const struct estimate *after,
 				    const struct estimate *between_before,
 				    const struct estimate *between_after, double least,
@@ -160,6 +173,7 @@ struct comparison estimate__compare(const struct estimate *before, const struct 
 		return ret;
 	if (used.variance < least)
 		used.variance = least;
+	/* Satterthwaite's formula may give less than one. */
 	if (used.freedom < 1)
 		used.freedom = 1;
 	ret.margin = student__quantile(0.5 + level / 2, used.freedom) * sqrt(used.variance);

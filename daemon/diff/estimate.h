@@ -26,7 +26,7 @@ struct estimate {
 	double freedom;	    /* degrees of freedom of the variance */
 };
 
-/* The estimate of one recording. */
+/* The estimate of one recording. x[c] and t[c] as above, for n cells; n is at most DIFF_CELLS. O(n * n / 8). */
 struct estimate estimate__share(const float *x, const double *t, uint32_t n);
 /* The estimate of a side with n recordings. ret_between: with the variance from the differences between recordings
  * only (< 0: one recording). */

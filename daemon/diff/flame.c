@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks of both sides as one tree of functions, matched by name and module as rows are. Each branch has a series
- * like a row has, so the certainty of its change is computed the same way. */
+/* Stacks of both sides as one tree of functions, matched by name and module as rows are. Each branch has a
+ * series like a row has, so the certainty of its change is computed the same way.
+ *
+ *     before: main > f > g    60 %        branch      before   after
+ *             main > h        40 %        main         100      100
+ *     after:  main > f > g    70 %        main > f      60       80
+ *             main > f        10 %        main > f > g  60       70
+ *             main > h        20 %        main > h      40       20
+ *
+ * While a recording is read, a branch has its own time only; flame__finish() adds that of the branches below
+ * it. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,6 +38,7 @@ static int branch_id(struct diff *diff, uint32_t parent, uint32_t row, uint32_t 
 	return intern__id(&diff->branches, &branch, sizeof(branch), ret);
 }
 
+/* The branch of a stack + 1; 0: not known yet in this epoch. */
 static uint32_t known(const struct diff *diff, uint32_t stack)
 {
 	return stack < diff->of_stack.len / sizeof(uint32_t) ? ITEM(diff->of_stack, uint32_t, stack) : 0;
@@ -48,6 +58,8 @@ static bool is_standard(const struct model_frame *frame)
 	return !strcmp(package, PLACE_STANDARD);
 }
 
+/* No Python frame is around it. Its cost is the depth of the stack, but only for functions called "<module>",
+ * and until the script is found. */
 static bool is_outermost(const struct diff *diff, uint32_t stack)
 {
 	for (stack = model__node(diff->model, stack).parent; stack != MODEL_ROOT; stack = model__node(diff->model, stack).parent)
@@ -71,6 +83,7 @@ static int row_of_stack(struct diff *diff, uint32_t stack, uint32_t *ret)
 	place__module(frame.kind, frame.source, frame.module, module, sizeof(module));
 	if (!diff->script && *module != '(' && !strcmp(frame.name, "<module>") && !is_standard(&frame) &&
 	    is_outermost(diff, stack)) {
+		/* The first "<module>" outside of the standard library that nothing calls. */
 		diff->script = strdup(module);
 		if (!diff->script)
 			return -ENOMEM;
@@ -91,6 +104,7 @@ static int branch_of_stack(struct diff *diff, uint32_t stack, uint32_t *ret)
 	buf__clear(&diff->path);
 	for (; stack != MODEL_ROOT && !known(diff, stack) && !err; stack = model__node(diff->model, stack).parent)
 		err = buf__append(&diff->path, &stack, sizeof(stack));
+	/* The loop ended at a stack whose branch is known: only the frames above it are new. */
 	if (stack != MODEL_ROOT)
 		at = known(diff, stack) - 1;
 	for (depth = diff->path.len / sizeof(stack); depth-- && !err;) {
@@ -121,6 +135,8 @@ static int add_below(struct diff *diff, struct diff_recording *recording)
 	uint32_t i;
 	int err = 0;
 
+	/* From the last to the first: a branch is complete when it is added to its parent, whose id is
+	 * smaller. */
 	for (i = (uint32_t)(all->len / sizeof(struct series)); i-- > BRANCH_ROOT + 1 && !err;)
 		if (ITEM(*all, struct series, i).total)
 			err = series__join(&ITEM(*all, struct series, flame__branch(diff, i).parent), &ITEM(*all, struct series, i));
@@ -137,6 +153,7 @@ static void prune(struct diff *diff)
 {
 	uint32_t i, n;
 
+	/* Ends, as at last only the root is wide enough. */
 	for (diff->least = flame__width(diff, BRANCH_ROOT) * WIDTH_MIN;; diff->least *= 2) {
 		for (i = 0, n = 0; i < diff->branches.n; i++)
 			n += diff->shown[i] = flame__width(diff, i) >= diff->least;

@@ -22,13 +22,17 @@
 
 /* --- series.c --- */
 
+/* A cell in which the row has time. Floats: 24 bits of precision are far below the noise of sampling, and a
+ * series takes half the memory. */
 struct series_point {
 	uint32_t cell;
 	float ns;
 };
-/* Zero-initialised is empty. */
+/* A row's time over one recording; zero-initialised is empty. Sparse: most rows have time in few cells.
+ * `total` is exact, the points are rounded. */
 struct series {
 	struct buf points; /* struct series_point, in the order of cells */
+	/* ns; number of samples that were added */
 	uint64_t total, samples;
 };
 int series__add(struct series *series, uint32_t cell, uint64_t ns);
@@ -69,11 +73,14 @@ struct measure {
 };
 
 struct diff_recording {
+	/* as the caller named the file; the target's command line. Owned */
 	char *name, *command;
 	int32_t pid;
 	bool after, cut;
 	uint32_t rate;
-	uint64_t samples, span, time, compiles; /* ns; samples, time and outermost compiles that pass the filters */
+	/* what passes the filters. samples: number; span: ns of the window; time: ns; compiles: outermost
+	 * ones */
+	uint64_t samples, span, time, compiles;
 	uint64_t compiles_cut; /* of these: the recording began or ended during them */
 	uint64_t collector; /* ns, part of time */
 	uint64_t compiling; /* ns, part of time: in compiles */
@@ -112,10 +119,13 @@ struct diff_table {
 	uint32_t n_only[3];                       /* by enum diff_only */
 };
 
+/* One comparison. The middle part belongs to the recording that is being read, and is emptied after it. */
 struct diff {
 	const struct diff_options *options;
-	struct intern keys; /* rows of all tables */
+	/* rows of all tables, by packed struct diff_key (rows.c) */
+	struct intern keys;
 	struct diff_recording *recordings;
+	/* to be read; read so far, which is also the index of the one that is being read */
 	uint32_t n_recordings, read;
 	struct export_missing missing;
 	bool wall;
@@ -138,6 +148,7 @@ struct diff {
 	uint32_t stamp;			      /* number of the current sample */
 	struct buf open; /* struct open_compile *, by thread */
 	struct staging *between, *staging; /* of the time between compiles; of the current sample */
+	/* outermost compiles numbered so far (whole.c) */
 	uint32_t numbered;
 	struct buf of_stack; /* uint32_t: stack of the epoch -> branch + 1 */
 	struct buf path;     /* uint32_t: scratch */
@@ -150,12 +161,16 @@ struct diff {
 	double least;           /* narrower ones are not shown */
 };
 
+/* What makes rows of two recordings the same row. No paths and no first lines: these differ between versions
+ * of a program. detail: "" if none. */
 struct diff_key {
 	enum report_by by;
 	uint32_t line;
 	const char *name, *module, *detail; /* module: of a compile its compiler; detail: its signature */
 };
+/* Finds or adds the row; ids are the same for both sides. The strings are copied. */
 int diff__row(struct diff *diff, const struct diff_key *key, uint32_t *ret);
+/* Its strings are valid until a row is added. */
 struct diff_key diff__key(const struct diff *diff, uint32_t row);
 /* read.c: adds time to a series, in the current cell; per compile, in the compile's cell to come. */
 int diff__add(struct diff *diff, enum series_kind kind, uint32_t what, uint64_t ns);

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The comparison as JSON: docs/diff.md is its schema. */
+/* The comparison as JSON: docs/diff.md is its schema.
+ *
+ *     {"schema":"cprofd-diff","major":1,"minor":4,...,"weight":"cpu","times":"exclusive","per":"share",...,
+ *     "recordings":[{"side":"before","file":"a.cprof",...},...],
+ *     "totals":[{"what":"time","before":...,"after":...,"change":...,"differs":false},...],
+ *     "tables":[{"by":"class","compared":9,"differ":1,...,"rows":[
+ *     {"name":"GC","samples":310,"before":0.021,"after":0.043,"change":0.022,"margin":0.006,...,"differs":true}]}]}
+ *
+ * What is not known is left out: without "margin", the variance could not be estimated. */
 #include <errno.h>
 
 #include "diff/internal.h"
@@ -29,6 +37,7 @@ static int put_recording(const struct diff_recording *recording, struct buf *out
 				      recording->cut ? "true" : "false");
 }
 
+/* Which keys name a row depends on its table, as in `report --json`. */
 static int put_row(const struct diff *diff, const struct diff_row *row, struct buf *out)
 {
 	struct diff_key key = diff__key(diff, row->row);
@@ -53,6 +62,7 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 		comparison__range(c, diff__most(diff), &low, &high);
 		err = err ?: buf__printf(out, ",\"margin\":%.9g,\"low\":%.9g,\"high\":%.9g", c->margin, low, high);
 	}
+	/* A ratio to nothing is no number. */
 	if (c->before > 0)
 		err = err ?: buf__printf(out, ",\"ratio\":%.6f", c->after / c->before);
 	err = err ?: buf__printf(out, ",\"before_ns\":%.0f,\"after_ns\":%.0f", diff__mean_time(diff, row->row, false), diff__mean_time(diff, row->row, true));
@@ -127,6 +137,7 @@ int diff__json(const struct diff *diff, FILE *out)
 	struct buf text = {};
 	int err = put_all(diff, &text);
 
+	/* fwrite() sets it if it fails; an old value must not be returned. */
 	errno = 0;
 	if (!err && (fwrite(text.data, 1, text.len, out) != text.len || fflush(out)))
 		err = errno ? -errno : -EIO;

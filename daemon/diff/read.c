@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads a recording into series: each row's time, cell by cell. */
+/* Reads a recording into series: each row's time, cell by cell.
+ *
+ *     model__read() -> on_sample() -> whole__follow()   which compile is it in?
+ *                                  -> add_weight()      into the rows of its class, unit, stack, in the current cell
+ *     then finish_unmet(), whole__finish(), diff__add_units()
+ *
+ * There are two measures of the same samples (struct measure): cells of equal time, and cells of equally many
+ * compiles. What a cell is grows with the recording: when all 512 are used up, pairs are joined. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,9 +51,11 @@ static void halve(struct measure *measure)
 
 void measure__advance(struct measure *measure, uint64_t more)
 {
+	/* The last unit of what is added, so that a sample that ends exactly at the end of a cell is in it. */
 	uint64_t last = measure->counted + (more ? more - 1 : 0);
 	uint32_t cell;
 
+	/* Hostile times are bounded by the model (SPAN_MAX), so this ends after at most some 40 rounds. */
 	while (last / measure->cell >= DIFF_CELLS)
 		halve(measure);
 	cell = (uint32_t)(last / measure->cell);
@@ -62,6 +71,7 @@ int diff__add(struct diff *diff, enum series_kind kind, uint32_t what, uint64_t 
 	int per, err = 0;
 
 	for (per = 0; per < DIFF_PER_COUNT && !err; per++) {
+		/* Waits for the end of its compile. */
 		if (per == DIFF_COMPILE && diff__by_compile(diff)) {
 			err = whole__stage(diff->staging, kind, what, ns);
 			continue;
@@ -85,6 +95,7 @@ static int add_once(struct diff *diff, uint32_t row, uint64_t ns)
 	return diff__add(diff, SERIES_ROW, row, ns);
 }
 
+/* Exclusive: the leaf only. Inclusive: all frames up to the root, each row once. */
 static int add_stack(struct diff *diff, uint32_t stack, uint64_t ns)
 {
 	static const enum report_by of_frames[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_PACKAGE,
@@ -99,6 +110,8 @@ static int add_stack(struct diff *diff, uint32_t stack, uint64_t ns)
 		for (t = 0; t < sizeof(of_frames) / sizeof(of_frames[0]) && !err; t++) {
 			if (!diff__wants(diff, of_frames[t]))
 				continue;
+			/* Inclusive times walk each sample's whole stack: a hostile recording must not make
+			 * that endless. */
 			err = limits__walk(1) ?: diff__row_of_frame(diff, of_frames[t], node.frame, &row)
 				      ?: add_once(diff, row, ns);
 		}
@@ -117,6 +130,7 @@ static uint32_t node_now(const struct model *model)
 	return model->call_now == CALL_NONE ? 0 : unit_tree__call(&model->units, model->call_now)->node;
 }
 
+/* By node, as names may arrive late; diff__add_units() moves it to rows. */
 static int add_unit(struct diff *diff, uint64_t ns)
 {
 	const struct model *model = diff->model;
@@ -205,6 +219,8 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 {
 	struct diff *diff = model->ctx;
 	struct diff_recording *recording = current(diff);
+	/* `spent`: the thread's own time. `ns`: what the sample counts for in tables, which in CPU mode
+	 * includes time of others (export/unmet.h). */
 	uint64_t spent = model->wall_mode ? shown : ran;
 	uint64_t ns = model->wall_mode ? shown : sample__weight(ran, model->given_now, model->others_now);
 	int err;
@@ -219,6 +235,7 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	if (!spent && !ns)
 		return 0;
 	recording->time += spent;
+	/* What threads ran, less what samples represent: it must end at 0, or else the rest has no sample. */
 	diff->unmet += spent;
 	diff->unmet -= ns < diff->unmet ? ns : diff->unmet;
 	return add_spent(diff, spent) ?: add_weight(diff, stack, spent, ns);
@@ -238,6 +255,8 @@ static int finish_unmet(struct diff *diff)
 
 /* --- what the sides have in common --- */
 
+/* Functions of the standard library are in every recording of a Python program, so they do not show that two
+ * recordings are of the same one. */
 static int note_functions(struct diff *diff, bool after)
 {
 	char module[1024], none = 0;
@@ -268,6 +287,7 @@ static int note_functions(struct diff *diff, bool after)
 
 /* --- a recording --- */
 
+/* Without it the model would keep all slices in memory. */
 static int no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
 		    uint64_t ns)
 {
@@ -289,6 +309,7 @@ static void free_all(struct buf *all)
 	buf__free(all);
 }
 
+/* What is by id of the model ends with it. */
 static void clear(struct diff *diff)
 {
 	size_t i;
@@ -306,6 +327,7 @@ static void clear(struct diff *diff)
 
 static int describe(struct diff *diff, struct diff_recording *recording, const char *name)
 {
+	/* Known only after the recording was read. */
 	if (diff->read && diff->wall != diff->model->wall_mode)
 		return -EXDEV;
 	recording->name = strdup(name);
@@ -331,6 +353,7 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	how.lines = diff__wants(diff, REPORT_LINE);
 	recording->after = after;
 	recording->measures[DIFF_SHARE].cell = CELL_FIRST_NS;
+	/* One compile for each cell at first. */
 	recording->measures[DIFF_COMPILE].cell = 1;
 	err = quiet__find(recording_fd, &how, &diff->quiet, &unknown);
 	if (err)

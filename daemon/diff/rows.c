@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Identifies rows on both sides: the key of a row is its name and module. */
+/* Identifies rows on both sides: the key of a row is its name and module.
+ *
+ *     by (4 bytes) line (4) name NUL module NUL detail NUL
+ *     function run_pass of numba.core.compiler_machinery: equal in two versions of Numba, wherever they are installed */
 #include <errno.h>
 #include <string.h>
 
@@ -7,6 +10,7 @@
 #include "export/places.h"
 
 
+/* The fixed part of a key. Not aligned inside of the intern: copied out. */
 struct head {
 	uint32_t by, line;
 };
@@ -46,6 +50,7 @@ uint32_t *diff__cached(struct buf *cache, uint32_t id)
 	return buf__at(cache, sizeof(uint32_t), id);
 }
 
+/* The row of a frame in this table, cached for the recording: keys are built once for each frame. */
 int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t id, uint32_t *ret)
 {
 	uint32_t *known = diff__cached(&diff->of_frame[by], id);
@@ -65,6 +70,7 @@ int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t id, uint32
 		place__package(frame.kind, frame.source, frame.module, module, sizeof(module));
 	else
 		place__module(frame.kind, frame.source, frame.module, module, sizeof(module));
+	/* A path names a file, so rows of files match only if they are installed at the same place. */
 	if (by == REPORT_FILE)
 		key.name = *frame.file ? frame.file : PLACE_NOTES;
 	if (by == REPORT_FUNCTION || by == REPORT_LINE) {

@@ -20,7 +20,8 @@ int series__add_samples(struct series *series, uint32_t cell, uint64_t ns, uint6
 
 	series->total += ns;
 	series->samples += samples;
-	/* Samples of several threads may be slightly out of order: count this one in the last cell. */
+	/* Samples of several threads may be slightly out of order: count this one in the last cell. Points
+	 * stay sorted by cell. */
 	if (last && last->cell >= cell) {
 		last->ns += (float)ns;
 		return 0;
@@ -36,6 +37,7 @@ void series__halve(struct series *series)
 	for (i = 0; i < n; i++) {
 		uint32_t cell = points[i].cell / 2;
 
+		/* In place: `kept` never overtakes i. */
 		if (kept && points[kept - 1].cell == cell)
 			points[kept - 1].ns += points[i].ns;
 		else
@@ -53,6 +55,7 @@ void series__spread(const struct series *series, float *ret_cells)
 		ret_cells[points[i].cell] += points[i].ns;
 }
 
+/* Over an array of all cells: simple, and fast enough, as it happens once per node or branch. */
 int series__join(struct series *to, const struct series *from)
 {
 	float cells[DIFF_CELLS] = {};

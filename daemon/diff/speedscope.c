@@ -10,6 +10,7 @@
 #include "diff/internal.h"
 #include "events/json.h"
 
+/* The shown branches as a tree, with own times. All arrays are by branch. */
 struct tree {
 	const struct diff *diff;
 	double *before, *after; /* own times, by branch */
@@ -28,6 +29,8 @@ static void grow(struct tree *tree)
 	const struct diff *diff = tree->diff;
 	uint32_t i;
 
+	/* From the last to the first, so that prepending to the list of children leaves them in the order of
+	 * ids. */
 	for (i = diff->branches.n; i-- > 0;) {
 		uint32_t parent = flame__branch(diff, i).parent;
 
@@ -44,6 +47,7 @@ static void grow(struct tree *tree)
 	}
 }
 
+/* A frame for each row, not for each branch: a function is in many branches. */
 static int put_frames(struct tree *tree, struct buf *out)
 {
 	const struct diff *diff = tree->diff;
@@ -69,6 +73,7 @@ static int put_frames(struct tree *tree, struct buf *out)
 	return err;
 }
 
+/* The four profiles: before, after, and the two directions of the change. */
 static double weight(const struct tree *tree, uint32_t id, int which)
 {
 	double before = shown(tree->diff, tree->before[id]), after = shown(tree->diff, tree->after[id]);
@@ -91,7 +96,8 @@ static int put_stack(const struct tree *tree, uint32_t id, struct buf *path, str
 	return err ?: buf__puts(out, "]");
 }
 
-/* The next branch in a depth-first walk; the root after the last one. */
+/* The next branch in a depth-first walk; the root after the last one. Without recursion: a stack may be
+ * 16,000 frames deep. */
 static uint32_t follow(const struct tree *tree, uint32_t id)
 {
 	if (tree->first[id])

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Student's t: the inverse of the regularised incomplete beta function (Abramowitz and
- * Stegun 26.5.8, 26.7.1), by its continued fraction (Lentz) and bisection. */
+/* Student's t: the inverse of the regularised incomplete beta function (Abramowitz and Stegun 26.5.8,
+ * 26.7.1), by its continued fraction (Lentz) and bisection. A thousand rows need a thousand quantiles at
+ * most, so it need not be fast.
+ *
+ *     student__quantile(0.975, 10) = 2.228        student__quantile(0.9995, 1000) = 3.300 */
 #include <math.h>
 
 #include "diff/estimate.h"
 
+/* Lentz's algorithm in its modified form: a denominator of 0 becomes 1e-300, whose inverse cannot overflow. */
 static double fraction(double a, double b, double x)
 {
 	double c = 1, d = 1 - (a + b) * x / (a + 1), h;
@@ -31,6 +35,7 @@ static double fraction(double a, double b, double x)
 	return h;
 }
 
+/* I_x(a, b). The fraction converges fast only for x below the mean; above it, I_x(a, b) = 1 - I_(1-x)(b, a). */
 static double beta(double a, double b, double x)
 {
 	double front;
@@ -51,6 +56,7 @@ double student__quantile(double p, double freedom)
 
 	if (p <= 0.5)
 		return 0;
+	/* A bound above the quantile: doubling. */
 	while (high < 1e9 && beta(freedom / 2, 0.5, freedom / (freedom + high * high)) > tail)
 		high *= 2;
 	for (i = 0; i < 100 && high - low > 1e-10 * high; i++) {

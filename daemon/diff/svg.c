@@ -13,7 +13,8 @@
 
 struct picture {
 	const struct diff *diff;
-	uint32_t depth, rows; /* rows: number of frames drawn */
+	/* depth: levels that were drawn, for the height; rows: number of frames drawn */
+	uint32_t depth, rows;
 	struct buf frames, text;
 };
 
@@ -28,6 +29,8 @@ static double shown(const struct diff *diff, double value)
 	return diff->per == DIFF_SHARE ? 100 * value : value / 1e6;
 }
 
+/* Three states: it differs, and the more it changed the darker; it does not, or is not sure; nothing is known
+ * about it. */
 static int put_colour(const struct comparison *c, struct buf *out)
 {
 	double most = fmax(c->before, c->after), part = most > 0 ? fabs(c->change) / most : 0;
@@ -37,6 +40,7 @@ static int put_colour(const struct comparison *c, struct buf *out)
 	return buf__printf(out, "hsl(%u,80%%,%.0f%%)", c->change > 0 ? 4u : 214u, 78 - 30 * part);
 }
 
+/* The tooltip of a frame: both values, the change, and how sure it is. */
 static int put_words(const struct diff *diff, const struct diff_row *row, struct buf *out)
 {
 	const struct comparison *c = &row->comparison;
@@ -97,6 +101,7 @@ static int put_frames(struct picture *picture)
 
 		if (!parent->shown)
 			continue;
+		/* A branch that is too narrow takes its width all the same, so that the others stay in place. */
 		spots[i] = (struct spot){parent->x, parent->depth + 1, diff->shown[i]};
 		parent->x += width;
 		if (!diff->shown[i])
@@ -169,6 +174,8 @@ int diff__svg(const struct diff *diff, FILE *out)
 	return err;
 }
 
+/* Names in the text come from the recording: escaped line by line, as svg__put_xml() turns line ends into
+ * blanks. */
 static int put_lines(struct buf *out, char *words)
 {
 	char *line = words, *end;

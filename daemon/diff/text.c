@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The comparison as text: totals, one table after another, a verdict, and notes on certainty. */
+/* The comparison as text: totals, one table after another, a verdict, and notes on certainty.
+ *
+ *     by phase: 1 of 12 rows differ
+ *      before s   after s   before %   after %    change                surely    ratio
+ *         1.234     1.890     15.540    23.800    +8.260     +6.100 to +10.420   x1.532  more    typing */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,6 +18,7 @@
 
 #define NAME_WIDTH 72
 
+/* The verdict on a row, most specific first. "": nothing is sure, which is the usual case and needs no word. */
 static const char *words_of(const struct diff_row *row)
 {
 	const struct comparison *c = &row->comparison;
@@ -175,6 +180,7 @@ static double weight_of(const struct diff_row *row)
 	return row->too_few || row->comparison.margin < 0 ? 0 : fmax(row->comparison.before, row->comparison.after);
 }
 
+/* Over all tables, as a reader wants to know the method's resolution, not a table's. `middle`: the median. */
 static int see(const struct diff *diff, struct sight *ret)
 {
 	_cleanup_free_ double *margins = NULL;

@@ -28,6 +28,7 @@ static double value_of(const struct diff_recording *recording, enum diff_total_k
 	}
 }
 
+/* In one pass (Welford): mean and sum of squares are corrected with each value. */
 static struct mean mean_of(const struct diff *diff, enum diff_total_kind kind, bool after)
 {
 	struct mean ret = {};
@@ -47,6 +48,7 @@ static struct mean mean_of(const struct diff *diff, enum diff_total_kind kind, b
 	return ret;
 }
 
+/* Welch's approximation. Not both variances may be 0. */
 static double freedom_of(const struct mean *a, const struct mean *b)
 {
 	double sum = a->variance + b->variance;
@@ -60,6 +62,7 @@ struct comparison diff__total(const struct diff *diff, enum diff_total_kind kind
 	struct comparison ret = {.before = before.mean, .after = after.mean, .change = after.mean - before.mean, .margin = -1};
 	double variance = before.variance + after.variance;
 
+	/* The spread of one recording is not known. */
 	if (before.n < 2 || after.n < 2)
 		return ret;
 	ret.margin = variance > 0 ? sqrt(variance) * student__quantile((1 + diff->options->level) / 2, freedom_of(&before, &after)) : 0;
@@ -116,6 +119,8 @@ static double expected_samples(const struct diff *diff, uint32_t row, bool after
 		if (!recording->time || (recording->after != after) != !samples)
 			return 0;
 		if (recording->after == after)
+			/* The lowest rate of this side is the cautious one: it predicts the fewest samples
+			 * for the other side. */
 			rate = fmin(rate, samples / (double)recording->time);
 		else
 			time += (double)recording->time;
@@ -126,7 +131,8 @@ static double expected_samples(const struct diff *diff, uint32_t row, bool after
 
 enum diff_only diff__only(const struct diff *diff, uint32_t row)
 {
-	/* If this many samples are expected, having none by chance has the probability 1 - level. */
+	/* If this many samples are expected, having none by chance has the probability 1 - level. Poisson:
+	 * exp(-expected) is the probability of no sample at all. 6.9 expected samples for 99.9 %. */
 	double enough = -log(1 - diff->options->level);
 	uint32_t after, least;
 

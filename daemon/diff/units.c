@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiles, phases and passes: moves the time of nodes of the unit tree to rows, once all names are known. */
+/* Compiles, phases and passes: moves the time of nodes of the unit tree to rows, once all names are known.
+ *
+ * While reading, time is kept by node (SERIES_NODE ...), as a name may arrive after the samples; here
+ * unit_tree__final() says which node it became, and the path from there to the outermost compile says which
+ * rows it belongs to. */
 #include <errno.h>
 #include <string.h>
 
@@ -24,6 +28,7 @@ static int add_path(struct diff *diff, struct measure *measure, uint32_t id,
 	uint32_t at, row;
 	int err = 0;
 
+	/* Each row of the path counts once, also if the path has it several times (recursion). */
 	diff->stamp++;
 	for (at = id; at && !err;) {
 		struct unit_node node = unit_tree__node(tree, at);
@@ -34,6 +39,7 @@ static int add_path(struct diff *diff, struct measure *measure, uint32_t id,
 		uint32_t *stamp;
 
 		at = node.parent;
+		/* A kind that a newer version may have. */
 		if (node.kind >= UNIT_KINDS)
 			continue;
 		in_compile |= node.kind == UNIT_COMPILE;
@@ -106,6 +112,7 @@ static int add_nodes(struct diff *diff, struct measure *measure)
 		const struct series *native = series_of(measure, SERIES_NATIVE, i);
 
 		err = add_node(diff, measure, i, SERIES_NODE, DIFF_TABLES);
+		/* Only compiles contain the collector's time; phases and passes do not. */
 		err = err ?: add_node(diff, measure, i, SERIES_COLLECTOR, 1u << REPORT_UNIT);
 		if (!err && native && !is_in_pass(tree, unit_tree__final(tree, i)))
 			err = add_rest(diff, measure, REPORT_PASS, REPORT_NO_PASS, native);
@@ -113,6 +120,7 @@ static int add_nodes(struct diff *diff, struct measure *measure)
 	return err;
 }
 
+/* By name and signature, for the comparison of what both sides compile (compare.c, compiles_alike()). */
 static int count_compile(struct diff *diff, uint32_t node, bool after, uint64_t count)
 {
 	const uint64_t none[2] = {};
@@ -148,6 +156,7 @@ int diff__add_units(struct diff *diff, struct diff_recording *recording)
 	uint32_t per, i;
 	int err = 0;
 
+	/* Node 0 is the time outside of all units. */
 	for (i = 1; i < diff->spent.len / sizeof(uint64_t); i++)
 		if (is_in_compile(tree, unit_tree__final(tree, i)))
 			recording->compiling += ITEM(diff->spent, uint64_t, i);

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Complete compiles: those that a recording (or the window) contains from begin to end. Each thread has at most one
- * outermost compile open; the sums of its samples are staged until it has ended, and then count in one cell. A
- * compile that the recording's begin or end cuts is left out, as its time is not that of a whole compile. The time
- * between two compiles counts with the later one; the time before the first and after the last one, which the
- * program has once, is left out. */
+/* Complete compiles: those that a recording (or the window) contains from begin to end. Each thread has at
+ * most one outermost compile open; the sums of its samples are staged until it has ended, and then count in
+ * one cell. A compile that the recording's begin or end cuts is left out, as its time is not that of a whole
+ * compile. The time between two compiles counts with the later one; the time before the first and after the
+ * last one, which the program has once, is left out.
+ *
+ *     recording:   ...AAAA|  between  BBBBBBB  between  CCCC...
+ *                   cut    left out   |  cell 1  |  with C, which is cut: left out
+ *
+ * For --per=share nothing is staged: samples go to their cells at once, and only the number of compiles is
+ * kept here. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +28,11 @@ struct staged {
 struct staging {
 	struct intern keys; /* struct staged_key */
 	struct buf items;   /* struct staged */
+	/* as struct measure has them */
 	double time, collector;
 };
 
+/* Of one thread. `before` waits with it, as it counts in the same cell. */
 struct open_compile {
 	struct staging staging, before; /* before: of the time since the previous compile */
 	bool seen;	 /* its thread had a sample before */
@@ -100,6 +108,7 @@ static uint32_t outermost(const struct unit_tree *tree, uint32_t call)
 	return call;
 }
 
+/* A compile that counts is a step of the axis: the newest cell gets its time, and the time before it. */
 static int close_compile(struct diff *diff, struct open_compile *compile, bool whole)
 {
 	struct measure *measure = &current(diff)->measures[DIFF_COMPILE];
@@ -124,6 +133,7 @@ static int close_compile(struct diff *diff, struct open_compile *compile, bool w
 	return err ?: give(diff, &compile->before);
 }
 
+/* Allocated one by one: diff->staging points into one of them while others are added. */
 static struct open_compile *of_thread(struct diff *diff, uint32_t thread)
 {
 	struct open_compile **at = buf__at(&diff->open, sizeof(*at), thread);
@@ -137,8 +147,11 @@ static void open_it(struct diff *diff, struct open_compile *compile, const struc
 
 	if (!diff->numbered) /* time before the first compile is not between two */
 		clear_staging(diff->between);
+	/* A call keeps its number over epochs, while its index in the tree changes. */
 	outer->number = ++diff->numbered;
+	/* Usually empty: close_compile() has given it away. */
 	free_staging(&compile->before);
+	/* All time between compiles, of whichever thread, goes to the next one that begins. */
 	compile->before = *diff->between;
 	*diff->between = (struct staging){};
 	compile->open = true;
@@ -181,6 +194,7 @@ int whole__follow(struct diff *diff, const struct model_thread *thread, bool sam
 	if (err || !outer)
 		return err;
 	compile->node = outer->node;
+	/* The window ended inside of it. */
 	compile->cut |= model->options->to && model->time_now > model->options->to;
 	diff->staging = &compile->staging;
 	if (!shown || compile->counted)
