@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Decodes a line into an event. The tables of fields.c define the members. What a table cannot express is checked here:
- * ids count up by one, and a row refers only to earlier rows. So readers of events need no checks of their own. */
+/* Decodes a line into an event. The tables of fields.c define the members. What a table cannot express is
+ * checked here: ids count up by one, and a row refers only to earlier rows. So readers of events need no
+ * checks of their own.
+ *
+ *     {"ev":"stacks","first":2,"rows":[[1,5],[2,7]]}      stack 2: frame 5 on stack 1; stack 3: frame 7 on stack 2
+ *     allowed if the next stack is 2, and frames 5 and 7 exist
+ *
+ * A recording may come from anyone, so every number is out of range until it was checked, and every
+ * allocation is bounded by the length of the line (EVENTS_LINE_MAX) or by EVENTS_ROWS_MAX. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +24,19 @@
  * for flags of their own, without a check. */
 #define IDS_MAX (1u << 30)
 
+/* Memory that is reused from line to line, and what must be known of earlier lines to check the next. */
 struct event_decoder {
 	/* For each kind of row: the next id in this epoch. */
 	uint32_t next[EVENT_KIND_COUNT];
 	struct json_reader json; /* the current line */
 	struct buf scratch; /* rows of the current event */
 	struct buf depths;  /* uint16_t: depth of each stack of this epoch, from id 1 */
+	/* strings are escaped for people: event_decoder__readable() */
 	bool readable;
 	struct arena words; /* escaped strings of the current event */
 };
 
+/* Stacks, classes and units begin at 1, as 0 means "none" there; the other tables at 0. */
 static void start_epoch(struct event_decoder *decoder)
 {
 	int kind;
@@ -86,6 +96,7 @@ static int read_integer(const struct json_value *value, int64_t min, int64_t max
 	return *ret < min || *ret > max ? -EBADMSG : 0;
 }
 
+/* `value` NULL: the member is missing. Optional members are then 0, false or "". */
 static int read_value(struct event_decoder *decoder, const struct json_value *value, const struct field *field, void *base)
 {
 	static const struct {
@@ -94,6 +105,7 @@ static int read_value(struct event_decoder *decoder, const struct json_value *va
 		[FIELD_U8] = {0, UINT8_MAX},
 		[FIELD_U32] = {0, UINT32_MAX},
 		[FIELD_I32] = {INT32_MIN, INT32_MAX},
+		/* Readers in other languages have signed numbers. */
 		[FIELD_U64] = {0, INT64_MAX},
 	};
 	char *at = (char *)base + field->offset;
@@ -102,6 +114,7 @@ static int read_value(struct event_decoder *decoder, const struct json_value *va
 	if (field->type == FIELD_STRING) {
 		if (value && value->kind != JSON_OF_STRING)
 			return -EBADMSG;
+		/* In the reader's memory, or in `words`: valid until the next line. */
 		*(const char **)at = value ? readable(decoder, value->string) : "";
 		if (!*(const char **)at)
 			return -ENOMEM;
@@ -122,7 +135,8 @@ static int read_value(struct event_decoder *decoder, const struct json_value *va
 	return !value && field->need == FIELD_REQUIRED ? -EBADMSG : 0;
 }
 
-/* Zeroed memory for n items of `size` bytes; valid until the next event. */
+/* Zeroed memory for n items of `size` bytes; valid until the next event. One byte more than needed, so that
+ * an empty batch has a pointer, too. */
 static void *scratch(struct event_decoder *decoder, size_t n, size_t size)
 {
 	struct buf *buf = &decoder->scratch;
@@ -142,6 +156,7 @@ static int read_features(struct event_decoder *decoder, const struct json_value 
 
 	if (features && features->kind != JSON_OF_ARRAY)
 		return -EBADMSG;
+	/* The last one stays NULL. */
 	names = scratch(decoder, n + 1, sizeof(*names));
 	if (!names)
 		return -ENOMEM;
@@ -154,6 +169,8 @@ static int read_features(struct event_decoder *decoder, const struct json_value 
 	return 0;
 }
 
+/* Rows are arrays. Missing elements at the end are optional or sparse fields; additional ones are of a newer
+ * minor version, and skipped. */
 static int read_row(struct event_decoder *decoder, const struct json_value *row, const struct field_list *fields, void *base)
 {
 	const struct json_value *at;
@@ -175,6 +192,7 @@ static int read_losses(struct event_decoder *decoder, const struct json_value *l
 	uint32_t i, n = losses ? losses->n : 0;
 	int64_t count;
 
+	/* name + 1 is the member's value (json_read.h). */
 	for (i = 0, name = n ? json_value__first(losses) : NULL; i < n; i++, name = json_value__next(name + 1)) {
 		if (read_integer(name + 1, 0, INT64_MAX, &count))
 			return -EBADMSG;
@@ -228,6 +246,7 @@ static bool row_refers_back(const struct event_decoder *decoder, enum event_kind
 
 	if (kind == EVENT_FRAMES)
 		return frame->function < decoder->next[EVENT_FUNCTIONS];
+	/* parent < id makes the tree free of cycles: following parents always ends. */
 	if (kind == EVENT_STACKS)
 		return stack->parent < id && stack->frame < decoder->next[EVENT_FRAMES];
 	if (kind == EVENT_UNITS)
@@ -246,6 +265,7 @@ static int note_depths(struct event_decoder *decoder, const struct event_rows *r
 	int err = 0;
 
 	for (i = 0; i < rows->n && !err; i++) {
+		/* The parent's depth is there already: it is an earlier row, perhaps of this event. */
 		uint16_t depth = row[i].parent ? ITEM(decoder->depths, const uint16_t, row[i].parent - 1) : 0;
 
 		if (depth++ == EVENTS_DEPTH_MAX)
@@ -263,6 +283,7 @@ static int read_rows(struct event_decoder *decoder, const struct json_value *lin
 	size_t n = size_of(rows);
 	char *row;
 
+	/* A gap in the ids would make all rows after it mean something else: refused. */
 	if (!json_value__is(rows, JSON_OF_ARRAY) || n > EVENTS_ROWS_MAX || first != decoder->next[event->kind] ||
 	    n > IDS_MAX - first)
 		return -EBADMSG;
@@ -287,6 +308,7 @@ static int read_times(const struct json_value *times, const struct column_form *
 	size_t i;
 
 	for (i = 0; i < n; i++, at = json_value__next(at)) {
+		/* A difference may be negative, their sum may not. */
 		if (read_integer(at, INT64_MIN, INT64_MAX, &delta) ||
 		    __builtin_add_overflow(time, delta, &time) || time < 0)
 			return -EBADMSG;
@@ -302,6 +324,7 @@ static int read_column(struct event_decoder *decoder, const struct json_value *v
 
 	if (!values)
 		return 0;
+	/* A column that is left out is zero throughout; one that is there has a value for each row. */
 	if (values->kind != JSON_OF_ARRAY ? n : values->n != n)
 		return -EBADMSG;
 	for (i = 0, at = json_value__first(values); i < n; i++, at = json_value__next(at))
@@ -316,6 +339,7 @@ static void *read_columns(struct event_decoder *decoder, const struct json_value
 	const struct column_form *form = &event_columns_form[kind];
 	const struct json_value *times = json_value__member(line, "t");
 	size_t i, n = size_of(times);
+	/* The number of times is the number of rows: every other column is compared with it. */
 	bool good = json_value__is(times, JSON_OF_ARRAY) && n <= EVENTS_ROWS_MAX;
 	char *rows = good ? scratch(decoder, n, form->size) : NULL;
 
@@ -344,6 +368,7 @@ static int read_samples(struct event_decoder *decoder, const struct json_value *
 	samples->rows = rows = read_columns(decoder, line, EVENT_SAMPLES, &samples->n, &err);
 	if (!rows)
 		return err;
+	/* Ids of stacks, units and calls may be 0; of threads 0 is the first one, which must exist. */
 	for (i = 0; i < samples->n; i++)
 		if (rows[i].thread >= decoder->next[EVENT_THREAD] ||
 		    rows[i].stack >= decoder->next[EVENT_STACKS] ||
@@ -382,9 +407,11 @@ static int read_rest(struct event_decoder *decoder, const struct json_value *lin
 {
 	switch (event->kind) {
 	case EVENT_HELLO:
+		/* A newer minor version is read: it has additions only, which are skipped. */
 		if (event->hello.major != EVENTS_MAJOR)
 			return -EPROTONOSUPPORT;
 		return read_features(decoder, line, &event->hello);
+	/* All tables begin anew. */
 	case EVENT_SESSION:
 	case EVENT_EPOCH:
 		start_epoch(decoder);
@@ -422,6 +449,7 @@ static int read_rest(struct event_decoder *decoder, const struct json_value *lin
 	return 0;
 }
 
+/* EVENT_KIND_COUNT: an event of a newer minor version. */
 static enum event_kind find_kind(const char *name)
 {
 	int kind = 0;
@@ -445,14 +473,17 @@ int event_decoder__line(struct event_decoder *decoder, const char *line, size_t 
 	err = json_reader__read(&decoder->json, line, len, &json);
 	if (err)
 		return err;
+	/* Readers may not rely on its being the first member, so it is looked for. */
 	name = json_value__member(json, "ev");
 	if (!json_value__is(name, JSON_OF_STRING))
 		return -EBADMSG;
 	memset(&event, 0, sizeof(event));
 	arena__free(&decoder->words);
 	event.kind = find_kind(name->string);
+	/* Skipped, as the protocol demands of readers. */
 	if (event.kind == EVENT_KIND_COUNT)
 		return 0;
+	/* Members first, then rows and columns, which need the first ones ("first"). */
 	list = &event_fields[event.kind];
 	for (i = 0; i < list->n; i++)
 		if (read_value(decoder, json_value__member(json, list->fields[i].key), &list->fields[i], &event))

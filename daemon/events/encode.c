@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Encodes an event as a line of NDJSON, by the tables of fields.c. Example of a batch of samples, in columns; a column
- * of zeros is left out:
- *   {"ev":"samples","t":[5000000,1001000],"wall":[1000000,1001000],"cpu":[990000,998000],"stack":[7,8]} */
+/* Encodes an event as a line of NDJSON, by the tables of fields.c. Example of a batch of samples, in columns;
+ * a column of zeros is left out:
+ *
+ *     {"ev":"samples","t":[5000000,1001000],"wall":[1000000,1001000],"cpu":[990000,998000],"stack":[7,8]}
+ *
+ * and of a table, in rows, where sparse fields at the end are left out:
+ *
+ *     {"ev":"functions","first":0,"rows":[["run_pass","/usr/lib/.../compiler_machinery.py",285,"",0],...]}
+ *
+ * The engine's main thread encodes the session's events once for all clients, and the tables for each late
+ * joiner; exporters that write recordings call it, too. `"ev"` always comes first, as clients find the kind by
+ * the first bytes of a line (line__is() in cli/connection.c). */
 #include <errno.h>
 #include <string.h>
 
@@ -46,6 +55,7 @@ static int append_key(struct buf *out, const char *key)
 	return err ? err : buf__append(out, "\":", 2);
 }
 
+/* "[]" without any: readers expect the key. */
 static int append_features(struct buf *out, const struct event_hello *hello)
 {
 	const char *const *feature = hello->features;
@@ -86,13 +96,15 @@ static bool is_empty(const struct field *field, const void *base)
 	const void *at = (const char *)base + field->offset;
 	const char *text;
 
+	/* Sparse fields are strings or U32; others would always be written. */
 	if (field->type != FIELD_STRING)
 		return field->type == FIELD_U32 && !*(const uint32_t *)at;
 	text = *(const char *const *)at;
 	return !text || !*text;
 }
 
-/* Number of fields of a row, without empty sparse ones at its end. */
+/* Number of fields of a row, without empty sparse ones at its end. Only from the end: a field is identified
+ * by its position. */
 static size_t fields_of(const struct field_list *list, const void *row)
 {
 	size_t n = list->n;
@@ -102,6 +114,7 @@ static size_t fields_of(const struct field_list *list, const void *row)
 	return n;
 }
 
+/* "rows":[[...],[...]] */
 static int append_rows(struct buf *out, const char *key, const void *rows, uint32_t n,
 		       const struct row_form *form)
 {
@@ -142,11 +155,16 @@ static int append_fields(struct buf *out, const struct event *event, const struc
 	return err;
 }
 
+/* What fields.c cannot express:
+ *
+ *     "losses":{"tick_missed":1,"frame_half":1},"native":3,"native_whole":2,"stops_more":0,
+ *     "stops":[["native_no_rule","libopenblas.so.0",1311768,1,"dgemm_kernel_HASWELL"]] */
 static int append_ledger(struct buf *out, const struct event *event)
 {
 	const struct event_ledger *ledger = &event->ledger;
 	int err = append_losses(out, ledger);
 
+	/* Without native stacks these keys would be zeros. */
 	if (err || !ledger->native)
 		return err;
 	err = append_fields(out, event, &ledger_native_fields);
@@ -161,6 +179,7 @@ struct batch {
 	const void *rows;
 };
 
+/* Two kinds of events are batches: samples and ends of units. */
 static struct batch batch_of(const struct event *event)
 {
 	if (event->kind == EVENT_UNIT_ENDS)
@@ -182,16 +201,20 @@ static int append_times(struct buf *out, const struct batch *batch)
 	for (i = 0; !err && i < batch->n; i++) {
 		uint64_t time = *(const uint64_t *)(row_of(batch, i) + batch->form->time);
 
+		/* So that no difference overflows, either. */
 		if (time > INT64_MAX)
 			return -ERANGE;
 		err = buf__append(out, i ? "," : "[", 1);
 		if (!err)
+			/* Differences: a tick of 1 ms is 7 digits in place of 14. They may be negative, as
+			 * samples of several CPUs are only nearly in order. */
 			err = json__i64(out, (int64_t)(time - last));
 		last = time;
 	}
 	return err ? err : buf__puts(out, batch->n ? "]" : "[]");
 }
 
+/* Columns are of two types; fields.c has no other. */
 static uint64_t column_value(const struct batch *batch, const struct field *column, uint32_t i)
 {
 	const char *at = row_of(batch, i) + column->offset;
@@ -251,6 +274,7 @@ static int append_event(struct buf *out, const struct event *event)
 	return err ? err : buf__append(out, "}\n", 2);
 }
 
+/* 0: the event has no rows. */
 static uint32_t batch_rows(const struct event *event)
 {
 	if (event_rows_form[event->kind].size)
@@ -264,6 +288,7 @@ static int split_event(const struct event *event, struct event *ret_a, struct ev
 	size_t size = event_rows_form[event->kind].size;
 
 	*ret_a = *ret_b = *event;
+	/* The second half of a table continues its ids. */
 	if (size && event->rows.n > 1) {
 		ret_a->rows.n = event->rows.n / 2;
 		ret_b->rows.n -= ret_a->rows.n;
@@ -294,6 +319,8 @@ int event__encode(const struct event *event, struct buf *ret_out)
 
 	if ((unsigned)event->kind >= EVENT_KIND_COUNT)
 		return -EINVAL;
+	/* Too many rows are not even tried; too long a line is taken back. Either way the batch is split into
+	 * halves, recursively: at most some 16 levels. */
 	if (batch_rows(event) <= EVENTS_ROWS_MAX)
 		err = append_event(ret_out, event);
 	if (!err && (ret_out->len == before || ret_out->len - before > EVENTS_LINE_MAX)) {
@@ -304,6 +331,7 @@ int event__encode(const struct event *event, struct buf *ret_out)
 		if (!err)
 			err = event__encode(&b, ret_out);
 	}
+	/* Nothing half is left behind: the caller goes on with the same buffer. */
 	if (err)
 		ret_out->len = before;
 	return err;

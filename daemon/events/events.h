@@ -17,6 +17,8 @@
 
 #include "cprofd/pylayout.h"
 
+/* A newer minor version only adds: events, members, elements at the end of rows. Readers skip what they do
+ * not know, so a recording can be read by older and newer programs of one major version. */
 #define EVENTS_MAJOR 1
 #define EVENTS_MINOR 9
 /* Encoders never make a longer line, and decoders refuse it. */
@@ -67,12 +69,14 @@ enum function_kind { /* functions row "kind" */
 	FUNCTION_CALL = 6,
 };
 
+/* The first line of a connection or recording. */
 struct event_hello {
 	unsigned major, minor;
 	const char *server;             /* "cprofd@0.1.0" */
 	const char *const *features;    /* NULL-terminated, or NULL */
 };
 
+/* What is recorded, and how. All ids begin anew after it. */
 struct event_session {
 	uint32_t id;
 	int32_t pid;
@@ -84,6 +88,8 @@ struct event_session {
 	bool subprocesses, native, idle;
 };
 
+/* All tables begin anew; rows that are still needed are emitted again, with new ids. So the
+ * tables of a session of days stay bounded, in the engine and in its readers. */
 struct event_epoch {
 	uint32_t number;
 	uint64_t time;
@@ -105,6 +111,8 @@ struct event_process {
 /* Readers append this to `unsupported`; %s is py_versions. */
 #define EVENT_UNSUPPORTED_FORMAT " is not supported (CPython %s is): its functions have no names"
 
+/* A thread of a process row. Emitted again with the same id when its name changes, and with a new id in each
+ * epoch. */
 struct event_thread {
 	uint32_t id;
 	uint32_t process;               /* process row */
@@ -114,6 +122,7 @@ struct event_thread {
 	const char *name;
 };
 
+/* What a frame is of. Functions of one name may differ only in file, line or module. */
 struct function_row {
 	const char *name;               /* qualified name where there is one */
 	const char *file;               /* "" when there is none */
@@ -122,12 +131,14 @@ struct function_row {
 	uint8_t kind;                   /* enum function_kind */
 };
 
+/* A function, and where in it. Recordings by functions have frames with line 0. */
 struct frame_row {
 	uint32_t function;
 	int32_t offset;                 /* bytes into bytecode or function; < 0: entry */
 	uint32_t line, column;          /* column counts from 1; 0: none */
 };
 
+/* A node of the tree of stacks: a frame on top of a stack. Ids of parents are smaller. */
 struct stack_row {
 	uint32_t parent;                /* stack id, 0: this frame is outermost */
 	uint32_t frame;
@@ -156,6 +167,7 @@ struct unit_row {
 	uint32_t object;                /* since 1.6: a number for the object that named it; 0: unknown */
 };
 
+/* The thread had this stack at `time`; the row stands for the time since the thread's previous sample. */
 struct sample_row {
 	uint64_t time;                  /* the instant of the stack */
 	uint64_t wall;                  /* since the thread's previous sample (or its start) */
@@ -183,6 +195,7 @@ struct event_rows {
 	const void *rows;               /* function_row, frame_row, stack_row, class_row or unit_row */
 };
 
+/* Samples of all threads, nearly in order of time. Those of one thread are in order. */
 struct event_samples {
 	uint32_t n;
 	const struct sample_row *rows;
@@ -193,6 +206,7 @@ struct unit_end_row {
 	uint32_t id;
 };
 
+/* Ends of units whose names were known before: most of them. */
 struct event_unit_ends {
 	uint32_t n;
 	const struct unit_end_row *rows;
@@ -225,6 +239,7 @@ struct ledger_stop {
 	const char *function;           /* "": unknown */
 };
 
+/* Totals since the start of the session, not since the ledger before. */
 struct event_ledger {
 	uint64_t time;
 	uint64_t samples;               /* records that became samples */
@@ -239,6 +254,8 @@ struct event_ledger {
 	const struct ledger_stop *stops;
 };
 
+/* This client read too slowly, and events were dropped for it here. `session` and the tables follow, as for a
+ * late joiner: ids from before are void. */
 struct event_gap {
 	uint64_t time;
 	uint64_t events, bytes;         /* dropped for this client */
@@ -250,6 +267,8 @@ struct event_end {
 	const char *detail;             /* a sentence for people, or "" */
 };
 
+/* `kind` selects the member of the union. Functions, frames, stacks, classes and units are `rows`; unit_name
+ * and unit_end are `unit_end`; thread_end and process_end are `ending`. */
 struct event {
 	enum event_kind kind;
 	union {
@@ -287,8 +306,8 @@ int event__encode(const struct event *event, struct buf *ret_out);
 struct event_decoder;
 int event_decoder__new(struct event_decoder **ret);
 struct event_decoder *event_decoder__free(struct event_decoder *decoder); /* NULL */
-/* From now on strings are escaped for showing to people (base/safe_text.h); without this they are the target's bytes.
- * */
+/* From now on strings are escaped for showing to people (base/safe_text.h); without this they are the
+ * target's bytes. */
 void event_decoder__readable(struct event_decoder *decoder);
 int event_decoder__line(struct event_decoder *decoder, const char *line, size_t len,
 			struct event_sink *sink);
@@ -296,7 +315,10 @@ int event_decoder__line(struct event_decoder *decoder, const char *line, size_t 
 /* A recording: NDJSON lines, compressed with zstd in independent frames. The writer appends whole lines; everything
  * that was flushed is readable even if the rest of the file is lost. Descriptors are borrowed. */
 struct recording_writer;
+/* `fd` is borrowed, and written to at its position. -ENOMEM. */
 int recording_writer__new(int fd, bool compress, struct recording_writer **ret);
+/* Whole lines, each with its '\n'. Buffered. After the first error nothing is written any more, and all calls
+ * return that error. */
 int recording_writer__lines(struct recording_writer *writer, const char *lines, size_t len);
 int recording_writer__flush(struct recording_writer *writer);   /* ends a zstd frame */
 struct recording_writer *recording_writer__free(struct recording_writer *writer);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of events: for each kind its members in the order of docs/protocol.md, with JSON key, type and offset in
- * the struct. A new member is one line here; encoder and decoder need no change. */
+/* The tables of events: for each kind its members in the order of docs/protocol.md, with JSON key, type and
+ * offset in the struct. A new member is one line here; encoder and decoder need no change.
+ *
+ *     M(U64, thread.time, "time")    event.thread.time <-> "time":12345, which must be there
+ *
+ * Rules for changes, so that old readers read new recordings and the reverse: a new member is optional or
+ * sparse; in rows it comes last; nothing is ever removed or given another meaning within one major version. */
 #include "events/fields.h"
 
 #define EVENT_NAME(id, name) [EVENT_##id] = name,
@@ -13,6 +18,7 @@ const char *const event_names[EVENT_KIND_COUNT] = {EVENT_KINDS(EVENT_NAME)};
 #define O(type, member, key) {key, FIELD_##type, FIELD_OPTIONAL, offsetof(struct event, member)}
 #define S(type, member, key) {key, FIELD_##type, FIELD_SPARSE, offsetof(struct event, member)}
 
+/* Members of each event: offsets are into struct event. */
 static const struct field hello[] = {
 	M(U32, hello.major, "major"),
 	M(U32, hello.minor, "minor"),
@@ -55,6 +61,7 @@ static const struct field thread[] = {
 	M(U64, thread.time, "time"),
 	O(STRING, thread.name, "name"),
 };
+/* "rows" itself has a form of its own, below. */
 static const struct field rows[] = {
 	M(U32, rows.first, "first"),
 };
@@ -89,6 +96,7 @@ static const struct field end[] = {
 	O(STRING, end.detail, "detail"),
 };
 
+/* Samples and unit_ends have no members but columns. */
 const struct field_list event_fields[EVENT_KIND_COUNT] = {
 	[EVENT_HELLO] = LIST(hello),
 	[EVENT_SESSION] = LIST(session),
@@ -109,6 +117,7 @@ const struct field_list event_fields[EVENT_KIND_COUNT] = {
 	[EVENT_END] = LIST(end),
 };
 
+/* Rows: arrays in this order. The keys are documentation. */
 static const struct field function_row[] = {
 	{"name", FIELD_STRING, FIELD_REQUIRED, offsetof(struct function_row, name)},
 	{"file", FIELD_STRING, FIELD_REQUIRED, offsetof(struct function_row, file)},
@@ -170,6 +179,7 @@ static const struct field ledger_native[] = {
 };
 const struct field_list ledger_native_fields = LIST(ledger_native);
 
+/* Columns besides "t". All are optional: a column of zeros is left out. */
 static const struct field sample_columns[] = {
 	{"wall", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, wall)},
 	{"cpu", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, cpu)},

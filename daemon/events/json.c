@@ -11,6 +11,7 @@
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define ELLIPSIS "\xe2\x80\xa6"	   /* U+2026 */
 
+/* Only characters that cannot stand in a string as they are, or that a terminal would interpret. */
 static int append_escaped(struct buf *out, uint32_t c)
 {
 	if (c == '"' || c == '\\')
@@ -32,8 +33,10 @@ int json__string(struct buf *out, const char *string)
 		uint32_t c;
 		size_t len = utf8__character(s, (size_t)(end - s), &c);
 
+		/* Cut between characters, and measured in the original's bytes. */
 		if ((size_t)(s - start) + (len ? len : 1) > EVENTS_STRING_MAX)
 			break;
+		/* The usual case: it is copied with its neighbours in one piece. */
 		if (len && c != '"' && c != '\\' && !character__is_unsafe(c)) {
 			s += len;
 			continue;
@@ -51,6 +54,7 @@ int json__string(struct buf *out, const char *string)
 	return err ? err : buf__append(out, "\"", 1);
 }
 
+/* Not printf(), which is slow: most of a stream is numbers. */
 int json__u64(struct buf *out, uint64_t value)
 {
 	char digits[20];

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A recursive descent parser of one line (json_read.h). Nesting is limited to DEPTH_MAX, as a line may come from
- * anyone. */
+/* A recursive descent parser of one line (json_read.h). Nesting is limited to DEPTH_MAX, as a line may come
+ * from anyone.
+ *
+ *     {"ev":"x","t":[1,2]}
+ *     values:  0 object n=2, 7 values   1 "ev"   2 "x"   3 "t"   4 array n=2, 3 values   5: 1   6: 2
+ *
+ * Each value knows how many values it and its contents are, so the next one at the same level is found by one
+ * addition. Indices, not pointers, while parsing: the array moves as it grows. */
 #include "events/json_read.h"
 
 #include <errno.h>
@@ -10,9 +16,11 @@
 #include "base/cleanup.h"
 #include "base/safe_text.h"
 
+/* Lines of the protocol have three levels; each level is a small frame of the C stack. */
 #define DEPTH_MAX 512u
 #define MEMBERS_FEW 24u /* objects with so few members: duplicates are found by comparing all pairs */
 
+/* Where it is in the text, and in how many arrays and objects. */
 struct parser {
 	struct json_reader *reader;
 	const char *at, *end;
@@ -31,6 +39,7 @@ static size_t count(const struct parser *parser)
 	return parser->reader->values.len / sizeof(struct json_value);
 }
 
+/* `ret` is valid until the next value is added. */
 static int add(struct parser *parser, enum json_kind kind, struct json_value **ret)
 {
 	const struct json_value value = {.kind = (uint8_t)kind, .values = 1};
@@ -78,6 +87,7 @@ static bool read_hex(struct parser *parser, uint32_t *ret)
 	return true;
 }
 
+/* RFC 3629: the first byte says how many follow; these have six bits each. */
 static size_t put_utf8(char *to, uint32_t character)
 {
 	const unsigned more = character < 0x80 ? 0 : character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
@@ -94,6 +104,7 @@ static bool read_unicode(struct parser *parser, char **to)
 {
 	uint32_t character, low;
 
+	/* U+0000 would end the string early for all readers in C; a low surrogate alone is no character. */
 	if (!read_hex(parser, &character) || !character || (character >= 0xdc00 && character <= 0xdfff))
 		return false;
 	if (character >= 0xd800 && character <= 0xdbff) {
@@ -126,11 +137,13 @@ static bool read_escape(struct parser *parser, char **to)
 static int read_string(struct parser *parser, struct json_value *value)
 {
 	struct buf *strings = &parser->reader->strings;
+	/* No check for room: json_reader__read() reserved enough for all strings of the line. */
 	char *begin = strings->data + strings->len, *to = begin;
 	uint32_t character;
 	size_t len;
 
 	while (parser->at < parser->end) {
+		/* Bytes of ASCII one by one; others as whole characters, which must be valid UTF-8. */
 		const unsigned char c = (unsigned char)*parser->at;
 
 		if (c == '"') {
@@ -145,6 +158,7 @@ static int read_string(struct parser *parser, struct json_value *value)
 			if (!read_escape(parser, &to))
 				return -EBADMSG;
 		} else if (c < 0x80) {
+			/* RFC 8259, section 7: control characters must be escaped. */
 			if (c < 0x20)
 				return -EBADMSG;
 			*to++ = *parser->at++;
@@ -196,8 +210,10 @@ static int read_number(struct parser *parser, struct json_value *value)
 	uint64_t number = 0;
 	bool real, fits = true;
 
+	/* No leading zeros (RFC 8259, section 6). */
 	if (!skip_digits(parser) || (*begin == '0' && parser->at > begin + 1))
 		return -EBADMSG;
+	/* In vain for a number with a fraction, whose digits may be too many: `fits` only matters below. */
 	for (digit = begin; digit < parser->at && fits; digit++)
 		fits = !__builtin_mul_overflow(number, 10u, &number) && !__builtin_add_overflow(number, (uint64_t)(*digit - '0'), &number);
 	if (!skip_fraction(parser, &real))
@@ -206,6 +222,7 @@ static int read_number(struct parser *parser, struct json_value *value)
 		value->kind = JSON_OF_REAL;
 		return 0;
 	}
+	/* -2^63 has a larger magnitude than 2^63 - 1. */
 	if (!fits || number > (uint64_t)INT64_MAX + negative)
 		return -EBADMSG;
 	value->integer = (int64_t)(negative ? 0 - number : number);
@@ -214,6 +231,7 @@ static int read_number(struct parser *parser, struct json_value *value)
 
 /* --- arrays, objects --- */
 
+/* White space before ']' and ',' was skipped by read_value(), so only that of an empty array is skipped here. */
 static int read_array(struct parser *parser, uint32_t *ret_n)
 {
 	int err;
@@ -247,6 +265,7 @@ static bool is_twice(const struct json_value *first, uint32_t n, const char *nam
 	return false;
 }
 
+/* O(n log n): a hostile object of 100,000 members must not take n * n comparisons. */
 static int look_for_twins(const struct json_value *object)
 {
 	_cleanup_free_ const char **names = NULL;
@@ -297,6 +316,7 @@ static int read_object(struct parser *parser, size_t first, uint32_t *ret_n)
 	}
 }
 
+/* The value itself comes before its contents, and is completed when they were read. */
 static int read_many(struct parser *parser, bool object)
 {
 	const size_t index = count(parser);
@@ -311,6 +331,7 @@ static int read_many(struct parser *parser, bool object)
 	if (err)
 		return err;
 	parser->depth--;
+	/* Looked up again: the array may have moved. */
 	value = value_at(parser, index);
 	value->values = (uint32_t)(count(parser) - index);
 	value->n = n;
@@ -370,11 +391,13 @@ int json_reader__read(struct json_reader *reader, const char *text, size_t len, 
 
 	buf__clear(&reader->values);
 	buf__clear(&reader->strings);
+	/* Values are counted in 32 bits. */
 	if (len > UINT32_MAX / 2)
 		return -EBADMSG;
 	/* A string with its NUL is one byte shorter than its text with quotation marks: the line's length is enough. */
 	err = buf__reserve(&reader->strings, len + 1);
 	err = err ?: read_value(&parser);
+	/* Nothing may follow the object. */
 	if (!err && (parser.at != parser.end || value_at(&parser, 0)->kind != JSON_OF_OBJECT))
 		err = -EBADMSG;
 	if (!err)
@@ -395,6 +418,8 @@ const struct json_value *json_value__member(const struct json_value *of, const c
 
 	if (!json_value__is(of, JSON_OF_OBJECT))
 		return NULL;
+	/* Linear: events have twenty members at most, and the one that is looked for is mostly among the
+	 * first. */
 	for (i = 0, at = json_value__first(of); i < of->n; i++, at = json_value__next(json_value__next(at)))
 		if (!strcmp(at->string, name))
 			return at + 1;

@@ -31,11 +31,13 @@ struct json_value {
 };
 _Static_assert(sizeof(struct json_value) == 16, "a line has 100,000 of them");
 
+/* `values`: struct json_value, in the order of the text. `strings`: one after another, with their NULs. */
 struct json_reader {
 	struct buf values, strings;
 };
 
 void json_reader__free(struct json_reader *reader); /* frees its members, not the struct */
+/* *ret: the object, owned by the reader. O(len). */
 int json_reader__read(struct json_reader *reader, const char *text, size_t len, const struct json_value **ret);
 
 /* The first element of an array, or the first name of an object; only if n > 0. */

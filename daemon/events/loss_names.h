@@ -11,6 +11,7 @@
 /* A loss of whole samples; not of frames or details. Unknown names: false. */
 static inline bool loss__is_sample(const char *name)
 {
+/* The second column of CPROFD_LOSSES says what is lost; here only whole samples count. */
 #define SAMPLE 1
 #define FRAMES 0
 #define DETAIL 0

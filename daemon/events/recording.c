@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads and writes recordings: the event stream in a file. The writer ends a zstd frame at each flush. Frames have
- * checksums and are independent, so a file that was cut off (full disk, SIGKILL) can be read up to the last flush. */
+/* Reads and writes recordings: the event stream in a file. The writer ends a zstd frame at each flush. Frames
+ * have checksums and are independent, so a file that was cut off (full disk, SIGKILL) can be read up to the
+ * last flush.
+ *
+ *     28 b5 2f fd ...   a zstd frame (RFC 8878): the lines of about a second
+ *     28 b5 2f fd ...   the next one
+ *     or, without compression: {"ev":"hello",...}\n{"ev":"session",...}\n...
+ *
+ * `zstdcat svd.cprof` shows the lines. Lines may cross the chunks in which the file is read, not the
+ * frames. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +23,7 @@
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define CHUNK 1024u /* fuzzing inputs are small: with small chunks they reach chunk boundaries */
 #else
+/* The most that a block of zstd expands to (RFC 8878, 3.1.1.2.4). */
 #define CHUNK (128u << 10)
 #endif
 #define LEVEL 1 /* with frames of one second, 2 and 3 do not compress better, and take 1.3 and 2 times as long */
@@ -25,11 +34,13 @@ struct recording_writer {
 	int fd;
 	int failed;	 /* the first error: nothing is written after a gap */
 	ZSTD_CCtx *zstd; /* NULL: plain */
+	/* a frame was begun: a flush without lines must not write an empty one */
 	bool in_frame;
 	size_t used; /* of out[] */
 	char out[CHUNK];
 };
 
+/* A short write is not an error; the next one says why. */
 static int write_all(int fd, const char *data, size_t len)
 {
 	while (len) {
@@ -45,6 +56,7 @@ static int write_all(int fd, const char *data, size_t len)
 	return 0;
 }
 
+/* What could not be written is dropped; `failed` then keeps everything after it out of the file, too. */
 static int write_out(struct recording_writer *writer)
 {
 	int err = write_all(writer->fd, writer->out, writer->used);
@@ -53,6 +65,7 @@ static int write_out(struct recording_writer *writer)
 	return err;
 }
 
+/* Collects lines in out[], so that write() is called once for each chunk. */
 static int write_plain(struct recording_writer *writer, const char *data, size_t len)
 {
 	int err = 0;
@@ -71,6 +84,8 @@ static int write_plain(struct recording_writer *writer, const char *data, size_t
 	return err;
 }
 
+/* ZSTD_e_continue: the library decides when it writes. ZSTD_e_end: everything, and the end of the frame;
+ * `left` is 0 when that is done. */
 static int write_zstd(struct recording_writer *writer, const char *data, size_t len,
 		      ZSTD_EndDirective directive)
 {
@@ -120,6 +135,7 @@ int recording_writer__lines(struct recording_writer *writer, const char *lines, 
 {
 	if (writer->failed || !len)
 		return writer->failed;
+	/* A frame ends only between lines. */
 	if (lines[len - 1] != '\n')
 		return -EINVAL;
 	writer->in_frame = true;
@@ -150,6 +166,7 @@ struct recording_writer *recording_writer__free(struct recording_writer *writer)
 
 /* --- reading --- */
 
+/* State of one recording__read(). On the heap, for its two chunks. */
 struct reader {
 	struct event_sink watch; /* first: sees each event before the caller's sink */
 	struct event_sink *sink;
@@ -158,10 +175,12 @@ struct reader {
 	struct buf line; /* the start of a line whose end is not read yet */
 	bool ended;	 /* the last event was `end` */
 	bool in_frame;
-	uint64_t file, text; /* bytes read so far, and bytes of text that they expanded to */
+	/* bytes of the file that were read; bytes of text that they expanded to, for limits__text() */
+	uint64_t file, text;
 	char in[CHUNK], out[CHUNK];
 };
 
+/* Remembers whether the last event was `end`: without one the recording is incomplete. */
 static int watch_event(struct event_sink *self, const struct event *event)
 {
 	struct reader *reader = (struct reader *)self;
@@ -170,11 +189,14 @@ static int watch_event(struct event_sink *self, const struct event *event)
 	return reader->sink->event(reader->sink, event);
 }
 
+/* Empty lines are skipped. */
 static int feed_line(struct reader *reader, const char *line, size_t len)
 {
 	return len ? event_decoder__line(reader->decoder, line, len, &reader->watch) : 0;
 }
 
+/* Splits text into lines. The rest, without its end, waits in reader->line; a line that lies within the chunk
+ * is not copied. */
 static int feed(struct reader *reader, const char *data, size_t len)
 {
 	const char *newline;
@@ -196,6 +218,7 @@ static int feed(struct reader *reader, const char *data, size_t len)
 		data += n + 1;
 		len -= n + 1;
 	}
+	/* No newline for 4 MB: not a recording. */
 	if (reader->line.len + len > EVENTS_LINE_MAX)
 		return -EBADMSG;
 	return buf__append(&reader->line, data, len);
@@ -214,8 +237,10 @@ static int feed_zstd(struct reader *reader, size_t len)
 		left = ZSTD_decompressStream(reader->zstd, &out, &in);
 		if (ZSTD_isError(left))
 			return ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
+		/* 0: the frame is complete, and its checksum was right. */
 		reader->in_frame = left != 0;
 		reader->text += out.pos;
+		/* Before the text is parsed: a few kilobytes of zstd can expand to gigabytes. */
 		err = limits__text(reader->text, reader->file) ?: feed(reader, reader->out, out.pos);
 		if (err)
 			return err;
@@ -243,6 +268,7 @@ static ssize_t fill(struct reader *reader, int fd, size_t least)
 	return (ssize_t)have;
 }
 
+/* A frame that asks for a larger window than WINDOW_LOG_MAX is refused before memory is allocated for it. */
 static int start_zstd(struct reader *reader)
 {
 	reader->zstd = ZSTD_createDCtx();
@@ -258,10 +284,12 @@ static int read_all(struct reader *reader, int fd)
 	bool zstd = n >= (ssize_t)sizeof(magic) && !memcmp(reader->in, magic, sizeof(magic));
 	int err = zstd ? start_zstd(reader) : 0;
 
+	/* The first chunk was read above, for its first bytes. */
 	for (; n > 0 && !err; n = err ? 0 : fill(reader, fd, 1)) {
 		reader->file += (uint64_t)n;
 		err = zstd ? feed_zstd(reader, (size_t)n) : feed(reader, reader->in, (size_t)n);
 	}
+	/* n: 0 at the end of the file, or the error of read(). */
 	return err ? err : (int)n;
 }
 
@@ -280,6 +308,7 @@ int recording__read(int fd, bool readable, struct event_sink *sink, bool *ret_cu
 		event_decoder__readable(reader->decoder);
 	if (!err)
 		err = read_all(reader, fd);
+	/* Also after an error of the sink, where it means nothing. */
 	*ret_cut = !reader->ended || reader->in_frame || reader->line.len;
 	event_decoder__free(reader->decoder);
 	ZSTD_freeDCtx(reader->zstd);
