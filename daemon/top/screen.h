@@ -9,6 +9,7 @@
 
 #define SCREEN_PATTERN_MAX 64
 
+/* What the user has chosen. Zero-initialised: functions by %Own. */
 struct screen {
 	enum top_view view;
 	enum top_sort sort;
@@ -16,7 +17,8 @@ struct screen {
 	bool typing;        /* keys go into the pattern */
 	bool paused, help, quit;
 	bool reset;         /* requested by a key; the caller does it and clears this */
-	uint32_t first;     /* row at the top */
+	/* row at the top; clamped when drawn, as the number of rows changes */
+	uint32_t first;
 	uint64_t seconds;   /* since the start, for the head */
 };
 

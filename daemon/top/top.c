@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The live view has the same model and rows as a report. Each turn (about a second) moves what was added since the
- * last one from column GOING to column LAST. */
+/* The live view has the same model and rows as a report. Each turn (about a second) moves what was added
+ * since the last one from column GOING to column LAST.
+ *
+ *     events -> on_event() -> top_units__event()      names of compiles, before the model forgets an epoch
+ *                          -> the model -> on_slice() -> rows of frames, threads, classes
+ *                          -> add_units()             rows of compiles
+ *     each second: top__turn(); for each picture: top__head(), top__rows()
+ *
+ * Rows are never removed: a program has a bounded number of functions and lines, and a live view should not
+ * lose what it has shown. */
 #include "top/top.h"
 
 #include <errno.h>
@@ -23,11 +31,13 @@ struct view {
 	struct buf frames; /* uint32_t by row: one of its frames; in other views a thread, class or unit */
 };
 
+/* Of a view of frames: function and line. Of others: the number of the thread, class or unit, and 0. */
 struct key {
 	uint32_t function, line;
 };
 
 struct top {
+	/* first: on_event() casts it to the table */
 	struct event_sink sink;
 	struct export_options options; /* of the model */
 	struct model model;
@@ -35,9 +45,11 @@ struct top {
 	struct top_units units;
 	uint64_t turned, turn;         /* end of the last turn; its length, ns */
 	uint64_t samples, losses;      /* of the last ledger */
-	uint64_t taken, taken_before;  /* samples so far; at the last turn */
+	/* samples that came, so far and until the last turn; fewer than `samples` if there was a gap */
+	uint64_t taken, taken_before;
 	uint64_t shown;                /* samples in the last turn */
 	uint64_t cpu;                  /* of all threads, in the last turn */
+	/* threads that ran in the last turn */
 	uint32_t threads;
 	struct buf rows;               /* struct top_row: result of the last top__rows() */
 	bool ended;
@@ -45,6 +57,7 @@ struct top {
 
 /* --- time into rows --- */
 
+/* Finds or adds the row of a key. `frame` is stored with a new row, for name_row(). */
 static int row_of(struct view *view, uint32_t function, uint32_t line, uint32_t frame, uint32_t *ret)
 {
 	const struct key key = {function, line};
@@ -54,6 +67,7 @@ static int row_of(struct view *view, uint32_t function, uint32_t line, uint32_t 
 	return err || *ret < known ? err : buf__append(&view->frames, &frame, sizeof(frame));
 }
 
+/* Cached by frame: most frames were seen a millisecond ago. */
 static int row_of_frame(struct top *top, enum top_view by, uint32_t frame, uint32_t *ret)
 {
 	struct view *view = &top->views[by];
@@ -102,6 +116,7 @@ static int add_frame(struct top *top, enum top_view by, uint32_t frame, uint64_t
 	return err;
 }
 
+/* A thread or a class, which are not stacks: own and total are the same. */
 static int add_plain(struct view *view, uint32_t number, uint64_t cpu)
 {
 	uint32_t id;
@@ -112,6 +127,8 @@ static int add_plain(struct view *view, uint32_t number, uint64_t cpu)
 	return err;
 }
 
+/* From the leaf outwards. A function that recurs adds its inclusive time once: rows__stack() was called
+ * before. */
 static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
 {
 	struct callee_finder finder = CALLEE_FINDER_NONE;
@@ -130,18 +147,22 @@ static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
 			      ?: add_frame(top, TOP_LINE, node.frame, cpu, own);
 		if (!err && callee_finder__frame(&finder, &frame, node.frame, &callee))
 			err = add_frame(top, TOP_CALLEE, callee, cpu, called);
+		/* The callee of the innermost Python frame is what the thread is in now; those farther out
+		 * contain it. */
 		called &= frame.kind != FUNCTION_PYTHON;
 		own = alone = false;
 	}
 	return err;
 }
 
-/* The model's callback for each slice of time: adds it to the rows of all views except units. */
+/* The model's callback for each slice of time: adds it to the rows of all views except units. Also called for
+ * time that no tick met (export/unmet.h). */
 static int on_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
 {
 	struct top *top = model->ctx;
 	uint32_t i;
 
+	/* The view is about CPU time. */
 	if (!cpu || stack == model->idle || !model__passes(model, thread))
 		return 0;
 	for (i = 0; i < TOP_VIEW_COUNT; i++)
@@ -195,6 +216,7 @@ static int rename_unit(struct top *top)
 	return err;
 }
 
+/* A sample that lost only frames or details is not lost. */
 static uint64_t lost_samples(const struct event_ledger *ledger)
 {
 	uint64_t sum = 0;
@@ -230,11 +252,13 @@ void top__turn(struct top *top, uint64_t time)
 	uint32_t i, id;
 
 	top->cpu = 0;
+	/* The first turn has no beginning: its shares are 0. */
 	top->turn = top->turned ? time - top->turned : 0;
 	top->turned = time;
 	top->threads = 0;
 	for (i = 0; i < TOP_VIEW_COUNT; i++)
 		for (id = 0; id < rows__n(&top->views[i].rows); id++) {
+			/* A row's columns lie behind each other (aggregate/rows.h). */
 			struct row_times *columns = rows__times(&top->views[i].rows, id, 0);
 
 			columns[LAST] = columns[GOING];
@@ -287,11 +311,14 @@ static void name_row(struct top *top, enum top_view view, uint32_t row, struct t
 	default:
 		frame = model__frame(&top->model, id);
 		ret->name = frame.name;
+		/* Native code has no file here, but a module. */
 		ret->place = *frame.source ? frame.source : frame.module;
 		ret->line = view == TOP_LINE ? frame.line : *frame.source ? frame.first_line : 0;
 	}
 }
 
+/* The largest first. Rows of equal time are ordered by name and line, so that they do not change places from
+ * one picture to the next. */
 static int compare(const void *left, const void *right, void *arg)
 {
 	const struct top_row *a = left, *b = right;
@@ -321,6 +348,7 @@ int top__rows(struct top *top, enum top_view view, enum top_sort sort, const cha
 		const struct row_times *since = rows__times(&from->rows, i, SHOWN);
 		struct top_row row = {.since = {since->exclusive.cpu, since->inclusive.cpu}};
 
+		/* No time since the reset, and none in the last turn. */
 		if (!since->inclusive.cpu && !last->inclusive.cpu)
 			continue;
 		name_row(top, view, i, &row);
@@ -341,6 +369,7 @@ void top__head(struct top *top, struct top_head *ret)
 {
 	const struct model *model = &top->model;
 
+	/* `reached`: samples per second of CPU time, so it compares with `rate`, however many threads ran. */
 	*ret = (struct top_head){.pid = model->pid,
 				 .rate = model->rate,
 				 .threads = top->threads,
@@ -368,6 +397,7 @@ int top__new(const char *thread, struct top **ret)
 		return -ENOMEM;
 	for (i = 0; i < TOP_VIEW_COUNT; i++)
 		top->views[i].rows.columns = COLUMNS;
+	/* Frames are lines, from which both views of code can be made. */
 	top->options = (struct export_options){.lines = true, .thread = thread, .readable = true};
 	err = model__init_detailed(&top->model, &top->options);
 	top->sink.event = on_event;

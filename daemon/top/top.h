@@ -29,6 +29,8 @@
 enum top_view { TOP_VIEWS(TOP_ENUM) TOP_VIEW_COUNT };
 #undef TOP_ENUM
 
+/* Columns to order by, the largest first: own and total of the last turn; own and total since the start or
+ * reset. */
 enum top_sort { TOP_OWN_NOW, TOP_TOTAL_NOW, TOP_OWN, TOP_TOTAL, TOP_SORT_COUNT };
 
 struct top_row {
@@ -56,6 +58,7 @@ struct top;
 /* thread: a tid or a name; NULL: all. Borrowed. */
 int top__new(const char *thread, struct top **ret);
 struct top *top__free(struct top *top); /* NULL */
+/* Give it all events of one session, in order. An error ends the view. */
 struct event_sink *top__sink(struct top *top);
 
 /* Ends a turn and starts the next one; time: CLOCK_MONOTONIC ns. Rows show the turn that just ended, until the next
@@ -68,6 +71,7 @@ void top__reset(struct top *top);
  * location ("": all). Owned by the table, valid until the next call. */
 int top__rows(struct top *top, enum top_view view, enum top_sort sort, const char *pattern, const struct top_row **ret,
 	      uint32_t *ret_n);
+/* Strings are owned by the table, valid until the next event. */
 void top__head(struct top *top, struct top_head *ret);
 
 #endif

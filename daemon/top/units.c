@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of compiles for the live view. In a live stream a name may arrive after samples of its compile: the time of
- * the provisional row is then added to the row of the real name. */
+/* Names of compiles for the live view. In a live stream a name may arrive after samples of its compile: the
+ * time of the provisional row is then added to the row of the real name.
+ *
+ *     units      7: a compile without a name     -> row "(a compile that main:12 caused, its name is not known yet)"
+ *     samples    of unit 7                       -> time of that row
+ *     unit_name  7: "svd", "float64"             -> that time moves to the row "svd(float64)", as do later samples
+ */
 #include "top/units.h"
 
 #include <errno.h>
@@ -11,6 +16,7 @@
 
 #define DEPTH_MAX 256u /* levels of units that are shown */
 
+/* A unit of the epoch: parent (an id, 0: none), index of its text, kind (enum rule_kind). */
 struct top_unit {
 	uint32_t parent, text;
 	uint8_t kind;
@@ -22,6 +28,7 @@ static const struct top_unit *unit_at(const struct top_units *units, uint32_t id
 								       : NULL;
 }
 
+/* The key of a text is kind, text, NUL; so a phase and a pass of the same name are different rows. */
 static int text_of(struct top_units *units, uint8_t kind, const char *name, const char *signature, uint32_t *ret)
 {
 	struct buf text = {};
@@ -51,6 +58,7 @@ static int unnamed(struct top_units *units, const struct unit_row *row, uint8_t 
 	}
 	err = err ?: buf__puts(&text, ", its name is not known yet)") ?: buf__append(&text, "", 1);
 	units->unnamed++;
+	/* Behind the NUL: it makes the key unique, and is not shown. */
 	err = err ?: buf__append(&text, &units->unnamed, sizeof(units->unnamed));
 	err = err ?: intern__id(&units->texts, text.data, text.len, ret);
 	buf__free(&text);
@@ -65,6 +73,7 @@ static int add_rows(struct top_units *units, const struct event_rows *event, con
 
 	for (i = 0; i < event->n && !err; i++) {
 		struct top_unit unit = {.parent = row[i].parent,
+					/* A kind of a newer engine is shown as a pass. */
 					.kind = row[i].kind < RULE_KINDS ? row[i].kind : RULE_PASS};
 
 		if (row[i].kind != UNIT_OVER)
@@ -75,6 +84,7 @@ static int add_rows(struct top_units *units, const struct event_rows *event, con
 	return err;
 }
 
+/* top.c moves the time: `was` and `is` say from which row to which. */
 static int name_late(struct top_units *units, const struct event_unit_end *event)
 {
 	const struct top_unit *unit = unit_at(units, event->id);
@@ -94,10 +104,12 @@ static int name_late(struct top_units *units, const struct event_unit_end *event
 
 int top_units__event(struct top_units *units, const struct event *event, const struct model *model)
 {
+	/* Equal: top.c has nothing to move. */
 	units->was = units->is = 0;
 	switch (event->kind) {
 	case EVENT_SESSION:
 	case EVENT_EPOCH:
+		/* Texts stay: rows of the table refer to them. */
 		buf__clear(&units->units);
 		units->now = 0;
 		return 0;
@@ -136,6 +148,7 @@ bool top_units__next(const struct top_units *units, struct top_units_walk *walk,
 	*ret_text = unit->text;
 	*ret_own = compile ? !walk->compiled : walk->at == walk->first;
 	walk->compiled |= compile;
+	/* Parents have smaller ids, so the walk ends, whatever the stream says. */
 	walk->at = unit->parent < walk->at ? unit->parent : 0;
 	return true;
 }

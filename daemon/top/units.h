@@ -25,8 +25,9 @@ struct top_units {
 int top_units__event(struct top_units *units, const struct event *event, const struct model *model);
 void top_units__free(struct top_units *units);
 
-/* Walks from a sample's unit outwards. *ret_own: does the sample's time count as exclusive for this text? For a
- * phase or pass, if it is the innermost unit; for a compile, if it is the innermost compile. */
+/* Walks from a sample's unit outwards. *ret_own: does the sample's time count as exclusive for this text? For
+ * a phase or pass, if it is the innermost unit; for a compile, if it is the innermost compile. Plain data:
+ * copy it freely. Valid until the next event. */
 struct top_units_walk {
 	uint32_t at, first;
 	bool compiled;
