@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The built-in rules: the files of rules/, which the Makefile turns into text. */
+/* The built-in rules: the files of rules/, which the Makefile turns into text (rules.inc):
+ * {"rules/numba.rules", "compiler Numba\n" "own ...\n"}, one entry for each file. A mistake in one of them is
+ * found by a unit test, and by every start of cprofd. */
 #include <string.h>
 
 #include "rules/rules.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads rules from a user's file or directory. The client does this, with the user's own rights. */
+/* Reads rules from a user's file or directory. The client does this, with the user's own rights; the engine
+ * gets the texts as requests (cli/user_rules.c). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include "base/cleanup.h"
 #include "rules/rules.h"
 
+/* An error of the file as a whole: line 0. */
 static int fail(struct rules_error *ret_error, const char *path, int err)
 {
 	*ret_error = (struct rules_error){};
@@ -20,6 +22,7 @@ static int fail(struct rules_error *ret_error, const char *path, int err)
 	return err;
 }
 
+/* One byte more than a text may have, so that rules__parse() sees that it is too long. */
 static int read_all(int fd, char *text, size_t *ret_len)
 {
 	ssize_t got;
@@ -36,6 +39,7 @@ static int read_all(int fd, char *text, size_t *ret_len)
 	return 0;
 }
 
+/* ".rules" alone is a hidden file without a name. */
 static int is_rules(const struct dirent *entry)
 {
 	const char *dot = strrchr(entry->d_name, '.');
@@ -43,6 +47,7 @@ static int is_rules(const struct dirent *entry)
 	return dot && dot != entry->d_name && !strcmp(dot, ".rules");
 }
 
+/* What the recursion passes along. */
 struct reading {
 	rules_text *each;
 	void *ctx;
@@ -54,6 +59,8 @@ static int read_path(const struct reading *reading, const char *path);
 static int read_directory(const struct reading *reading, const char *path)
 {
 	struct dirent **entries;
+	/* In the order of names: of two files about one compiler the later one wins. A directory called
+	 * x.rules is read, too; links that form a cycle end with ELOOP, as a path may go through 40 of them. */
 	int n = scandir(path, &entries, is_rules, alphasort), i, err = 0;
 
 	if (n < 0)
@@ -73,6 +80,7 @@ static int read_directory(const struct reading *reading, const char *path)
 
 static int read_path(const struct reading *reading, const char *path)
 {
+	/* O_NONBLOCK: a FIFO of that name must not stop the program. */
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	_cleanup_free_ char *text = NULL;
 	struct stat stat;

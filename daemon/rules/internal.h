@@ -6,9 +6,11 @@
 #include "base/arena.h"
 #include "rules/rules.h"
 
+/* One set. Arrays of fixed size: rules and compilers are found by index, and pointers to them stay valid. */
 struct rules {
 	struct arena strings;
 	void **blocks;       /* arrays of patterns and groups */
+	/* blocks are freed with the set, also those of a text that was refused */
 	uint32_t n_blocks, blocks_capacity;
 	struct rule rules[RULES_MAX];
 	uint32_t n_rules;
@@ -18,7 +20,7 @@ struct rules {
 	bool bare_natives;
 };
 
-/* A copy of `len` bytes, owned by the rules; NULL: out of memory. */
+/* A copy of `len` bytes and a NUL, owned by the rules; NULL: out of memory. */
 const char *rules__keep(struct rules *rules, const char *text, size_t len);
 /* The array with room for one more item, owned by the rules; NULL: out of memory. */
 void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n);
@@ -30,7 +32,8 @@ void pattern__pairs(const char *pattern, struct text_pairs *ret);
 struct line_reader;
 int value__parse(struct line_reader *reader, struct choices *ret);
 
-/* A line that is being read. */
+/* A cursor in the line that is being parsed, which does not end with a NUL. Where a parse function fails, it
+ * leaves `at` at the character that the error is about. */
 struct line_reader {
 	struct rules *rules;
 	const char *start, *at, *end;

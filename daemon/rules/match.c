@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Matching: which rule applies to a frame, and what name the rule gives it. */
+/* Matching: which rule applies to a frame, and what name the rule gives it. Pure; called for each new
+ * function of a session (units/), so hundreds of thousands of times against some hundred patterns.
+ *
+ *     native *Pass::run(llvm::Function&*     llvm::InstCombinePass::run(llvm::Function&, ...)   a demangled symbol
+ *     function compile_extra                 compile_extra                      a Python function's qualified name
+ *
+ * The first rule that matches wins, in the order of parsing. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "rules/internal.h"
 
+/* "*" matches any bytes, or none; everything else stands for itself. The part before the first star is
+ * compared directly, the rest star by star. */
 bool pattern__matches(const char *pattern, const char *text)
 {
 	const char *found;
@@ -75,6 +83,7 @@ static bool has_all(const struct rule *rule, const struct rule_variables *variab
 {
 	uint32_t i;
 
+	/* Not known: the rule gets the benefit of the doubt. units/captures.c asks again when they are. */
 	if (!variables || !variables->names)
 		return true;
 	for (i = 0; i < rule->has.n; i++)
@@ -83,6 +92,7 @@ static bool has_all(const struct rule *rule, const struct rule_variables *variab
 	return true;
 }
 
+/* The name first: it rejects nearly all functions. */
 static bool matches_python(const struct rule *rule, const char *file, const char *name)
 {
 	return rule->functions.n && function_matches(&rule->functions, name) && patterns__any(&rule->files, file) &&
@@ -112,7 +122,7 @@ void pattern__pairs(const char *pattern, struct text_pairs *ret)
 			add_pair(ret, (uint8_t)pattern[0], (uint8_t)pattern[1]);
 }
 
-/* True if no needed pair is missing. */
+/* True if no needed pair is missing. A Bloom filter: it may say yes wrongly, never no. */
 static bool has_pairs(const struct text_pairs *has, const struct text_pairs *needs)
 {
 	uint64_t lacks = 0;
@@ -139,6 +149,7 @@ bool rule__could_match(const struct rule *rule, const char *file, const char *na
 	return file ? matches_python(rule, file, name) : matches_native(rule, name, pairs);
 }
 
+/* Tries all rules in order. Callers keep the answer for each function. */
 uint32_t rules__python(const struct rules *rules, const char *file, const char *name,
 		       const struct rule_variables *variables)
 {
@@ -159,7 +170,8 @@ uint32_t rules__native(const struct rules *rules, const char *name)
 	struct text_pairs pairs;
 	uint32_t i;
 
-	/* Most new functions are addresses in a library without symbols. */
+	/* Most new functions are addresses in a library without symbols. A demangled C++ function has its
+	 * arguments in parentheses. */
 	if (!rules->bare_natives && !strchr(name, '('))
 		return RULE_NONE;
 	text_pairs__of(name, &pairs);
@@ -194,8 +206,10 @@ struct span {
 	const char *start, *end;
 };
 
-/* The name without its arguments. (Parts of a name are then separated by `:` and `.` outside of brackets, from the
- * end backwards.) */
+/* The name without its arguments. (Parts of a name are then separated by `:` and `.` outside of brackets,
+ * from the end backwards.)
+ *
+ *     llvm::PassModel<A, B (C)>::run(llvm::Function&) const   ->   llvm::PassModel<A, B (C)>::run */
 static struct span without_arguments(const char *name)
 {
 	const char *at = name, *end = name + strlen(name);
@@ -204,6 +218,7 @@ static struct span without_arguments(const char *name)
 	for (; *at; at++) {
 		if (*at == '<' || *at == '{')
 			depth++;
+		/* "operator>" closes nothing. */
 		else if ((*at == '>' || *at == '}') && depth)
 			depth--;
 		else if (*at == '(' && !depth && at > name) {
@@ -216,7 +231,8 @@ static struct span without_arguments(const char *name)
 	return (struct span){name, end};
 }
 
-/* The last part of `whole`; *ret_rest: what is before it. */
+/* The last part of `whole`; *ret_rest: what is before it. Brackets are skipped as a whole: their contents may
+ * have dots and colons. */
 static struct span last_part(struct span whole, struct span *ret_rest)
 {
 	const char *at = whole.end;
@@ -236,6 +252,7 @@ static struct span last_part(struct span whole, struct span *ret_rest)
 	ret_rest->start = ret_rest->end = whole.start;
 	if (at > whole.start) {
 		ret_rest->end = at - 1;
+		/* "::" is two bytes. */
 		if (ret_rest->end > whole.start && *ret_rest->end == ':' && ret_rest->end[-1] == ':')
 			ret_rest->end--;
 	}
@@ -252,7 +269,8 @@ static struct span without_template(struct span part)
 	return part;
 }
 
-/* The number-th template argument (from 1), without its namespaces and its own template arguments. */
+/* The number-th template argument (from 1), without its namespaces and its own template arguments:
+ * "RunPass<Module, a::Opt<int> >", 2 -> "Opt" */
 static struct span template_argument(struct span part, uint32_t number)
 {
 	const char *at = memchr(part.start, '<', (size_t)(part.end - part.start)), *start;
@@ -261,6 +279,7 @@ static struct span template_argument(struct span part, uint32_t number)
 
 	if (!at)
 		return (struct span){part.start, part.start};
+	/* Commas inside of an argument's own brackets do not end it. */
 	for (start = ++at; at < part.end; at++) {
 		if (*at == '<' || *at == '(') {
 			depth++;
@@ -279,6 +298,7 @@ static struct span template_argument(struct span part, uint32_t number)
 	return (struct span){part.end, part.end};
 }
 
+/* In a::Opt<X>::run(...), `run` is the function, `Opt` the class, and X its first template argument. */
 static struct span part_of(const struct source *source, const char *name)
 {
 	struct span rest, part = last_part(without_arguments(name), &rest), nothing;
@@ -290,6 +310,7 @@ static struct span part_of(const struct source *source, const char *name)
 					    : template_argument(part, source->number);
 }
 
+/* Choices are stored in a row: `a | b + c | d` is a, b (joined), c, d. */
 uint32_t choices__next(const struct choices *choices, uint32_t i)
 {
 	while (i < choices->n && choices->sources[i].joined)
@@ -326,6 +347,7 @@ int source__text(const struct source *source, const char *frame, char *ret, size
 	return 0;
 }
 
+/* Appends the sources of a choice; one that fails discards the choice, and the next one begins. */
 int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size)
 {
 	size_t len = 0;
@@ -357,6 +379,7 @@ bool rules__values(const struct choices *choices)
 	return false;
 }
 
+/* In place. A group's name wins over stripping. */
 void compiler__polish(const struct compiler *compiler, char *name)
 {
 	size_t len = strlen(name), end;
@@ -368,6 +391,7 @@ void compiler__polish(const struct compiler *compiler, char *name)
 			snprintf(name, RULES_WORD_MAX, "%s", compiler->groups[i].name);
 			return;
 		}
+	/* Only one ending is removed, the first in the compiler's order that fits; never the whole name. */
 	for (i = 0; i < compiler->strips.n; i++) {
 		end = strlen(compiler->strips.patterns[i]);
 		if (len > end && !strcmp(name + len - end, compiler->strips.patterns[i])) {

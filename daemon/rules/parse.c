@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses the rules of one compiler, line by line. A line is a keyword and its arguments; the table `words` has a
- * function for each keyword. */
+/* Parses the rules of one compiler, line by line. A line is a keyword and its arguments; the table `words`
+ * has a function for each keyword.
+ *
+ *     compiler Numba
+ *     stage "typing" *type_inference typing
+ *
+ *     unit
+ *     file *compiler.py
+ *     function compile_extra
+ *     has typingctx
+ *     name func.__qualname__
+ *     signature args.*.name
+ *
+ * A rule begins with `unit`, `phase` or `pass` and lasts until the next one. Errors have the line and column
+ * of what is wrong. An engine parses what a client sends, which may be anything: all counts are limited
+ * (rules.h), and nothing is recursive. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +23,12 @@
 #include "base/array.h"
 #include "rules/internal.h"
 
+/* State of one text. `compiler` and `rule` are those that the next line adds to. */
 struct parser {
 	struct line_reader line;
 	struct compiler *compiler; /* NULL: no line `compiler` yet */
 	struct rule *rule;         /* NULL: before the first rule */
+	/* of the line, from 1 */
 	uint32_t number;
 };
 
@@ -60,6 +76,8 @@ const char *rules__keep(struct rules *rules, const char *text, size_t len)
 	return copy;
 }
 
+/* `n`: items in use. The capacity is not stored: it is the next power of two. An array that grows may move:
+ * it is found in `blocks` by its old address, and replaced there. Linear, but `n` doubles each time. */
 void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n)
 {
 	void *grown;
@@ -83,6 +101,7 @@ void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n)
 
 /* --- one function for each keyword --- */
 
+/* `start` to `end`: the text of the pattern in the line. */
 static int add_pattern(struct parser *parser, struct patterns *patterns, const char *start, const char *end)
 {
 	struct line_reader *line = &parser->line;
@@ -145,6 +164,7 @@ static int word_compiler(struct parser *parser)
 	if (line->end - line->at > 64)
 		return line__fail(line, "this is longer than a compiler's name may be");
 	parser->compiler = &rules->compilers[rules->n_compilers];
+	/* Filled in in place, but counted only at the end of the text: a refused one leaves nothing behind. */
 	*parser->compiler = (struct compiler){.first = rules->n_rules};
 	parser->compiler->name = rules__keep(rules, line->at, (size_t)(line->end - line->at));
 	return parser->compiler->name ? 0 : -ENOMEM;
@@ -172,6 +192,7 @@ static int check_rule(struct parser *parser)
 	return 0;
 }
 
+/* The compiler that is being parsed has the number `n_compilers`, which is raised when the text was accepted. */
 static int begin_rule(struct parser *parser, enum rule_kind kind)
 {
 	struct line_reader *line = &parser->line;
@@ -247,6 +268,7 @@ static int word_native(struct parser *parser)
 	struct rules *rules = parser->line.rules;
 	struct rule *rule = parser->rule;
 	const uint32_t i = rule->natives.n;
+	/* Its own array beside the patterns, of the same length. */
 	struct text_pairs *grown = rules__grow(rules, rule->native_pairs, sizeof(*grown), i);
 	int err = grown ? read_line(parser, &rule->natives) : -ENOMEM;
 
@@ -255,12 +277,14 @@ static int word_native(struct parser *parser)
 	if (err)
 		return err;
 	pattern__pairs(rule->natives.patterns[i], &grown[i]);
+	/* Such a pattern may match a name without arguments: then rules__native() has to test these, too. */
 	rules->bare_natives |= !strchr(rule->natives.patterns[i], '(');
 	return 0;
 }
 
 static int word_not(struct parser *parser) { return read_line(parser, &parser->rule->nots); }
 
+/* Names of variables are compared as they are, so a pattern would never match. */
 static int word_has(struct parser *parser)
 {
 	struct line_reader *line = &parser->line;
@@ -319,6 +343,7 @@ static int word_defined(struct parser *parser)
 	return read_choices(parser, &parser->rule->defined);
 }
 
+/* Where a keyword may stand: once at the top; before the first rule; anywhere; in a rule. */
 enum where { FIRST, COMPILER, ANYWHERE, RULE };
 static const struct {
 	const char *word;
@@ -355,6 +380,7 @@ static int parse_line(struct parser *parser)
 
 	if (line->end > line->start && line->end[-1] == '\r') /* CRLF line ends */
 		line->end--;
+	/* They would end up in names that are printed. */
 	for (at = line->start; at < line->end; at++)
 		if ((unsigned char)*at < ' ' && *at != '\t') {
 			line->at = at;
@@ -364,6 +390,7 @@ static int parse_line(struct parser *parser)
 	start = line->at;
 	if (start == line->end || *start == '#')
 		return 0;
+	/* Blanks at the end would become part of a pattern. */
 	while (line->end > start && (line->end[-1] == ' ' || line->end[-1] == '\t'))
 		line->end--;
 	while (line->at < line->end && *line->at != ' ' && *line->at != '\t')
@@ -373,6 +400,7 @@ static int parse_line(struct parser *parser)
 		if (strlen(words[i].word) != len || memcmp(words[i].word, start, len))
 			continue;
 		line__skip_space(line);
+		/* A second `compiler` is found by word_compiler(). */
 		if (words[i].where != FIRST && !parser->compiler) {
 			line->at = start;
 			return line__fail(line, "the first word of a file is `compiler NAME`");
@@ -392,7 +420,8 @@ static int parse_line(struct parser *parser)
 				"file function native not has from once apart name signature defined");
 }
 
-/* A compiler of the same name that was parsed before is removed: a user's file replaces a built-in one. */
+/* A compiler of the same name that was parsed before is removed: a user's file replaces a built-in one. Its
+ * rules stay in the array, where other indices point; a compiler without rules is skipped. */
 static void replace(struct rules *rules, const struct compiler *fresh)
 {
 	uint32_t i;
@@ -402,12 +431,14 @@ static void replace(struct rules *rules, const struct compiler *fresh)
 			rules->compilers[i].n_rules = 0;
 }
 
+/* The last line needs no '\n'. After an error, number and position of the line say where it is. */
 static int parse_text(struct parser *parser, const char *text, size_t len)
 {
 	struct line_reader *line = &parser->line;
 	const char *end = text + len;
 	int err = 0;
 
+	/* For an error before the first line: column 1. */
 	line->start = line->at = line->end = text;
 	if (len > RULES_TEXT_MAX)
 		return line__fail(line, "the text is longer than 1 MiB");
@@ -443,6 +474,8 @@ int rules__parse(struct rules *rules, const char *file, const char *text, size_t
 		err = parser.compiler->source ? 0 : -ENOMEM;
 	}
 	if (err) {
+		/* The text counts as a whole or not at all. A compiler of the same name from before is still
+		 * there. */
 		rules->n_rules = n_rules;
 		*ret_error = (struct rules_error){.line = parser.number,
 						  .column = (uint32_t)(parser.line.at - parser.line.start) + 1};
@@ -451,6 +484,7 @@ int rules__parse(struct rules *rules, const char *file, const char *text, size_t
 			 err == -ENOMEM ? "out of memory" : parser.line.sentence);
 		return err;
 	}
+	/* Before the new one is counted, or replace() would find it, too. */
 	replace(rules, parser.compiler);
 	rules->n_compilers++;
 	return 0;

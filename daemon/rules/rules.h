@@ -45,6 +45,7 @@ enum step_kind {
 	STEP_NAME,      /* a local, then attributes */
 	STEP_ITEMS,     /* *: each item; the rest of the path is applied to each, results joined by ", " */
 };
+/* One step of a path: `func_ir.func_id.code` has three. */
 struct step_row {
 	enum step_kind kind;
 	const char *name;
@@ -57,6 +58,7 @@ enum source_kind {
 	SOURCE_TEMPLATE, /* @template:N, argument N (from 1) of the class, without namespaces */
 	SOURCE_VALUE,    /* local.attribute.* of the frame */
 };
+/* One part of a name: a literal, a part of the frame's own name, or a value of its variables. */
 struct source {
 	enum source_kind kind;
 	const char *text;      /* TEXT */
@@ -72,6 +74,7 @@ struct choices {
 	uint32_t n;
 };
 
+/* One rule, as docs/rules.md describes it. Empty pattern lists: the keyword is not in the rule. */
 struct rule {
 	enum rule_kind kind;
 	uint32_t compiler, line; /* line: where the rule begins in its file */
@@ -91,6 +94,7 @@ struct rule_group {
 	struct patterns patterns;
 };
 
+/* What a text says before its first rule, and where its rules are: `first` to `first` + `n_rules` - 1. */
 struct compiler {
 	const char *name, *source; /* source: the file that it was read from */
 	struct patterns own;       /* files of the compiler itself, which never count as the trigger */
@@ -101,12 +105,14 @@ struct compiler {
 	uint32_t n_groups, n_stages, first, n_rules;
 };
 
+/* Where a text is wrong, and a sentence for people. Only filled in if there is an error. */
 struct rules_error {
 	uint32_t line, column;     /* from 1; 0: the text as a whole */
 	char file[256], sentence[160];
 };
 
 struct rules;
+/* -ENOMEM. Some 4 MB of address space; memory is used only for rules that are there (calloc). */
 int rules__new(struct rules **ret);
 struct rules *rules__free(struct rules *rules); /* NULL */
 
@@ -122,6 +128,7 @@ typedef int rules_text(void *ctx, const char *file, const char *text, size_t len
 int rules__each_text(const char *path, rules_text *each, void *ctx, struct rules_error *ret_error);
 
 uint32_t rules__count(const struct rules *rules);
+/* i < rules__count(). Rules of replaced compilers are among them (compiler__gone()). */
 const struct rule *rules__get(const struct rules *rules, uint32_t i);
 uint32_t rules__compilers(const struct rules *rules);
 const struct compiler *rules__compiler(const struct rules *rules, uint32_t i);
@@ -146,6 +153,7 @@ bool rule__could_match(const struct rule *rule, const char *file, const char *na
 bool rule__is_caller(const struct rule *rule, const char *name);
 /* The current compiler of this name; NULL: none. */
 const struct compiler *rules__compiler_named(const struct rules *rules, const char *name);
+/* Is this file the compiler's own? Then a frame of it is never what caused a compile. */
 bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *file);
 
 /* The text of the first choice that needs no values of the frame; 0, or -ENODATA: there is none. `frame`: the
@@ -162,6 +170,7 @@ bool rules__values(const struct choices *choices);
 /* Applies `group` or `strip` to a name. */
 void compiler__polish(const struct compiler *compiler, char *name);
 
+/* "*" in the pattern matches any bytes. No other special characters; case counts. */
 bool pattern__matches(const char *pattern, const char *text);
 bool patterns__any(const struct patterns *patterns, const char *text);
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses the right side of `name`, `signature` and `defined`: choices separated by |, each of one or more sources
- * joined by +. */
+/* Parses the right side of `name`, `signature` and `defined`: choices separated by |, each of one or more
+ * sources joined by +.
+ *
+ *     name self.func_id.func_qualname | @class + "." + @function
+ *          ^ VALUE, three steps         ^ CLASS   ^ TEXT ^ FUNCTION     three sources, joined
+ *
+ * What the frame's own name says: @function, @class, @template:N. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -27,6 +32,7 @@ bool is_name(char c, bool first)
 	       (!first && isdigit((unsigned char)c));
 }
 
+/* Skips `c` if it comes next. */
 static bool take(struct line_reader *reader, char c)
 {
 	if (reader->at >= reader->end || *reader->at != c)
@@ -35,6 +41,7 @@ static bool take(struct line_reader *reader, char c)
 	return true;
 }
 
+/* There are no escapes: a text has no quotation mark in it. */
 static int parse_text(struct line_reader *reader, struct source *ret)
 {
 	const char *start = ++reader->at;
@@ -89,7 +96,7 @@ static int parse_symbol(struct line_reader *reader, struct source *ret)
 	return 0;
 }
 
-/* local.attribute.* */
+/* local.attribute.* The first step is a local variable, so it cannot be `*`. */
 static int parse_path(struct line_reader *reader, struct source *ret)
 {
 	ret->kind = SOURCE_VALUE;
@@ -129,6 +136,11 @@ static int parse_source(struct line_reader *reader, struct source *ret)
 	return parse_path(reader, ret);
 }
 
+/* All sources lie in one array; `joined` says which of them belong to one choice:
+ *
+ *     choices = source { ("+" | "|") source }
+ *     source  = "text" | @word | local { "." attribute | ".*" } [ ".@symbol" ]
+ */
 int value__parse(struct line_reader *reader, struct choices *ret)
 {
 	struct source *source;
@@ -146,6 +158,7 @@ int value__parse(struct line_reader *reader, struct choices *ret)
 		line__skip_space(reader);
 		source->joined = take(reader, '+');
 	} while (source->joined || take(reader, '|'));
+	/* A frequent expectation, with an answer of its own: a rule never runs code of the target. */
 	if (reader->at < reader->end && (*reader->at == '(' || *reader->at == '['))
 		return line__fail(reader, "values are read, nothing is called; "
 					  "of a tuple, list or dictionary `.*` is each item");
