@@ -14,9 +14,11 @@
 #define NAMES_MAX RECORD_VARIABLES_MAX
 #define WORD_NONE 255u
 
+/* Local variables of one code object, decoded. `text` has the bytes; `names` points into it. */
 struct names {
 	struct buf text;
 	const char *names[NAMES_MAX];
+	/* the variable is in a cell: a closure uses it, so its slot holds the cell and not the value */
 	bool cells[NAMES_MAX];
 	uint32_t n;
 };
@@ -48,6 +50,7 @@ static void read_names(const struct part_variables *part, struct names *ret)
 		at += string->part.size;
 	}
 	ret->n = i;
+	/* Pointers only now: the buffer may have moved while it grew. */
 	for (i = 0; i < ret->n; i++)
 		ret->names[i] = ret->text.data + starts[i];
 }
@@ -64,6 +67,7 @@ static uint8_t slot_of(const struct names *names, const char *name)
 	return VALUE_SLOT_NONE;
 }
 
+/* Arguments are the first variables of a code object. */
 static bool is_argument(const struct names *names, const char *name, uint32_t arguments)
 {
 	uint32_t i;
@@ -88,7 +92,8 @@ static uint8_t word_of(struct rule_code *rule_code, uint8_t slot)
 	return WORD_NONE;
 }
 
-/* Assigns a word to each local that the rule's sources begin with. False: the rule needs no local. */
+/* Assigns a word to each local that the rule's sources begin with. False: the rule needs no local. Sources of
+ * name, signature and definition share words: `self.a | self.b` needs only `self`. */
 static bool place_words(const struct rule *rule, const struct names *names, uint32_t arguments, struct rule_code *ret)
 {
 	const struct choices *all[3] = {&rule->name, &rule->signature, &rule->defined};
@@ -106,6 +111,7 @@ static bool place_words(const struct rule *rule, const struct names *names, uint
 			if (slot == VALUE_SLOT_NONE)
 				continue;
 			ret->words[i * RULES_CHOICES_MAX + j] = word = word_of(ret, slot);
+			/* One object for each frame: the sampler copies its bytes with the record. */
 			if (source->symbol && word != WORD_NONE && !ret->object)
 				ret->object = word + 1;
 			if (word != WORD_NONE && is_argument(names, source->steps[0].name, arguments))
@@ -127,6 +133,7 @@ static void keep_own(struct units *units, const struct rule *rule, const char *n
 				ret->own[i * RULES_CHOICES_MAX + j] = units__text(units, text, strlen(text));
 }
 
+/* A callback of slots__reserve(), to hash a row again when the index grows. */
 static bool hash_rule_code(const void *holder, uint32_t i, uint64_t *ret)
 {
 	const struct units *units = holder;
@@ -146,6 +153,7 @@ const struct rule_code *captures__find(const struct units *units, uint64_t key)
 	return NULL;
 }
 
+/* False without memory: then the unit has no name. */
 static bool capture(struct units *units, const struct rule_code *rule_code)
 {
 	if (array__reserve((void **)&units->rule_codes, sizeof(*rule_code), units->n_rule_codes,
@@ -159,6 +167,7 @@ static bool capture(struct units *units, const struct rule_code *rule_code)
 
 /* --- functions, by their variables --- */
 
+/* 64 bits of a keyed hash (base/hash.h) stand for the function: a target cannot provoke collisions. */
 static uint64_t hash_function(const struct units *units, const char *name, const char *file, uint32_t line)
 {
 	return hash__pair(&units->seed, hash__bytes(&units->seed, name, strlen(name)),
@@ -215,6 +224,7 @@ static void keep_once(struct units *units, uint64_t key)
 	units->once[units->n_once++] = key;
 }
 
+/* What the sampler needs: the slots to copy, and which of them is the object whose bytes it copies, too. */
 static void fill_capture(const struct rule_code *rule_code, struct locals_capture *ret)
 {
 	*ret = (struct locals_capture){.key = rule_code->key, .object = rule_code->object};
@@ -240,12 +250,14 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 	struct buf *text = units->scratch;
 	bool wanted = false;
 
+	/* The kernel sends a code object again when its cache was full. */
 	if (known) {
 		fill_capture(known, ret);
 		return true;
 	}
 	if (!name)
 		name = record__part(code, PART_NAME);
+	/* The sampler could not read a part: the name alone decides, in captures__rule(). */
 	if (!name || !file || !variables || name->loss || file->loss || variables->loss)
 		return false;
 	buf__clear(&text[0]);

@@ -24,7 +24,8 @@ uint32_t units__text(struct units *units, const char *text, size_t len);
 /* The name, signature and so on that were read from the locals of one frame. */
 struct value {
 	uint64_t read;         /* time of the record for which it was read */
-	uint32_t name, signature, file, line; /* texts */
+	/* texts (units__text) and a line number; 0: not known */
+	uint32_t name, signature, file, line;
 	uint32_t object;       /* hash of the object that names it; 0: not known */
 	bool named;            /* false: reading is tried again with later samples */
 	uint8_t asked;         /* mask of the words that the value depends on, unset ones among them */
@@ -134,17 +135,21 @@ struct thread_units {
 	uint32_t outer_rule;     /* rule of the compile around `outer`; RULE_NONE: none */
 };
 
+/* The sink and its tables, three groups: by code object (as long as the session), records that wait, and the
+ * tables of the epoch. */
 struct units {
 	struct event_sink sink;
 	struct event_sink *next;
 	const struct rules *rules;
-	uint64_t tick;           /* ns between ticks */
+	/* ns between ticks, by the session's rate; 0: not known */
+	uint64_t tick;
 	/* the same in sessions of CPU time, where waiting before a tick is not counted; else 0 */
 	uint64_t period;
 	struct texts texts;
 
 	struct rule_code *rule_codes;
 	uint32_t n_rule_codes, rule_codes_capacity;
+	/* index of rule_codes by their key */
 	struct slots by_key;
 	struct hash_seed seed;
 
@@ -186,6 +191,7 @@ struct units {
 /* The rule of a Python function: decided with its variables if its code object was seen, else by its names alone.
  * *ret_valued: it has locals that the rule takes the name from. */
 uint32_t captures__rule(const struct units *units, const char *name, const char *file, uint32_t line, bool *ret_valued);
+/* NULL: no rule needs a local of this code object. */
 const struct rule_code *captures__find(const struct units *units, uint64_t key);
 /* read.c: the frames of the record of this sample, or NULL. Valid until the next call. */
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);
@@ -194,8 +200,9 @@ const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t 
 /* The thread's frame at this address turned out to be another call: its values are read again with the next record. */
 void read__again(struct units *units, uint32_t tid, uint64_t address);
 void read__free(struct units *units);
-/* tree.c */
+/* tree.c: fills in row->unit, and queues rows, names and ends of units for the next batch. */
 int tree__sample(struct units *units, struct sample_row *row);
+/* The thread has ended, and so have its units. */
 void tree__end_thread(struct units *units, struct thread_units *thread);
 
 #endif

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Values of frames: what the rules' sources give for the locals that the sampler captured.
  *
- * They must be read when the record comes, as the objects may be freed at any time; the sample event, which says where
- * the frames are in the stack, comes up to seconds later. So each record's frames wait in a ring (struct waiting) until
- * tree.c takes them by thread and time. A thread that shows the same frames again costs no reading. */
+ * They must be read when the record comes, as the objects may be freed at any time; the sample event, which
+ * says where the frames are in the stack, comes up to seconds later. So each record's frames wait in a ring
+ * (struct waiting) until tree.c takes them by thread and time. A thread that shows the same frames again
+ * costs no reading.
+ *
+ *     record at 5.000 s:  frame 0x7f..10  self=0x7f..a0  -> "svd", "(float64,)"     read now: units__sample()
+ *     event  at 5.000 s:  stack main > compile > lower   -> which unit?             later: read__take()
+ *
+ * The target runs on while its objects are read, and may be hostile: each pointer is only an address for
+ * memory->read(), which fails where nothing is mapped, and python/values.h bounds what is followed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +55,7 @@ struct record_reader {
 static int read_record(struct host_reader *reader, void *dst, size_t size, uint64_t address)
 {
 	const struct record_reader *self = (const void *)reader;
+	/* An address before the copy wraps to a large number, and so is outside of it, too. */
 	uint64_t at = address - self->object->address, len = self->object->part.size - offsetof(struct part_object, bytes);
 
 	if (at >= len)
@@ -79,9 +87,9 @@ static uint8_t word_bit(uint8_t word)
 	return word < FRAME_VALUES_WORDS ? (uint8_t)(1u << word) : 0;
 }
 
-/* Appends the first choice of `a | b + c | d` that gives a text. `words`: the word that each source begins with; `own`:
- * what it gives without a value. *asked: mask of the words that the answer depends on, so those of failed choices, too.
- * */
+/* Appends the first choice of `a | b + c | d` that gives a text. `words`: the word that each source begins
+ * with; `own`: what it gives without a value. *asked: mask of the words that the answer depends on, so those
+ * of failed choices, too. */
 static bool read_choice(struct units *units, struct values *values, const struct part_object *object, const struct choices *choices,
 			const uint8_t *words, const uint32_t *own, const struct frame_values *frame, struct buf *out, uint8_t *asked)
 {
@@ -158,6 +166,8 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 			break;
 		}
 	}
+	/* The object that names the unit is the local with which the first source of its name begins. Never
+	 * 0: | 1. */
 	i = rule->name.sources[0].kind == SOURCE_VALUE ? rule_code->words[0] : FRAME_VALUES_WORDS;
 	if (ret->named && rule->kind == RULE_UNIT && i < FRAME_VALUES_WORDS)
 		ret->object = (uint32_t)hash__pair(&units->seed, frame->words[i] & ~7ull, 1) | 1;
@@ -165,6 +175,7 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 		ret->skip = ret->backoff = (uint16_t)(ret->backoff < BACKOFF_MAX ? 2 * ret->backoff + 1 : BACKOFF_MAX);
 }
 
+/* Linear: threads that compile are few. */
 static struct reading *find_reading(struct units *units, uint32_t tid)
 {
 	uint32_t i;
@@ -191,6 +202,7 @@ static struct reading *reading_of(struct units *units, const struct record_task 
 	return reading;
 }
 
+/* Never 0, which means "not read". */
 static uint64_t hash_words(const struct units *units, const struct frame_values *frame)
 {
 	uint64_t hash = 1;
@@ -338,6 +350,7 @@ static void drop_first(struct units *units)
 	units->n_waiting--;
 }
 
+/* The ring is unrolled into the larger array: the oldest record comes first again. */
 static bool grow_waiting(struct units *units)
 {
 	uint32_t capacity = units->waiting_capacity ? units->waiting_capacity * 2 : WAITING_FIRST, i;
@@ -354,6 +367,7 @@ static bool grow_waiting(struct units *units)
 	return true;
 }
 
+/* The ring is full: the oldest record loses its values, and its unit perhaps its name. */
 static struct waiting *wait_for(struct units *units, struct seen_frame *frames)
 {
 	struct waiting *waiting;
@@ -426,6 +440,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 		struct seen_frame *to = &frames[n];
 		uint8_t unset;
 
+		/* The record's own numbers are not trusted. */
 		if (values[i].frame >= python->n)
 			continue;
 		rule_code = captures__find(units, python->frames[values[i].frame].code);
@@ -455,6 +470,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 			to->value.read = header->time;
 		}
 	}
+	/* A new allocation only if something changed: most ticks show the same frames as the one before. */
 	if (!reading->shared || reading->n != n || memcmp(reading->shared, frames, n * sizeof(*frames)) != 0) {
 		frames__drop(reading->shared);
 		reading->shared = frames__new(frames, n);

@@ -15,6 +15,8 @@ int shares__add(struct shares *shares, uint32_t caller, uint64_t of, uint64_t cp
 	int err;
 
 	for (i = shares->n; i-- > first;)
+		/* A full table takes no new rows: the time goes to a recent row of the caller, whatever that
+		 * is for, or is dropped. */
 		if (shares->rows[i].caller == caller && (shares->rows[i].of == of || shares->n == SHARES_MAX)) {
 			shares->rows[i].cpu += cpu;
 			return 0;
@@ -53,6 +55,7 @@ const struct share *shares__divide(struct shares *shares, uint32_t caller, uint6
 	/* Round the running sum, not each part: the parts then add up to `time` exactly. */
 	for (i = kept; i < shares->n; i++) {
 		sum += shares->rows[i].cpu;
+		/* 128 bits: ns times ns overflows 64 after some seconds. */
 		part = (uint64_t)((__uint128_t)time * sum / all);
 		shares->rows[i].cpu = part - given;
 		given = part;

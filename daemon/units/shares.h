@@ -18,11 +18,13 @@ struct share {
 	uint64_t of;  /* what the time is for: an id that the user of this header chooses */
 	uint64_t cpu; /* ns */
 };
+/* Rows of all callers, in the order of arrival, of which shares__divide() may change. */
 struct shares {
 	struct share *rows;
 	uint32_t n, capacity;
 };
 
+/* -ENOMEM. O(1). */
 int shares__add(struct shares *shares, uint32_t caller, uint64_t of, uint64_t cpu);
 /* Removes the caller's rows and returns them, *ret_n of them, with `cpu` replaced by the row's part of `time`. All
  * parts together are at most the CPU time that the rows had; the rest of `time` stays with the caller. The rows are

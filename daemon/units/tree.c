@@ -45,7 +45,9 @@ static uint32_t without_interrupted(const struct units *units, struct rule_frame
 	return kept;
 }
 
-/* The frames of a stack that rules name, outermost first; the UNITS_DEPTH_MAX outermost if there are more. */
+/* The frames of a stack that rules name, outermost first; the UNITS_DEPTH_MAX outermost if there are more.
+ * stack_info.rule_code links each stack to its next such frame, so all other frames cost nothing here. Goes
+ * along that list twice: to count, and to fill in. */
 static uint32_t find_rule_frames(const struct units *units, uint32_t stack, struct rule_frame *ret)
 {
 	uint32_t at, n = 0, i;
@@ -120,6 +122,7 @@ static bool is_renamed(const struct open_unit *open, const struct seen_frame *se
 /* Is this frame the same call as the open unit? Unknown values count as equal. */
 static bool continues(const struct units *units, const struct open_unit *open, const struct rule_frame *frame)
 {
+	/* Another rule, or called from elsewhere: another call for sure. */
 	if (open->rule != frame->rule || (open->place && frame->place && open->place != frame->place))
 		return false;
 	/* Two functions with one display name belong to the same pass. */
@@ -129,6 +132,7 @@ static bool continues(const struct units *units, const struct open_unit *open, c
 		return false;
 	if (is_renamed(open, frame->seen))
 		return false;
+	/* Unknown: counts as the same, or each sample without values would begin a compile. */
 	return !frame->seen || !open->address || !frame->seen->address ||
 	       (frame->seen->address == open->address &&
 		(frame->seen->words == open->words || open->unset || frame->seen->deleted));
@@ -195,6 +199,7 @@ static struct event_unit_end late_of(const struct open_unit *open)
 	};
 }
 
+/* Each text has one address as long as the session lives (base/texts.h), so rows may point to it. */
 static void put_value(const struct units *units, const struct value *value, struct unit_row *row)
 {
 	row->name = texts__get(&units->texts, value->name);
@@ -212,6 +217,7 @@ static bool same_words(const struct open_unit *open, const struct rule_frame *fr
 	       open->address == frame->seen->address && open->words == frame->seen->words;
 }
 
+/* The innermost first, so that a unit ends after those inside of it. */
 static int end_units(struct units *units, struct thread_units *thread, uint32_t keep)
 {
 	while (thread->n > keep) {
@@ -252,6 +258,9 @@ static const char *compiler_of(const struct units *units, const struct thread_un
 	return rules__compiler(units->rules, rule->compiler)->name;
 }
 
+/* Opens a unit inside of the innermost open one, and queues its row. `since`: values that were read earlier
+ * belong to another call at the same address; `doubted`: take them as a name for now, until newer ones come
+ * (same_words()). */
 static int begin_unit(struct units *units, uint32_t thread_id, struct thread_units *thread,
 		      const struct rule_frame *frame, uint64_t time, uint64_t since, bool doubted)
 {
@@ -311,6 +320,7 @@ static int update_open(struct units *units, struct open_unit *open, const struct
 		open->doubted = false;
 		if (array__reserve((void **)&units->names, sizeof(*units->names), units->n_names, &units->names_capacity))
 			return -ENOMEM;
+		/* Emitted before the samples of this batch (emit_news()). */
 		units->names[units->n_names++] = late_of(open);
 	}
 	return 0;
@@ -365,6 +375,7 @@ static int find_outer(struct units *units, struct thread_units *worker, const st
 	return err;
 }
 
+/* The thread works for no other thread: the units that it had inside the caller's end. */
 static int leave_outer(struct units *units, struct thread_units *thread)
 {
 	thread->outer = 0;
@@ -385,6 +396,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 	bool doubted;
 	int err = 0;
 
+	/* The off-CPU record that belongs to a wait is the one after the last tick (read__off_cpu()). */
 	if (!row->cause)
 		thread->last = row->time;
 	thread->asleep = row->cause;
@@ -398,8 +410,8 @@ int tree__sample(struct units *units, struct sample_row *row)
 	if (err || (!n && !thread->n))
 		return err;
 	if (row->stack && units->stacks[row->stack - 1].cut && thread->n) {
-		/* The missing frames may be those of open units: end nothing, and count it for the innermost compile.
-		 * */
+		/* The missing frames may be those of open units: end nothing, and count it for the innermost
+		 * compile. */
 		for (i = thread->n; i && thread->open[i - 1].row.kind != RULE_UNIT; i--)
 			;
 		row->unit = i ? thread->open[i - 1].id : thread->outer;
@@ -428,11 +440,13 @@ int tree__sample(struct units *units, struct sample_row *row)
 			thread->open[i - 1].last = row->time;
 		return 0;
 	}
+	/* The first `again` units continue; those after them end here, and the rest of the stack begins. */
 	again = begun_again(units, thread, frames, n, i);
 	doubted = again == i && i < n && i < thread->n && same_words(&thread->open[i], &frames[i]);
 	if ((doubted || again < i) && frames[again].seen)
 		read__again(units, thread->tid, frames[again].seen->address);
 	i = doubted || again < i ? again : UINT32_MAX;
+	/* The time of the record, by the same clock as value.read. */
 	since = waiting ? waiting->time : row->time;
 	err = end_units(units, thread, again);
 	while (!err && thread->n < n)

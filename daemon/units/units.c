@@ -20,6 +20,7 @@ uint32_t units__text(struct units *units, const char *text, size_t len)
 
 /* --- tables --- */
 
+/* Once for each function of an epoch: decides its rule, and what can be known of its unit without values. */
 static int add_function(struct units *units, const struct function_row *row)
 {
 	struct function_info info = {.rule = RULE_NONE, .python = row->kind == FUNCTION_PYTHON};
@@ -61,6 +62,7 @@ static int add_function(struct units *units, const struct function_row *row)
 	info.cut = row->kind == FUNCTION_NOTE &&
 		   (!strncmp(row->name, "(cut", 4) || !strncmp(row->name, "(no Python frame", 16) ||
 		     !strncmp(row->name, "(without the GIL", 16));
+	/* `own` has 64 bits: RULES_COMPILERS_MAX. */
 	for (i = 0; info.python && i < rules__compilers(units->rules); i++)
 		info.own |= (uint64_t)rules__is_own(units->rules, i, row->file) << i;
 	units->functions[units->n_functions++] = info;
@@ -72,6 +74,7 @@ static int add_frame(struct units *units, const struct frame_row *row)
 	int err = array__reserve((void **)&units->frames, sizeof(*units->frames), units->n_frames,
 				 &units->frames_capacity);
 
+	/* The engine's own events: an error here is a bug in profile/, found early. */
 	if (!err && row->function >= units->n_functions)
 		err = -EBADMSG;
 	if (!err)
@@ -90,6 +93,8 @@ static bool is_of_rule(const struct units *units, const struct stack_row *row)
 	return parent && parent->python && units->functions[parent->innermost].calls >> (function->from - 1) & 1;
 }
 
+/* Everything that tree.c asks of a stack is inherited from its parent, so each row costs O(1), however deep
+ * it is. */
 static int add_stack(struct units *units, const struct stack_row *row)
 {
 	uint32_t id = units->n_stacks + 1;
@@ -125,6 +130,7 @@ static int add_thread(struct units *units, const struct event_thread *thread)
 
 	if (!err && thread->id > units->n_threads)
 		err = -EBADMSG;
+	/* A known id: only its name has changed. */
 	if (!err && thread->id == units->n_threads)
 		units->threads[units->n_threads++] = (struct thread_units){.tid = (uint32_t)thread->tid};
 	return err;
@@ -168,6 +174,7 @@ static bool is_whole_end(const struct event_unit_end *end)
 	return !*end->name && !*end->signature && !*end->file && !end->line && !end->object;
 }
 
+/* In order: a batch ends where an end carries more than id and time, and goes as an event of its own. */
 static int emit_ends(struct event_sink *sink, const struct event_unit_end *ends, uint32_t n)
 {
 	struct event batch = {.kind = EVENT_UNIT_ENDS};
@@ -209,6 +216,7 @@ static int emit_news(struct units *units, const struct event_samples *samples)
 	return err;
 }
 
+/* In portions of the fixed array, as rows are changed (`unit`) and the event is borrowed. */
 static int take_samples(struct units *units, const struct event_samples *samples)
 {
 	uint32_t done, n, i;
@@ -225,6 +233,7 @@ static int take_samples(struct units *units, const struct event_samples *samples
 			if (row->thread >= units->n_threads || row->stack > units->n_stacks || row->caller >= units->n_threads ||
 			    row->call > units->n_stacks)
 				return -EBADMSG;
+			/* It may come from a recording that is processed again, whose units are void. */
 			row->unit = 0;
 			err = tree__sample(units, row);
 		}
@@ -313,7 +322,8 @@ static int emit_over(struct event_sink *sink, uint32_t first, uint32_t end)
 	return err;
 }
 
-/* The open unit with the least id from `from` on. */
+/* The open unit with the least id from `from` on. Ids of one thread's open units rise from the outermost
+ * inwards. O(threads) for each open unit, only when somebody joins late. */
 static const struct open_unit *next_open(const struct units *units, uint32_t from)
 {
 	const struct open_unit *found = NULL;
@@ -328,6 +338,8 @@ static const struct open_unit *next_open(const struct units *units, uint32_t fro
 	return found;
 }
 
+/* Open units, and rows of ended ones for the ids between them. Units whose rows are not emitted yet come with
+ * the next batch, to late joiners as to all. */
 int units__replay(struct units *units, struct event_sink *sink)
 {
 	const struct open_unit *open;
@@ -357,6 +369,7 @@ int units__new(const struct rules *rules, struct event_sink *next, struct units 
 	for (i = 0; i < rules__count(rules) && units->n_from < sizeof(units->from) / sizeof(units->from[0]); i++)
 		if (rules__get(rules, i)->callers.n)
 			units->from[units->n_from++] = i;
+	/* Beyond it units have no names: a target that makes up names cannot fill the engine's memory. */
 	units->texts.most = UNITS_TEXT_MAX;
 	err = hash_seed__draw(&units->seed);
 	if (err) {
