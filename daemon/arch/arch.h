@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* What user space knows of the machine that it profiles: its ELF constants, and what bytes of machine code do. Another
- * machine is a second set of files (x86_64.h, x86_64*.c) with the same names. Registers and rules of frames, which BPF needs,
- * too, are in include/cprofd/arch/; instructions one by one in arch/operation.h; rules that are made of call frame
- * information in arch/rule.h.
+ * machine is a second set of files (x86_64.h, x86_64*.c) with the same names. Registers and rules of frames, which BPF
+ * needs, too, are in include/cprofd/arch/; instructions one by one in arch/operation.h; rules that are made of call
+ * frame information in arch/rule.h.
  *
  * Bytes of code are hostile: each function reads what it says, or `size` bytes, and no more. `vaddr` is the address of
- * code[0], and addresses that are returned are of the same kind. Most of these functions are tried at each byte of a file's
- * code, without decoding what is before it: where an instruction would be found that is none, its target is by chance that of
- * one, so that callers ask for targets that mean something (a function's first byte). No state, any thread. */
+ * code[0]; returned addresses are of the same kind.
+ *
+ * Most of these functions are tried at each byte of a file's code, without decoding what comes before. So they may
+ * recognise an instruction where there is none (in the middle of another one, in data), with a target that means
+ * nothing. Callers therefore accept only targets that make sense, such as a function's first byte. No state, any
+ * thread. */
 #ifndef CPROFD_ARCH_ARCH_H
 #define CPROFD_ARCH_ARCH_H
 
@@ -29,30 +32,33 @@ enum machine_transfer {
 #error "nothing is known of this machine"
 #endif
 
-/* A stub of a procedure linkage table: *ret is the slot that it jumps through. The stub that resolves lazily is none. */
+/* A stub of a procedure linkage table: *ret is the slot that it jumps through. The stub that resolves lazily is
+ * none. */
 bool machine__plt_slot(const uint8_t *code, size_t size, uint64_t vaddr, uint64_t *ret);
 
-/* Does an instruction before `at` end with the 4 bytes from there on, as a number that it loads, pushes or stores? */
+/* Are the 4 bytes from `at` on the immediate operand of an instruction that loads, pushes or stores it? `at`: offset in
+ * `code`. */
 bool machine__is_immediate(const uint8_t *code, uint32_t at);
 
-/* An instruction that makes the address of a function, and those behind it that store this into an object: their offsets in
- * it, in the order of the code; how many, 0: it makes none, or does not store it. Reads MACHINE_STORES_BYTES. */
+/* Recognises an instruction that makes the address of a function, followed by stores of that address into an object:
+ * *ret_function, and the offsets of the stores in the object, in the order of the code. Returns how many; 0: it makes
+ * no address, or does not store it. Reads MACHINE_STORES_BYTES. */
 uint32_t machine__stores(const uint8_t *code, uint64_t vaddr, uint64_t *ret_function, uint64_t ret_offsets[MACHINE_STORES]);
 
-/* Where the kernel begins a program in its dynamic linker: the stack pointer is the argument of what is called there, before
- * anything was pushed, and no function that is called does that (glibc's RTLD_START; musl's START). Other libraries have an
- * entry, too. */
+/* Does a process begin here? At the entry of a dynamic linker, the stack pointer becomes the argument of the first
+ * call, before anything was pushed; no function that is called does that (glibc's RTLD_START; musl's START). Other
+ * libraries have an entry in their ELF header, too. */
 bool machine__begins_process(const uint8_t code[MACHINE_START_BYTES]);
 
-/* Is code[16] where a thread goes on that clone(2) has just made, on an empty stack (glibc's clone, clone3)? */
+/* Is code[16] where a new thread continues that clone(2) has just made, on an empty stack (glibc's clone, clone3)? */
 bool machine__begins_thread(const uint8_t code[32]);
 
-/* The call of rt_sigreturn that a signal's handler returns to. The kernel, or a C library, has such code for nothing else, and
- * debuggers know signal frames by its bytes, too. Its length, 0: it is none. */
+/* Is this the call of rt_sigreturn that a signal handler returns to? The kernel, or a C library, has such code for
+ * nothing else, and debuggers recognise signal frames by its bytes, too. Returns its length; 0: it is none. */
 uint32_t machine__sigreturn(const uint8_t *code, size_t size);
 
-/* What is in front of the address where a thread goes on after a system call: its number; MACHINE_SYSCALL: one whose number
- * is not loaded right before; MACHINE_NO_SYSCALL. */
+/* The system call before the address at which a thread continues: its number; MACHINE_SYSCALL: one whose number is not
+ * loaded right before it; MACHINE_NO_SYSCALL: none. */
 #define MACHINE_SYSCALL (-1)
 #define MACHINE_NO_SYSCALL (-2)
 int machine__syscall(const uint8_t code[MACHINE_SYSCALL_BYTES]);

@@ -3,7 +3,8 @@
  *
  *   24 bytes of the stack are taken  ->  {CODE_LEA, .to = UNWIND_SP, .from = UNWIND_SP, .value = -24}
  *
- * What is not of that kind is CODE_OTHER, with the registers and the memory that it writes. unwind/code.h follows them. */
+ * What is not of that kind is CODE_OTHER, with the registers and the memory that it writes. unwind/code.h follows
+ * them. */
 #ifndef CPROFD_ARCH_OPERATION_H
 #define CPROFD_ARCH_OPERATION_H
 

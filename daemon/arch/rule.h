@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a frame's caller is, as call frame information says it (DWARF 5, 6.4.1), and what word a walker gets for that
- * (include/cprofd/arch/). Only four registers are kept track of: the frame pointer, the stack pointer, the return address,
- * and UNWIND_BASE, by which some code finds its frame. No state, any thread. */
+ * (include/cprofd/arch/). Only four registers are kept track of: the frame pointer, the stack pointer, the return
+ * address, and UNWIND_BASE, by which some code finds its frame. No state, any thread. */
 #ifndef CPROFD_ARCH_RULE_H
 #define CPROFD_ARCH_RULE_H
 

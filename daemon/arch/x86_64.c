@@ -42,7 +42,8 @@ bool machine__is_immediate(const uint8_t *code, uint32_t at)
 #define LEA_BYTES 7u
 #define STORE_BYTES 8u /* REX, opcode, ModRM, SIB, 4 of the distance */
 
-/* The distance of an operand in memory, whose ModRM is at `code`; *ret_size: of ModRM, SIB, distance. 0: it has none. */
+/* The distance of an operand in memory, whose ModRM is at `code`; *ret_size: of ModRM, SIB, distance. 0: it has
+ * none. */
 static uint64_t distance_at(const uint8_t *code, uint32_t *ret_size)
 {
 	uint32_t i = (code[0] & 7) == 4 ? 2 : 1; /* with SIB */

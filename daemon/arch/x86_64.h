@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* x86-64, for arch/arch.h. Sources: System V ABI, AMD64 Architecture Processor Supplement 1.0 (psABI); Intel SDM, volume 2. */
+/* x86-64, for arch/arch.h. Sources: System V ABI, AMD64 Architecture Processor Supplement 1.0 (psABI); Intel SDM,
+ * volume 2. */
 #ifndef CPROFD_ARCH_X86_64_H
 #define CPROFD_ARCH_X86_64_H
 
@@ -32,7 +33,7 @@
 	X(R_X86_64_GLOB_DAT, 8, SLOT) \
 	X(R_X86_64_JUMP_SLOT, 8, SLOT)
 
-/* Linkers put programs that are not moved there, or above: the code has addresses of 32 bits. */
+/* Linkers place programs that are not position-independent here or above, with addresses of 32 bits. */
 #define MACHINE_FIXED_FROM 0x400000u
 
 /* --- frames (psABI, 3.2.2, 3.6.2) --- */

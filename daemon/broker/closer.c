@@ -25,7 +25,8 @@
 #include "broker/broker.h"
 #include "broker/privileges.h"
 
-/* While a user has so many, or all are held, further connections of theirs, or of all, stay open. */
+/* Bounds: while so many threads hang in a user's connections, further ones of that user stay open; while all threads
+ * hang, further ones of everybody. */
 #define THREADS_OF_USER 8u
 #define THREADS_MAX 64u
 
@@ -63,7 +64,8 @@ static void forget_busy(uid_t payer)
 	busy[i] = busy[--n_busy];
 }
 
-/* The one that came last, as those before it may be what others are held by. False: there is none that may be closed now. */
+/* The one that came last, as those before it may be what others are held by. False: there is none that may be closed
+ * now. */
 static bool take(struct connection *ret)
 {
 	uint32_t i = n_waiting;

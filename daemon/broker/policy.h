@@ -15,7 +15,8 @@ void policy__set(enum broker_allow allow);
 
 /* May the client record (or dump) at all? OK, or the reason why not. */
 enum broker_error policy__of_client(const struct identity *client, bool dump);
-/* What must be checked for a process. `started`: the client started it; only PTRACE_RULE_ATTACH is another rule then. */
+/* What must be checked for a process. `started`: the client started it; only PTRACE_RULE_ATTACH is another rule
+ * then. */
 enum ptrace_rule policy__of_process(const struct identity *client, bool started);
 
 /* 0 to 3; 0 if the kernel has no Yama, 2 (CAP_SYS_PTRACE is needed) if the setting is hidden. */

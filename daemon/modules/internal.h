@@ -302,7 +302,8 @@ void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool);
 void room__retire(struct modules *modules, uint16_t pool, void *place, size_t size, uint64_t now);
 void room__sweep(struct modules *modules, uint64_t now);
 void room__free(struct modules *modules);
-/* A place for the table that the job has found in the cache: -EINPROGRESS, and the worker has it again; -EAGAIN: no room yet; 0: there is none. */
+/* A place for the table that the job has found in the cache: -EINPROGRESS, and the worker has it again; -EAGAIN: no
+ * room yet; 0: there is none. */
 int room__give(struct modules *modules, struct job *job);
 /* Its place, if the table is not there. */
 void room__unused(struct modules *modules, struct job *job);
@@ -406,11 +407,11 @@ void jit_files__free(struct modules *modules, struct modules_process *process, u
 struct jit *jit_files__jit(struct modules_process *process);
 
 /* --- jit_tables.c: tables of what these files name --- */
-/* After news: trampolines are in every stack. */
+/* After new functions came: makes tables of CPython's trampolines ahead of walks, as they are in every stack. */
 void jit_tables__prepare(struct modules *modules, struct modules_process *process);
 /* A walk stopped there. */
 void jit_tables__want(struct modules *modules, struct modules_process *process, uint64_t pc);
-/* May a table come that knows of it? */
+/* May a table with this pc still be made? */
 bool jit_tables__may_retry(const struct modules_process *process, uint64_t pc);
 /* One of CPython's trampolines that no file names yet. -ENOENT */
 int jit_tables__copy(const struct modules_process *process, uint64_t pc, struct jit_found *ret);

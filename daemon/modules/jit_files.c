@@ -137,7 +137,8 @@ static void drop(struct jit_file *file)
 	*file = (struct jit_file){.fd = -1, .id = file->id, .ended = file->ended};
 }
 
-/* Of its size and last change, as far as is known without asking its file system, which may not answer. 0: not known. */
+/* Of its size and last change, as far as is known without asking its file system, which may not answer. 0: not
+ * known. */
 static uint64_t stamp_of(int fd)
 {
 	struct statx now;

@@ -128,8 +128,8 @@ void modules__walk(struct modules *modules, const struct modules_process *proces
 		late->walk.stack_at = stack->sp;
 		late->walk.stack = stack->bytes;
 		late->walk.stack_size = stack->size;
-		/* Each list is another process for the walk's caches, by the salt alone: the walk mixes a list's count of
-		 * changes into it, and the same number twice would be none. */
+		/* For the walker's caches each list is another process, by its salt alone. The walk mixes the list's
+		 * number of changes into the salt; that is 0 here, as the same number in both would cancel out. */
 		loss = walk__run(&late->walk, UNWIND_LIST(0, late->n, 0), late->lists * 0x9e3779b97f4a7c15ull, RECORD_NATIVE_FRAMES_MAX,
 				 put_frame, ret);
 	} else {

@@ -41,8 +41,9 @@ struct modules_host {
 	/* NULL: it is forgotten. */
 	int (*set_process)(struct modules_host *self, const struct native_key *key,
 			   const struct unwind_process *process);
-	/* Whose mappings a task has of whom none are known at that time: a child runs the image of who forked it. `later`: those of the
-	 * same pid from later on, or NULL: the answer where nothing better is known. May be NULL. */
+	/* Whose mappings a task has of whom none are known at that time: a child runs the image of who forked it.
+	 * `later`: those of the same pid from later on, or NULL: the answer where nothing better is known. May be
+	 * NULL. */
 	struct modules_process *(*inherited)(struct modules_host *self, const struct record_task *task, uint64_t time,
 					     struct modules_process *later);
 };

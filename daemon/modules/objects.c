@@ -18,8 +18,8 @@
 #define IMAGE_MAX (16u << 20)
 #define OBJECTS_MAX 65536u
 #define GIVE_MAX 512u /* at once; the others wait for the next tick */
-/* Tables of small objects are made in the loop, in some 0.1 ms: waking a worker, and being woken by it, takes as long, and
- * the samplers' list has them sooner. */
+/* Tables of small objects are made in the loop, in some 0.1 ms: waking a worker, and being woken by it, takes as long,
+ * and the samplers' list has them sooner. */
 #define NOW_BYTES (64u << 10)
 #define NOW_MAX 8u /* at once */
 

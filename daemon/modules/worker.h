@@ -46,8 +46,9 @@ struct job {
 	uint64_t places[UNWIND_PLACES_MAX];
 	uint32_t n_places;
 	bool last, keeps; /* keeps: it goes to the cache */
-	/* Of a file: a table of the cache is not to be copied. The job is done without one when so many bytes are `wanted`, and is given again
-	 * with a place for them, of zeros. */
+	/* For a file: a table from the cache is to be read directly into its place in a pool, without a copy. If the
+	 * cache has one, the job comes back with its size in `wanted`, and is given again with `place`: that many
+	 * bytes, zeroed. */
 	bool placed;
 	size_t wanted;
 	void *place;

@@ -333,8 +333,8 @@ int engine__main(int channel)
 		 * run. */
 		return 126;
 	signal(SIGPIPE, SIG_IGN);
-	/* Or glibc raises it with each large block that is freed: sections of debug information would stay. Low, as arrays that
-	 * grow in the heap leave holes there. */
+	/* Or glibc raises it with each large block that is freed: sections of debug information would stay. Low, as
+	 * arrays that grow in the heap leave holes there. */
 	mallopt(M_MMAP_THRESHOLD, 32 << 10);
 	mallopt(M_TRIM_THRESHOLD, 128 << 10);
 	fcntl(channel, F_SETFL, fcntl(channel, F_GETFL) | O_NONBLOCK);

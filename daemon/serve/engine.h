@@ -267,7 +267,8 @@ void native__identified(struct tracee *tracee);
 void native__poll(struct tracee *tracee);
 /* `parent` forked it at `time`. */
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time);
-/* The mappings of a process that has none of its own yet, and is sampled. NULL: it is no forked child, or they are not known. */
+/* The mappings of a process that has none of its own yet, and is sampled. NULL: it is no forked child, or they are not
+ * known. */
 struct modules_process *native__meet(struct session *session, int32_t pid);
 /* A record says that executable memory was mapped. If it overlaps known code, the list of mappings is read again. */
 void native__mapped(struct session *session, const struct record_map *map);
@@ -293,7 +294,8 @@ void asleep__forget(struct tracee *tracee);
 int session_units__replay(struct session *session, struct event_sink *sink);
 /* Which locals the sampler captures in frames of this code object (by its key); false: none. */
 bool session_units__locals_capture(const struct session *session, uint64_t key, struct locals_capture *ret);
-/* The memory of a process, in pages that were read after `time`. Valid until the next call of these two, or the next sample. */
+/* The memory of a process, in pages that were read after `time`. Valid until the next call of these two, or the next
+ * sample. */
 struct host_reader *session_units__pages(struct session *session, const struct tracee *tracee, uint64_t time);
 /* ... as it is from now on. */
 struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee);

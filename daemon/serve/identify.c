@@ -63,7 +63,7 @@ static void settle_for_now(struct tracee *tracee)
 	}
 }
 
-/* A process that is no Python, or none that is known here: its time counts, its frames are not there. */
+/* A process that runs no Python, or none that is supported: its time counts, without Python frames. */
 static void settle_without(struct engine *engine, struct tracee *tracee)
 {
 	tracee->image = (struct image){};

@@ -62,8 +62,8 @@ struct refusal {
 void refusal__set(struct refusal *refusal, const char *code, const char *hint, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));
 
-/* 0, or -EBADMSG with *ret_refusal filled. `line` needs neither '\n' nor NUL. What it holds is freed by request__clear(),
- * also after a refusal. */
+/* 0, or -EBADMSG with *ret_refusal filled. `line` needs neither '\n' nor NUL. What it holds is freed by
+ * request__clear(), also after a refusal. */
 int request__parse(const char *line, size_t len, struct request *ret, struct refusal *ret_refusal);
 
 void request__clear(struct request *request);

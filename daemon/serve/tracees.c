@@ -148,7 +148,7 @@ bool tracee__ran_no_python(const struct session *session, const struct record_he
 	       (p->state == TRACEE_KNOWN && !p->image.runtime);
 }
 
-/* Forked by one whose image is not identified yet, and may be. */
+/* Was it forked by a process whose image is not identified yet, but may still be? */
 static bool waits_for_parent(const struct tracee *tracee)
 {
 	const struct tracee *parent = tracee->state == TRACEE_FORKED && !tracee->image.runtime ?

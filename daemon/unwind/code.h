@@ -5,8 +5,8 @@
  *   bytes --code_decoder__run()--> operations --code__run()--> a state before each instruction -> rows
  *
  * A function begins with its return address on top of the stack, so that the CFA is the stack pointer +
- * MACHINE_ENTRY_CFA there. From there on each register and each word of the stack that was written is one of: CFA + constant;
- * what the stack pointer became where it was aligned + constant; what a register held at the entry; anything.
+ * MACHINE_ENTRY_CFA there. From there on each register and each word of the stack that was written is one of: CFA +
+ * constant; what the stack pointer became where it was aligned + constant; what a register held at the entry; anything.
  * Where paths join, only what all of them agree on is kept. So a state is right or incomplete, never wrong; if nothing
  * is left from which the CFA follows, the row has the reason. Nothing is guessed:
  *

@@ -141,7 +141,7 @@ struct code_value code_state__word(const struct code_state *s, struct code_value
 
 /* --- operations --- */
 
-/* The stack pointer is another: what is further below it than the red zone is lost. */
+/* Sets a register. If it is the stack pointer, words that are further below it than the red zone are lost. */
 static void set(struct code_state *s, uint8_t reg, struct code_value value)
 {
 	if (reg >= CODE_REGISTERS)
@@ -327,8 +327,8 @@ bool code_state__meet(struct code_state *s, const struct code_state *o)
 
 /* --- as call frame information says it --- */
 
-/* Where register `reg` of the caller is. A word that is in use is the best: who is called may have
- * habits of his own with registers. */
+/* Where the caller's value of register `reg` is. A stack word above the stack pointer comes before the register itself:
+ * assembly that is called may not keep the register. */
 static struct cfi_place place_of(const struct code_state *s, uint8_t reg)
 {
 	const struct code_value *sp = &s->regs[UNWIND_SP];
@@ -423,7 +423,8 @@ static bool by_other(const struct code_state *s, struct cfi_state *ret)
 	return false;
 }
 
-/* As glibc says it of its own: all that the kernel saved, from the stack pointer on. */
+/* As glibc describes its own signal trampoline: everything is in the context that the kernel saved, from the stack
+ * pointer on. */
 static struct cfi_state in_context(void)
 {
 	static const uint8_t order[UNWIND_CONTEXT_WORDS] = UNWIND_CONTEXT_ORDER;
