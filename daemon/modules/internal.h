@@ -191,7 +191,7 @@ struct modules_process {
 	uint32_t polls;
 	/* The latest time at which a walk met a pc in no mapping. */
 	uint64_t asked_for;
-	/* How long to wait before it is read again for that reason; doubles while it finds nothing. */
+	/* How long to wait before the mappings are read again for such a pc; doubles while that finds nothing. */
 	uint64_t pause;
 	/* How long the last reading took: bounds how often it is done. */
 	uint64_t poll_ns;

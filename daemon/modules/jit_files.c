@@ -26,7 +26,7 @@
 #define BYTES_TICK (2u << 20)
 /* Of a longer perf map the end is read: more would not be kept. */
 #define MAP_BYTES ((uint64_t)JIT_BYTES_MAX)
-/* A file that seems not to have changed is read so often. */
+/* Period at which a file that seems unchanged is read nevertheless. */
 #define CLOSER_NS (1000 * MS)
 /* Pause between two requests for the perf map while samples have code that no file names; doubles. */
 #define PAUSE_FIRST (100 * MS)

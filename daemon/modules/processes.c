@@ -340,7 +340,7 @@ void modules__close_process(struct modules *modules, struct modules_process *pro
 	close_files(process);
 }
 
-/* All that others refer to is by number (id), so nobody keeps a pointer to it. */
+/* Nobody keeps a pointer to a closed process: others refer to it by its number (id). */
 static void free_process(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct modules_process **at = &modules->processes;

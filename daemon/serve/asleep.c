@@ -215,8 +215,8 @@ static int make(struct session *session, struct tracee *tracee, struct taking *t
 	return *ret_empty ? 0 : walk(session, taking, native, from.wait, out);
 }
 
-/* Builds one thread's sample and hands it on. *ret_again: its stack is only a copy so far; it is worth doing once more
- * when the tables are there. In that second turn it is not handed on before. */
+/* Builds one thread's sample and hands it on. *ret_again: its stack is only a copy so far, and it is worth doing once
+ * more when the tables are there. In the second turn it is handed on only then. */
 static int take(struct session *session, struct tracee *tracee, struct taking *taking, const struct record_sample *sample, bool *ret_again)
 {
 	_cleanup_(buf__free) struct buf out = {};

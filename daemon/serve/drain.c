@@ -304,8 +304,8 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 	}
 }
 
-/* Ties sampler, collector, units and profile of a session together. Of what an error leaves half made
- * drain__close() frees all. */
+/* Connects sampler, collector, units and profile of a session. After an error, drain__close() frees what was made so
+ * far. */
 int drain__open(struct session *session, int ring_fd, int samples_fd)
 {
 	const struct profile_options options = {.rate = session->request.rate,
@@ -343,7 +343,7 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 }
 
 /* Counters that are kept elsewhere (in the kernel, in the collector, in base/blocking.c) become lines of the ledger.
- * The sampler's are totals, the others differences to the last time. */
+ * The sampler's are totals, the others differences since the last call. */
 void drain__counts(struct session *session)
 {
 	struct collect_counts counts;

@@ -154,8 +154,8 @@ static int write_all(int fd, const void *bytes, size_t size)
 	return 0;
 }
 
-/* Nobody else's name is overwritten half-way: a new file, then rename(2). Two engines that store the same table do it
- * one after the other. */
+/* A new file, then rename(2): a reader never sees half a table. If two engines store the same table, the later one
+ * replaces the other. */
 int cache__store(const struct unwind_cache *cache, const struct unwind_table *table)
 {
 	struct unwind_table head = *table;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A function without call frame information, from bytes to rows (code.h says how it is understood).
  *
- *    settle()   rounds: discover blocks, interpret them, resolve contradictions; a resolved one (a call that does not
- *               return, data that was taken for code) changes the graph, so all is done again
- *    confirm    which states are believed
- *    put_all()  a row for each operation that changes something, in order of addresses */
+ *    settle()         rounds: discover blocks, interpret them, resolve contradictions; a resolved one (a call that does
+ *                     not return, data that was taken for code) changes the graph, so all is done again
+ *    flow__confirm()  which states can be trusted
+ *    put_all()        a row for each operation that changes something, in order of addresses */
 #include "unwind/code.h"
 
 #include <errno.h>

@@ -17,9 +17,8 @@
 
 /* --- what is covered --- */
 
-/* Sorts the functions that have entries: f->starts[i], and in f->reach[i] the largest end of functions 0 to i (they may
- * overlap). The largest end so far makes one comparison enough to know whether an address is covered, although
- * functions may overlap. */
+/* Sorts the functions that have entries: f->starts[i], and in f->reach[i] the largest end of functions 0 to i.
+ * Functions may overlap; with the largest end so far, one comparison says whether an address is covered. */
 static int cover(struct following *f)
 {
 	const struct builder *b = f->b;

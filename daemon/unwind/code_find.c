@@ -3,11 +3,12 @@
  * neither a symbol nor an entry describes. The answer comes from the instructions, passed in order of addresses from a
  * known boundary on:
  *
- * - A function ends at a return or jump, unless a jump before that led further (`reach`). - Jumps backwards lead into
- * code that was passed already. - What a jump through a table leads to is not known, and neither is the code behind it:
- * no answer. - A jump forwards may be a tail call into another function. If the first try gives no answer, forward
- * jumps in front of padding are taken to be tail calls. - A call in front of padding calls a function that does not
- * return.
+ *    - A function ends at a return or jump, unless a jump before that led further (`reach`).
+ *    - Jumps backwards lead into code that was passed already.
+ *    - What a jump through a table leads to is not known, and neither is the code behind it: no answer.
+ *    - A jump forwards may be a tail call into another function. If the first try gives no answer, forward jumps in
+ *      front of padding are taken to be tail calls.
+ *    - A call in front of padding calls a function that does not return.
  *
  * The answer is then tested (is_one()): a wrong beginning shows. If it lies behind a push, or before the end of another
  * function, returns would not find the return address where it must be. */

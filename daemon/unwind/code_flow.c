@@ -35,8 +35,8 @@ static bool knows_stack(const struct code_state *state)
 	return state->regs[UNWIND_SP].what == CODE_IS_FRAME;
 }
 
-/* The stack pointer alone decides: two paths may well disagree on a register that the code behind does not use, but
- * never on it. */
+/* The stack pointer alone decides: two paths may well disagree on a register that the code behind does not use, but not
+ * on the stack pointer. */
 static bool same_stack(const struct code_state *a, const struct code_state *b)
 {
 	const struct code_value *x = &a->regs[UNWIND_SP], *y = &b->regs[UNWIND_SP];

@@ -2,8 +2,8 @@
 /* Recognises the DWARF expressions (DWARF 5, 2.5) that occur in call frame information, as the few forms that a rule
  * can express:
  *
- *    77 08 80 00 3f 1a 3b 2a 33 24 22   a PLT entry: CFA = stack pointer + 8 + ((pc & 15) >= 11) * 8, as it pushes
- *    76 78 06                           a function that realigns its stack: CFA = *(frame pointer - 8)
+ *    77 08 80 00 3f 1a 3b 2a 33 24 22   PLT entry, pushes a word: CFA = stack pointer + 8 + ((pc & 15) >= 11) * 8
+ *    76 78 06                           function that realigns its stack: CFA = *(frame pointer - 8)
  *    77 d8 00 06 23 08                  assembly: CFA = *(stack pointer + 88) + 8, the stack pointer that it found
  *
  * A general interpreter would need a stack machine in the sampler; what is not recognised gets CFA_OTHER, and its walks
@@ -27,7 +27,7 @@ enum op {
 	OP_BREGX = 0x92,
 };
 
-/* register + offset Reads it and moves *at behind it. */
+/* Reads "register + offset", and moves *at behind it. */
 static bool base(const uint8_t **at, const uint8_t *end, uint8_t *reg, int64_t *offset)
 {
 	uint64_t number;
