@@ -6,8 +6,8 @@
  *    /proc/PID/mem    needs PTRACE_MODE_ATTACH, which is where Yama's ptrace_scope has its word
  *
  * So user namespaces, hidepid, capabilities and security modules count as the running kernel has them: none of its
- * rules is copied here. Which of both questions is asked, policy.c decides. What the helper opened is closed again; the
- * descriptors that an engine gets were opened by the broker. */
+ * rules is copied here. Which of both questions is asked, policy.c decides. What is opened as the client is closed
+ * again: the descriptors that an engine gets were opened before that, with the broker's rights. */
 #include "broker/authorise.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * everybody and resumes whom it finds ready. Outside of a coroutine, as in a child of fork() or in a test, a wait is a
  * plain poll(2).
  *
- * Why not threads: a request waits in many places, and between two of them the broker's state must not change under it.
+ * Why not threads: a request waits in many places, and between two waits the broker's state must not change.
  * With coroutines, that is so without a lock; and a thread that hangs could not be ended, while a coroutine never hangs
  * itself: helpers do. */
 #include "broker/coroutine.h"
