@@ -134,8 +134,8 @@ bool modules__may_retry(const struct modules *modules, const struct modules_proc
 /* Is pc where a new thread leaves the kernel for the first time? Its stack is empty there, and the call frame
  * information describes its parent's. */
 bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_t time);
-/* A walk ended early at pc, and will not be done again: requests what is missing for later walks, and counts the place
- * for the ledger. */
+/* A walk ended early at pc, and will not be done again: requests what is missing for later walks, and counts the
+ * place. */
 void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
 		      enum loss loss, uint64_t time);
 
@@ -192,9 +192,9 @@ uint64_t modules__stable(const struct modules_process *process, uint64_t time);
 /* The module that holds the process' CPython; NULL: none is known. */
 const struct module *modules__interpreter(const struct modules_process *process);
 
-/* --- the ledger --- */
+/* --- counters --- */
 
-/* Where walks ended early, most frequent first. */
+/* Where walks ended early, most frequent first; for tests. */
 struct modules_stop {
 	enum loss loss;
 	char path[96];	 /* its end, of a long one; "" : no file */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where walks stop: what is missing there (a file, a table, a perf map) is asked for, and real stops are counted by
- * place, for `status` and the ledger. */
+/* Where walks stop: what is missing there (a file, a table, a perf map) is requested, and other stops are counted by
+ * place, for tests (modules__stops()). What users read in `status` and in recordings is counted by profile/stops.c. */
 #include <stdlib.h>
 #include <string.h>
 
