@@ -19,7 +19,7 @@
 
 #define NAME "__jit_debug_descriptor"
 #define DESCRIPTOR_SIZE 24u
-#define SYMBOLS_PIECE 4096u              /* symbols per read: 96 KB */
+#define SYMBOLS_PIECE 1024u              /* symbols per read: 24 KB, on the stack */
 #define SYMBOLS_MAX (256u << 20)         /* bytes of one symbol table */
 #define COMPARED_MAX 65536u              /* names; a hostile file could make each comparison a page read */
 
@@ -44,15 +44,12 @@ static int search(const struct module *module, const Elf64_Shdr *table, uint64_t
 	const Elf64_Shdr *strings = &module->image.sections[table->sh_link];
 	const struct elf_bytes *file = module->image.bytes;
 	uint64_t n = table->sh_size / sizeof(Elf64_Sym), at, i, len;
-	_cleanup_free_ Elf64_Sym *symbols = NULL;
+	Elf64_Sym symbols[SYMBOLS_PIECE];
 	char name[sizeof(NAME)];
 	uint32_t compared = 0;
 
 	if (table->sh_entsize != sizeof(*symbols) || table->sh_size > SYMBOLS_MAX)
 		return -EBADMSG;
-	symbols = malloc(SYMBOLS_PIECE * sizeof(*symbols));
-	if (!symbols)
-		return -ENOMEM;
 	for (at = 0; at < n; at += len) {
 		len = n - at < SYMBOLS_PIECE ? n - at : SYMBOLS_PIECE;
 		if (elf_bytes__read(file, table->sh_offset + at * sizeof(*symbols), symbols,

@@ -18,14 +18,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "jit/jit.h"
 
 /* A table of fewer rows is made sooner than it is read. */
 #define STORED_ROWS 4096u
-/* The heap is trimmed after a file, and after so many bytes of JITs' objects: what is given back is
+/* The heap is trimmed some time after a file, and after so many bytes of JITs' objects: what is given back is
  * taken again. */
 #define TRIM_BYTES (8u << 20)
+#define TRIM_NS 1000000000ull
 
 struct worker {
 	pthread_t threads[WORKER_THREADS_MAX];
@@ -40,6 +42,7 @@ struct worker {
 	struct unwind_cache cache; /* directory < 0: none */
 	bool stored, worked;	   /* since the cache, the heap was trimmed */
 	uint64_t objects_size;	   /* of objects since then */
+	uint64_t trim_due;	   /* if it worked */
 };
 
 /* --- one job --- */
@@ -70,9 +73,7 @@ static void make_table(const struct unwind_cache *cache, struct job *job,
 		       const struct elf_bytes *source)
 {
 	struct unwind_sink sink = {.allot = allot};
-	bool keeps = cache->directory >= 0 && !job->bytes &&
-		     !table__identify(source, &job->identity) &&
-		     !identity__from_file(&job->identity, job->fd);
+	bool keeps = cache->directory >= 0 && !job->bytes && !identity__from_file(&job->identity, job->fd);
 
 	if (keeps && job->placed && !cache__size(cache, &job->identity, &job->wanted))
 		return;
@@ -199,6 +200,29 @@ static void notify(struct worker *worker)
 	(void)!write(worker->event, &one, sizeof(one));
 }
 
+/* Nothing is left to do: of the 20 MB that making tables takes most is free by now, but the heap would keep it. */
+static void trim(struct worker *worker)
+{
+	worker->worked = false;
+	worker->objects_size = 0;
+	pthread_mutex_unlock(&worker->lock);
+	malloc_trim(0);
+	pthread_mutex_lock(&worker->lock);
+}
+
+/* Until there is a job, or the heap is to be trimmed. */
+static void wait_for_job(struct worker *worker)
+{
+	const struct timespec due = clock__until(worker->trim_due);
+
+	worker->idle++;
+	if (worker->worked && !worker->running)
+		pthread_cond_clockwait(&worker->wake, &worker->lock, CLOCK_MONOTONIC, &due);
+	else
+		pthread_cond_wait(&worker->wake, &worker->lock);
+	worker->idle--;
+}
+
 static void *work(void *arg)
 {
 	struct worker *worker = arg;
@@ -207,20 +231,11 @@ static void *work(void *arg)
 	pthread_mutex_lock(&worker->lock);
 	while (!worker->stop) {
 		job = take_next(worker);
-		if (!job && worker->worked && !worker->running) {
-			/* Nothing is left to do: of the 20 MB that making tables takes most is free by now, but the
-			 * heap would keep it. */
-			worker->worked = false;
-			worker->objects_size = 0;
-			pthread_mutex_unlock(&worker->lock);
-			malloc_trim(0);
-			pthread_mutex_lock(&worker->lock);
-			continue;
-		}
 		if (!job) {
-			worker->idle++;
-			pthread_cond_wait(&worker->wake, &worker->lock);
-			worker->idle--;
+			if (worker->worked && !worker->running && clock__now() >= worker->trim_due)
+				trim(worker);
+			else
+				wait_for_job(worker);
 			continue;
 		}
 		put(&worker->running, job);
@@ -232,7 +247,10 @@ static void *work(void *arg)
 		pthread_mutex_lock(&worker->lock);
 		drop(&worker->running, job);
 		worker->objects_size += job->object ? job->size : 0;
-		worker->worked |= !job->object || worker->objects_size >= TRIM_BYTES;
+		if (!worker->worked && (!job->object || worker->objects_size >= TRIM_BYTES)) {
+			worker->worked = true;
+			worker->trim_due = clock__now() + TRIM_NS;
+		}
 		if (job->rank != JOB_STORE) {
 			put(&worker->done, job);
 			notify(worker);
