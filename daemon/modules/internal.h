@@ -225,6 +225,8 @@ struct modules_process {
 	uint64_t polled;
 	struct object *objects;
 	uint32_t n_objects, objects_capacity, next_object;
+	uint32_t *deferred; /* ids of objects whose table is made when a walk stops in one, ascending */
+	uint32_t n_deferred, deferred_capacity;
 	/* So many objects in front are in the published list, unless they ended. */
 	uint32_t n_listed;
 	uint32_t n_ended;  /* of them, as of the last sweep */
@@ -438,6 +440,10 @@ void objects__poll(struct modules *modules, struct modules_process *process, uin
 /* The child has the parent's tables of the objects that its jit has. 0 or -ENOMEM. */
 int objects__fork(struct modules_process *to, struct modules_process *from);
 int objects__done(struct modules *modules, struct job *job);
+/* Does pc lie in an object whose table nobody needed yet? */
+bool objects__is_deferred(const struct modules_process *process, uint64_t pc, uint64_t time);
+/* A walk stopped in it. */
+void objects__want(struct modules *modules, struct modules_process *process, uint32_t id);
 /* Drops tables of objects that ended; true: there were some. */
 void objects__sweep(struct modules *modules, struct modules_process *process, uint64_t now);
 void objects__free(struct modules *modules, struct modules_process *process, uint64_t now);

@@ -183,7 +183,8 @@ bool modules__may_retry(const struct modules *modules, const struct modules_proc
 		/* The file may be a JIT compiler's, with the list of its objects; or the list was not read since. */
 		if (late__awaits_file(process) || (process->jit && process->polled <= time))
 			return true;
-		if (jit_files__awaited(process) || jit_tables__may_retry(process, pc))
+		if (jit_files__awaited(process) || jit_tables__may_retry(process, pc) ||
+		    objects__is_deferred(process, pc, time))
 			return true;
 	}
 	for (job = modules->homeless; job; job = job->next)

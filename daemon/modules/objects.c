@@ -18,6 +18,8 @@
 #define IMAGE_MAX (16u << 20)
 #define OBJECTS_MAX 65536u
 #define GIVE_MAX 512u /* at once; the others wait for the next tick */
+/* Of more objects that are new at once all but the newest are deferred: who was compiled long ago hardly runs again. */
+#define GIVE_NEWEST 8u
 /* Tables of small objects are made in the loop, in some 0.1 ms: waking a worker, and being woken by it, takes as long,
  * and the samplers' list has them sooner. */
 #define NOW_BYTES (64u << 10)
@@ -123,6 +125,64 @@ static void give(struct modules *modules, struct modules_process *process, const
 	}
 }
 
+/* --- deferred objects: a table is made when a walk stops in one --- */
+
+static uint32_t *find_deferred(const struct modules_process *process, uint32_t id)
+{
+	uint32_t lo = 0, hi = process->n_deferred;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (process->deferred[mid] < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < process->n_deferred && process->deferred[lo] == id ? &process->deferred[lo] : NULL;
+}
+
+static bool defer(struct modules_process *process, uint32_t id)
+{
+	if (process->n_deferred == OBJECTS_MAX ||
+	    array__reserve((void **)&process->deferred, sizeof(id), process->n_deferred, &process->deferred_capacity))
+		return false;
+	process->deferred[process->n_deferred++] = id;
+	return true;
+}
+
+bool objects__is_deferred(const struct modules_process *process, uint64_t pc, uint64_t time)
+{
+	struct jit_found found;
+
+	return process->n_deferred && !jit__find(process->jit, pc, time, &found) && find_deferred(process, found.object);
+}
+
+void objects__want(struct modules *modules, struct modules_process *process, uint32_t id)
+{
+	uint32_t *at = find_deferred(process, id), by_worker = NOW_MAX;
+	const struct jit_object *o = at ? jit__object(process->jit, id) : NULL;
+
+	if (!at)
+		return;
+	memmove(at, at + 1, (size_t)(&process->deferred[--process->n_deferred] - at) * sizeof(*at));
+	if (o && o->id == id)
+		give(modules, process, o, &by_worker);
+}
+
+static void forget_ended(struct modules_process *process)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < process->n_deferred; i++) {
+		const struct jit_object *o = jit__object(process->jit, process->deferred[i]);
+
+		if (o && o->id == process->deferred[i] && !o->life.died_by)
+			process->deferred[kept++] = process->deferred[i];
+	}
+	process->n_deferred = kept;
+}
+
 static int by_id(const void *a, const void *b)
 {
 	uint32_t x = ((const struct object *)a)->id, y = ((const struct object *)b)->id;
@@ -163,15 +223,29 @@ int objects__fork(struct modules_process *to, struct modules_process *from)
 	return err;
 }
 
+static uint32_t count_new(const struct modules_process *process)
+{
+	const struct jit_object *o;
+	uint32_t id = process->next_object, n = 0;
+
+	for (; (o = jit__object(process->jit, id)); id = o->id + 1)
+		n += o->source == JIT_SOURCE_GDB;
+	return n;
+}
+
 /* True: all were given. At most GIVE_MAX in one tick: after an attach to a process with thousands of objects, the loop
  * must go on. */
 static bool give_new(struct modules *modules, struct modules_process *process)
 {
+	uint32_t given = 0, now = 0, left = count_new(process);
 	const struct jit_object *o;
-	uint32_t given = 0, now = 0;
 
 	for (; (o = jit__object(process->jit, process->next_object)); process->next_object = o->id + 1) {
+		bool is_old = o->source == JIT_SOURCE_GDB && left-- > GIVE_NEWEST;
+
 		if (process->inherited && has_table(process, o->id))
+			continue;
+		if (is_old && defer(process, o->id))
 			continue;
 		if (!process->inherited && given++ == GIVE_MAX)
 			return false;
@@ -248,6 +322,7 @@ void objects__sweep(struct modules *modules, struct modules_process *process, ui
 
 	if (ends == process->ends && !process->n_ended)
 		return;
+	forget_ended(process);
 	for (i = 0; i < process->n_objects; i++) {
 		struct object *object = &process->objects[i];
 		const struct jit_object *o = jit__object(process->jit, object->id);
@@ -275,8 +350,10 @@ void objects__free(struct modules *modules, struct modules_process *process, uin
 	for (i = 0; i < process->n_objects; i++)
 		drop(modules, &process->objects[i], now);
 	free(process->objects);
+	free(process->deferred);
 	process->objects = NULL;
-	process->n_objects = 0;
+	process->deferred = NULL;
+	process->n_objects = process->n_deferred = 0;
 }
 
 bool modules__replace_code(const struct modules *modules)

@@ -57,6 +57,8 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 	if (loss != LOSS_NATIVE_MAPPING)
 		return;
 	known = process->jit && !jit__find(process->jit, native_address(pc), time, &found);
+	if (known)
+		objects__want(modules, process, found.object);
 	if (code) {
 		jit_tables__want(modules, process, native_address(pc));
 		if (!known)
