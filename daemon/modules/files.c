@@ -6,6 +6,9 @@
  *    modules__file()  its descriptor came; a worker reads it      FILE_DONE, MODULE_WAITS
  *    files__done()    its segments and its table are here         MODULE_READY, or MODULE_BARE: it has no table
  *
+ * Most files that a process maps are never on a stack. So the table of a file is made when a walk stops in it; until
+ * then it is MODULE_LATER. Files that every stack goes through have theirs at once (is_common).
+ *
  * A file is known by device and inode while it is open, since a file that is open keeps its inode. One that is written
  * to meanwhile is another file. */
 #include <errno.h>
@@ -119,18 +122,6 @@ static enum job_rank rank_of(const struct modules *modules, const struct file *f
 	return file->urgent ? JOB_WANTED : is_common(file) ? JOB_COMMON : JOB_OTHER;
 }
 
-/* Before it is open: the broker is asked for it next. Afterwards: its job is moved to the front. */
-void files__want(struct modules *modules, struct file *file)
-{
-	if (file->seen.state != MODULE_WAITS || file->urgent)
-		return;
-	file->urgent = true;
-	if (file->state == FILE_NEW)
-		modules->hot = file;
-	else
-		worker__hurry(modules->worker, file->seen.id);
-}
-
 /* The job is the worker's, or gone. Also copies an image in memory, as the job may outlive it. */
 static int hand_over(struct modules *modules, const struct file *file, struct job *job)
 {
@@ -154,6 +145,7 @@ static int hand_over(struct modules *modules, const struct file *file, struct jo
 /* An open file, or an image in memory, goes to a worker. */
 static void give(struct modules *modules, struct file *file)
 {
+	bool read = file->seen.state == MODULE_LATER, tables = modules->tables && (file->urgent || is_common(file));
 	struct job *job = calloc(1, sizeof(*job));
 
 	file->state = FILE_DONE;
@@ -162,13 +154,27 @@ static void give(struct modules *modules, struct file *file)
 		return;
 	}
 	*job = (struct job){.fd = file->fd,
-			    .tables = modules->tables,
-			    .descriptor = !file->image,
-			    .placed = !file->image,
+			    .tables = tables,
+			    .descriptor = !file->image && !read,
+			    .placed = !file->image && tables,
 			    .rank = rank_of(modules, file),
 			    .size = (uint64_t)file->size,
 			    .module = file->seen.id};
 	hand_over(modules, file, job);
+}
+
+/* Before it is open: the broker is asked for it next. Before its job is done: that is moved to the front. */
+void files__want(struct modules *modules, struct file *file)
+{
+	if (file->urgent || (file->seen.state != MODULE_WAITS && file->seen.state != MODULE_LATER))
+		return;
+	file->urgent = true;
+	if (file->seen.state == MODULE_LATER)
+		give(modules, file);
+	else if (file->state == FILE_NEW)
+		modules->hot = file;
+	else
+		worker__hurry(modules->worker, file->seen.id);
 }
 
 /* --- code that is followed when a walk stops in it --- */
@@ -390,6 +396,13 @@ void modules__file(struct modules *modules, int fd)
 	files__ask(modules);
 }
 
+static enum module_state state_of(const struct modules *modules, const struct file *file, const struct job *job)
+{
+	if (file->table.at || !modules->tables)
+		return MODULE_READY;
+	return job->tables || job->error ? MODULE_BARE : MODULE_LATER;
+}
+
 int files__done(struct modules *modules, struct job *job)
 {
 	struct file *file = modules->files[job->module - 1];
@@ -405,11 +418,13 @@ int files__done(struct modules *modules, struct job *job)
 	if (job->table && !room__table(modules, job, &file->table))
 		return -EAGAIN;
 	file->segments = job->segments;
-	file->descriptor_at = job->descriptor_at;
+	if (job->descriptor)
+		file->descriptor_at = job->descriptor_at;
 	file->seen.build_id_size = job->identity.build_id_size;
 	memcpy(file->seen.build_id, job->identity.build_id, sizeof(file->seen.build_id));
-	file->seen.state = file->table.at || !modules->tables ? MODULE_READY : MODULE_BARE;
-	*(file->seen.state == MODULE_READY ? &modules->counts.ready : &modules->counts.bare) += 1;
+	file->seen.state = state_of(modules, file, job);
+	if (file->seen.state == MODULE_LATER && file->urgent) /* since the job began */
+		give(modules, file);
 	processes__dirty(modules);
 	modules->answers++;
 	return 0;

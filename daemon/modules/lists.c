@@ -30,7 +30,7 @@ static void put_code(struct modules *modules, const struct code *code, struct un
 		placed__make(to, &modules->pools[file->table.pool].room, file->table.pool,
 			     file->table.at, code->bias, code->start, code->end);
 	} else {
-		bool waits = file->seen.state == MODULE_WAITS;
+		bool waits = file->seen.state == MODULE_WAITS || file->seen.state == MODULE_LATER;
 
 		to->start = code->start;
 		to->range = (struct unwind_range){

@@ -141,9 +141,9 @@ void modules__stopped(struct modules *modules, struct modules_process *process, 
 
 /* --- the question --- */
 
-/* WAITS: its table is still being made. READY: it is there. BARE: there is none: the file cannot be read, or has no
- * code that can be described. */
-enum module_state { MODULE_WAITS, MODULE_READY, MODULE_BARE };
+/* WAITS: its table is still being made. LATER: it was read, and no walk needed its table yet. READY: the table is there.
+ * BARE: there is none: the file cannot be read, or has no code that can be described. */
+enum module_state { MODULE_WAITS, MODULE_LATER, MODULE_READY, MODULE_BARE };
 
 struct module {
 	uint32_t id; /* from 1 */
@@ -203,9 +203,9 @@ struct modules_stop {
 };
 uint32_t modules__stops(const struct modules *modules, struct modules_stop *ret, uint32_t max);
 
-/* Counters, for tests. processes, jit_tables, table_bytes and pool_bytes are current, others only grow. */
+/* Counters, for tests. `processes` to `jit_tables`, table_bytes and pool_bytes are current, others only grow. */
 struct modules_counts {
-	uint32_t modules, ready, bare, processes, jit_tables;
+	uint32_t modules, ready, bare, later, processes, jit_tables;
 	uint32_t cached; /* tables that came from the disk */
 	uint64_t table_bytes, pool_bytes;
 	uint64_t compiled_ns; /* time of the worker */

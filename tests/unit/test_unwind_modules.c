@@ -112,6 +112,20 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* As if a walk had stopped in each file. */
+static void want_all(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long start;
+	char line[4096], rights[8];
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%*x %7s", &start, rights) == 2 && rights[2] == 'x')
+			modules__wants(modules, process, start + 1, LOSS_NATIVE_PENDING, now());
+	fclose(maps);
+}
+
 static void wait_until_ready(void)
 {
 	struct modules_counts counts;
@@ -120,6 +134,8 @@ static void wait_until_ready(void)
 	for (i = 0; i < 6000; i++) {
 		modules__tick(modules, now());
 		modules__counts(modules, &counts);
+		if (counts.later)
+			want_all();
 		if (counts.modules && counts.ready + counts.bare == counts.modules)
 			break;
 		usleep(10000);
