@@ -112,16 +112,19 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* As if a walk had stopped in each file. */
+/* As if a walk had stopped in each file that has no table yet. */
 static void want_all(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
+	struct modules_found found;
 	unsigned long start;
 	char line[4096], rights[8];
 
 	assert_non_null(maps);
 	while (fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%*x %7s", &start, rights) == 2 && rights[2] == 'x')
+		if (sscanf(line, "%lx-%*x %7s", &start, rights) == 2 && rights[2] == 'x' &&
+		    !modules__find(modules, process, start + 1, now(), &found) && found.module &&
+		    found.module->state == MODULE_LATER)
 			modules__wants(modules, process, start + 1, LOSS_NATIVE_PENDING, now());
 	fclose(maps);
 }
