@@ -15,6 +15,8 @@
 
 #include "base/buf.h"
 
+#define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, the replacement character */
+
 /* Decodes the character at `text`, `len` > 0 bytes. Returns its length; 0: not valid UTF-8 (The Unicode Standard, table
  * 3-7: no overlong forms, no surrogates, nothing past U+10FFFF). */
 size_t utf8__character(const char *text, size_t len, uint32_t *ret);

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "base/safe_text.h"
 #include "cli/check.h"
 #include "cli/readable.h"
@@ -18,13 +19,15 @@ struct check_row *check__add(struct check_list *list, const char *name, enum che
 {
 	const unsigned size = sizeof(list->rows) / sizeof(list->rows[0]);
 	struct check_row *row = &list->rows[list->n < size ? list->n++ : size - 1];
+	char found[1024];
 	va_list args;
 
 	*row = (struct check_row){.state = state};
 	snprintf(row->name, sizeof(row->name), "%s", name);
 	va_start(args, found_format);
-	vsnprintf(row->found, sizeof(row->found), found_format, args);
+	vsnprintf(found, sizeof(found), found_format, args);
 	va_end(args);
+	text__copy(row->found, sizeof(row->found), found);
 	return row;
 }
 
@@ -66,9 +69,9 @@ static void print_json(const struct check_list *list, bool works)
 		const struct check_row *row = &list->rows[i];
 
 		json_array_append_new(rows,
-				      json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", row->name,
-						"state", state_names[row->state], "found",
-						row->found, "cost", row->cost, "help", row->help));
+				      json_pack("{s:s, s:s, s:o, s:s, s:s}", "name", row->name,
+						"state", state_names[row->state], "found", json__text(row->found),
+						"cost", row->cost, "help", row->help));
 	}
 	all = json_pack("{s:b, s:b, s:o}", "works", works, "daemon", list->daemon, "checks", rows);
 	json__print(all, JSON_INDENT(1));

@@ -22,8 +22,8 @@ struct check_row {
 	/* What the row is about: "kernel", "CAP_BPF". Scripts that read --json select rows by it. */
 	char name[40];
 	enum check_state state;
-	/* The state that was found, truncated to fit; may quote text of the target, such as the path of its
-	 * program. */
+	/* The state that was found, truncated between characters to fit; may quote text of the target, such as
+	 * the path of its program. */
 	char found[256];
 	char cost[160];  /* what is lost; "" */
 	char help[200];  /* a command, or what to change; "" */

@@ -122,8 +122,7 @@ void check__process(struct check_list *list, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	len = readlink(path, exe, sizeof(exe) - 1);
 	exe[len > 0 ? len : 0] = '\0';
-	check__add(list, "process", CHECK_OK, "%d of %s%s%.150s", pid, owner, *exe ? ": " : "",
-		   exe);
+	check__add(list, "process", CHECK_OK, "%d of %s%s%s", pid, owner, *exe ? ": " : "", exe);
 	err = process__open(pid, &fds, &stat);
 	if (err) {
 		error = process__error(err);

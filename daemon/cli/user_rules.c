@@ -5,11 +5,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json_text.h"
 #include "cli/user.h"
 #include "rules/rules.h"
 #include "serve/serve.h"
@@ -91,8 +91,8 @@ int user_rules__parse(const char *path, struct rules *rules, struct rules_error 
 static char *request_of(const char *file, const char *text, size_t len)
 {
 	const char *name = strrchr(file, '/');
-	json_t *json = json_pack("{s:s, s:i, s:s, s:s%}", "req", "rules", "id", USER_RULES_ID, "file", name ? name + 1 : file,
-				 "text", text, len);
+	json_t *json = json_pack("{s:s, s:i, s:o, s:s%}", "req", "rules", "id", USER_RULES_ID, "file",
+				 json__text(name ? name + 1 : file), "text", text, len);
 	char *line = json ? json_dumps(json, JSON_COMPACT) : NULL;
 
 	json_decref(json);

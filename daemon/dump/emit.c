@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json_text.h"
+#include "base/safe_text.h"
 #include "dump/dump.h"
 
 /* A line of the protocol has at most 4 MiB: above this size the outer frames are left out, with a note. */
@@ -31,19 +33,13 @@ static const char *const names[] = {
 #undef NAME
 };
 
-/* A JSON string from bytes of unknown encoding: if they are not UTF-8, bytes above 0x7f become '?'. Long names are
- * truncated. */
-static json_t *text(const char *bytes)
+/* Long names are truncated. */
+static json_t *text(const char *name)
 {
-	size_t len = strnlen(bytes, NAME_MAX_BYTES), i;
-	json_t *string = json_stringn(bytes, len);
-	char clean[NAME_MAX_BYTES];
+	char start[NAME_MAX_BYTES + 1];
 
-	if (string)
-		return string;
-	for (i = 0; i < len; i++)
-		clean[i] = (char)((unsigned char)bytes[i] < 0x80 ? bytes[i] : '?');
-	return json_stringn(clean, len);
+	text__copy(start, sizeof(start), name);
+	return json__text(start);
 }
 
 /* On error the location is empty: "" and LOCATION_UNKNOWN. */

@@ -8,7 +8,6 @@
 #include "base/safe_text.h"
 #include "events/events.h"
 
-#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define ELLIPSIS "\xe2\x80\xa6"	   /* U+2026 */
 
 /* Only characters that cannot stand in a string as they are, or that a terminal would interpret. */
@@ -43,7 +42,7 @@ int json__string(struct buf *out, const char *string)
 		}
 		err = buf__append(out, plain, (size_t)(s - plain));
 		if (!err)
-			err = len ? append_escaped(out, c) : buf__puts(out, REPLACEMENT);
+			err = len ? append_escaped(out, c) : buf__puts(out, UTF8_REPLACEMENT);
 		s += len ? len : 1;
 		plain = s;
 	}

@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "html/html.h"
-
-#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 /* Bidirectional control characters, which could make text look like another (CVE-2021-42574): U+200E, U+200F,
  * U+202A to U+202E, U+2066 to U+2069. A NUL ends each comparison, so nothing behind the text is read. */
@@ -45,7 +44,7 @@ void html__text(struct buf *out, const char *text)
 		default:
 			if (!bidi && (unsigned char)*text >= ' ' && *text != 0x7f)
 				continue;
-			instead = REPLACEMENT;
+			instead = UTF8_REPLACEMENT;
 		}
 		buf__append(out, plain, (size_t)(text - plain));
 		buf__puts(out, instead);

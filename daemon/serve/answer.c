@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#include "base/json_text.h"
+
 /* jansson's callback: it only knows 0 and -1. */
 static int append(const char *data, size_t len, void *out)
 {
@@ -51,10 +53,9 @@ int answer__ok(struct buf *out, bool has_id, uint64_t id, json_t *json)
 int answer__refused(struct buf *out, bool has_id, uint64_t id, const struct refusal *refusal)
 {
 	json_t *line = begin(has_id, id, false);
-	json_t *error = json_string(refusal->error);
 
-	/* A quoted name may be cut within a character: words without it are better than none. */
-	json_object_set_new(line, "error", error ? error : json_string("the request was refused"));
+	/* A quoted name may be cut within a character. */
+	json_object_set_new(line, "error", json__text(refusal->error));
 	json_object_set_new(line, "hint", json_string(refusal->hint));
 	json_object_set_new(line, "code", json_string(refusal->code));
 	if (refusal->number)

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "cprofd/loss.h"
 #include "serve/answer.h"
 #include "serve/engine.h"
@@ -99,17 +100,12 @@ static json_t *list_stops(const struct engine *engine)
 		struct ledger_stop top[STOPS_SHOWN];
 		uint32_t n = s->state == SESSION_RUNNING && s->profile ? profile__stops(s->profile, top, STOPS_SHOWN) : 0;
 
-		for (uint32_t i = 0; i < n; i++) {
-			json_t *module = json_string(top[i].module), *function = json_string(top[i].function);
-
-			/* NULL: no UTF-8 */
+		for (uint32_t i = 0; i < n; i++)
 			json_array_append_new(
 				stops, json_pack("{s:I, s:s, s:o, s:I, s:o, s:I}", "session", (json_int_t)s->id, "loss",
-						 top[i].loss, "module", module ? module : json_string("?"), "offset",
-						 (json_int_t)top[i].offset, "function",
-						 function ? function : json_string("?"), "count",
-						 (json_int_t)top[i].count));
-		}
+						 top[i].loss, "module", json__text(top[i].module), "offset",
+						 (json_int_t)top[i].offset, "function", json__text(top[i].function),
+						 "count", (json_int_t)top[i].count));
 	}
 	return stops;
 }

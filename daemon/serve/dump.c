@@ -20,6 +20,7 @@
 
 #include "base/blocking.h"
 #include "base/cleanup.h"
+#include "base/json_text.h"
 #include "broker/slots.h"
 #include "dump/dump.h"
 #include "serve/answer.h"
@@ -402,13 +403,11 @@ static bool emit(struct engine *engine, struct session *session, uint64_t now)
 static void finish(struct engine *engine, struct session *session)
 {
 	char command[1024];
-	json_t *words;
 
 	proc__command(session->request.pid, command, sizeof(command));
-	words = json_string(command);
 	say(engine, session,
 	    json_pack("{s:{s:i, s:o, s:s, s:s}}", "dump", "pid", session->request.pid, "command",
-		      words ? words : json_string("?"), "python", root_of(session)->python, "native",
+		      json__text(command), "python", root_of(session)->python, "native",
 		      request_native__name(session->request.native)),
 	    true);
 	if (session->owner) /* else it died of it */

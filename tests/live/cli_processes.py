@@ -62,6 +62,24 @@ def test_not_a_python():
         expect(os.listdir(work) == [], "something was left behind", os.listdir(work))
 
 
+def test_path_that_is_no_utf8():
+    """The row that quotes it is in the JSON, also where it is cut within a character."""
+    with folder() as work:
+        for name in b"\xe4", "\u00e4".encode() * 120, "x".encode() + "\u00e4".encode() * 120:
+            program = os.path.join(os.fsencode(work), name, b"sleep")
+            os.mkdir(os.path.dirname(program))
+            shutil.copy("/bin/sleep", program)
+            process = subprocess.Popen([program, "60"])
+            try:
+                rows = json.loads(cprofd("check", process.pid, "--json").out)["checks"]
+                found = [row["found"] for row in rows if row["name"] == "process"]
+                expect(len(found) == 1 and work in found[0], "the row `process` is missing", rows)
+                expect(("\ufffd" in found[0]) == (name == b"\xe4"), "a character was cut", found[0])
+            finally:
+                process.kill()
+                process.wait()
+
+
 def test_kernel_thread():
     thread = kernel_thread()
     if not thread:

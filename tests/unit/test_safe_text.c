@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/json_text.h"
 #include "base/safe_text.h"
 #include "events/json.h"
 
@@ -87,6 +88,26 @@ static void cut_between_characters(void **state)
 	assert_string_equal(four, "abc");
 }
 
+static void any_text_is_a_json_string(void **state)
+{
+	static const struct {
+		const char *text, *json;
+	} cases[] = {
+		{"", ""},
+		{"plain \xc3\xa4\x1b", "plain \xc3\xa4\x1b"},
+		{"/tmp/\xe4/\xc3\xa4", "/tmp/" UTF8_REPLACEMENT "/\xc3\xa4"},
+		{"cut \xe4\xb8", "cut " UTF8_REPLACEMENT UTF8_REPLACEMENT},
+		{"\xed\xa0\x80", UTF8_REPLACEMENT UTF8_REPLACEMENT UTF8_REPLACEMENT},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *json = json__text(cases[i].text);
+
+		assert_string_equal(json_string_value(json), cases[i].json);
+		json_decref(json);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -94,6 +115,7 @@ int main(void)
 		cmocka_unit_test(anything_becomes_safe),
 		cmocka_unit_test(json_is_exact),
 		cmocka_unit_test(cut_between_characters),
+		cmocka_unit_test(any_text_is_a_json_string),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
