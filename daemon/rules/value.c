@@ -104,7 +104,7 @@ static int parse_path(struct line_reader *reader, struct source *ret)
 		struct step_row *step = &ret->steps[ret->n];
 		const char *start = reader->at;
 
-		if (ret->n && *start == '@')
+		if (ret->n && start < reader->end && *start == '@')
 			return parse_symbol(reader, ret);
 		if (ret->n == RULES_STEPS_MAX)
 			return line__fail(reader, "more steps than a path may have");

@@ -61,6 +61,26 @@ static void refused(const char *text, uint32_t line, uint32_t column)
 	rules__free(rules);
 }
 
+/* Each begin of a text, in memory that ends with it: sanitizers see it if the parser reads on. */
+static void ends_with_its_text(void **state)
+{
+	static const char values[] = "compiler X\nunit\n\tnative f\n\tsignature a.*.b.@symbol | @template:1 + \"x\"\n\tname a.";
+	static const char *const texts[] = {small, values};
+	size_t i, len;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		for (len = strlen(texts[i]); len; len--) {
+			char *exact = memcpy(malloc(len), texts[i], len);
+			struct rules_error error;
+			struct rules *rules;
+
+			assert_int_equal(rules__new(&rules), 0);
+			rules__parse(rules, "test.rules", exact, len, &error);
+			rules__free(rules);
+			free(exact);
+		}
+}
+
 static void says(void **state)
 {
 	struct rules *rules = parse(small);
@@ -345,6 +365,7 @@ static void pairs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ends_with_its_text),
 		cmocka_unit_test(says),	   cmocka_unit_test(frames), cmocka_unit_test(parts_of_names),
 		cmocka_unit_test(polish), cmocka_unit_test(stages),  cmocka_unit_test(patterns), cmocka_unit_test(errors),
 		cmocka_unit_test(many),	   cmocka_unit_test(a_users_file_wins),
