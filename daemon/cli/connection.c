@@ -30,6 +30,10 @@
 #include "events/events.h"
 #include "serve/serve.h"
 
+/* A broker that is busy accepts after some seconds; one that hangs never does, and its backlog fills. */
+#define CONNECT_SECONDS 60
+#define TRY_SECONDS 2 /* to learn whether there is a daemon */
+
 const char *connection__socket_path(const struct cli_options *options, bool *ret_by_name)
 {
 	const char *path = options->socket ? options->socket : getenv(CLI_SOCKET_VARIABLE);
@@ -48,9 +52,10 @@ static int name(int fd, pid_t pid)
 
 /* The pid must be sent before the connection is accepted, so it is attached to the socket before connect():
  * the broker then finds it together with the peer's credentials. */
-static int connect_naming(const char *path, pid_t pid, int *ret_fd)
+static int connect_naming(const char *path, pid_t pid, int seconds, int *ret_fd)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const struct timeval timeout = {.tv_sec = seconds};
 	_cleanup_close_ int fd = -1;
 	int err;
 
@@ -64,15 +69,17 @@ static int connect_naming(const char *path, pid_t pid, int *ret_fd)
 	err = name(fd, pid);
 	if (err)
 		return err;
+	/* connect(), too, waits no longer, and gives EAGAIN then (socket(7)). */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
+		return errno == EAGAIN ? -ETIMEDOUT : -errno;
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
 
 int connection__connect_path(const char *path, int *ret_fd)
 {
-	return connect_naming(path, 0, ret_fd);
+	return connect_naming(path, 0, TRY_SECONDS, ret_fd);
 }
 
 /* BROKER_* flags of the session that will be requested, so that the broker can load the right programs meanwhile. */
@@ -170,7 +177,7 @@ int connection__open(const struct cli_options *options, pid_t pid, bool daemon_o
 	if (!strcmp(path, CLI_SOCKET_NONE) && !daemon_only)
 		by_name = false, err = -ENOENT;
 	else
-		err = connect_naming(path, pid, &ret->fd);
+		err = connect_naming(path, pid, CONNECT_SECONDS, &ret->fd);
 	/* Falling back to a broker of our own would end in a message about missing privileges. The group of
 	 * the socket is what helps here. */
 	if (err == -EACCES && geteuid()) {
@@ -278,6 +285,14 @@ int connection__receive(struct connection *connection, int timeout_ms)
 	else
 		connection->in.len += (size_t)n;
 	return 0;
+}
+
+int connection__await(struct connection *connection, int timeout_ms)
+{
+	const size_t before = connection->in.len - connection->consumed;
+	int err = connection__receive(connection, timeout_ms);
+
+	return !err && connection->in.len == before && !connection->ended ? -ETIMEDOUT : err;
 }
 
 bool connection__line(struct connection *connection, const char **ret_line, size_t *ret_len)

@@ -26,7 +26,8 @@ struct connection {
 
 /* The socket's path (option, environment or default); *ret_by_name: the user chose it. */
 const char *connection__socket_path(const struct cli_options *options, bool *ret_by_name);
-/* Connects; -errno. Blocks until the listener's backlog has a place. The descriptor is the caller's. */
+/* Connects; -errno. -ETIMEDOUT: somebody listens, but accepts no connection (its backlog is full). The descriptor is the
+ * caller's. */
 int connection__connect_path(const char *path, int *ret_fd);
 
 /* `pid`: the process that will be requested, or 0. daemon_only: never start an engine. Prints its own errors; CLI_*. */
@@ -39,6 +40,8 @@ int connection__request(struct connection *connection, const char *request);
 /* Reads what has arrived; if nothing has, waits up to timeout_ms. 0 or -errno; sets `ended` at the end of the
  * stream. Before the first byte is read, this process gives up root (user__drop). */
 int connection__receive(struct connection *connection, int timeout_ms);
+/* For one who waits for an answer: if nothing arrives in time, -ETIMEDOUT. */
+int connection__await(struct connection *connection, int timeout_ms);
 /* The next complete line, '\n' included: valid until the next receive. */
 bool connection__line(struct connection *connection, const char **ret_line, size_t *ret_len);
 

@@ -168,13 +168,7 @@ static int converse(const struct cli_options *options, struct connection *connec
 		 options->native);
 	err = connection__request(connection, request);
 	while (!err && !connection->ended) {
-		/* connection__receive() returns 0 for a timeout, too; only the number of buffered bytes shows
-		 * whether something came. */
-		size_t before = connection->in.len - connection->consumed;
-
-		err = connection__receive(connection, TIMEOUT_MS);
-		if (!err && connection->in.len == before && !connection->ended)
-			err = -ETIMEDOUT;
+		err = connection__await(connection, TIMEOUT_MS);
 		while (!err && connection__line(connection, &line, &len)) {
 			status = take_line(options, line, len, threads);
 			if (status >= 0)

@@ -61,7 +61,7 @@ static int take_passed(int *ret)
 }
 
 /* Removes the socket file of a daemon that is gone: nobody accepts connections there. -EADDRINUSE: somebody does;
- * -EEXIST: the file is no socket. */
+ * -ETIMEDOUT: somebody listens, but accepts none; -EEXIST: the file is no socket. */
 static int remove_stale(const char *path)
 {
 	struct stat status;
@@ -79,7 +79,7 @@ static int remove_stale(const char *path)
 		return -EADDRINUSE;
 	}
 	if (err != -ECONNREFUSED)
-		return err == -EAGAIN ? -EADDRINUSE : err;
+		return err;
 	/* As root in a directory that root owns. lstat() above: a link is not followed. */
 	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
@@ -122,6 +122,8 @@ static void print_failure(int err, const char *path)
 		say__failure("it is there already: `cprofd status` shows it; or choose another "
 			     "--socket PATH",
 			     "a daemon answers at %s", path);
+	else if (err == -ETIMEDOUT)
+		say__failure("end it, or choose another --socket PATH", "a daemon at %s hangs: it accepts no connection", path);
 	else if (err == -EEXIST)
 		say__failure("choose another --socket PATH", "%s exists and is no socket", path);
 	else

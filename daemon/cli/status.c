@@ -115,11 +115,7 @@ int status__run(const struct cli_options *options)
 	status = CLI_COULD_NOT;
 	err = connection__request(&connection, "{\"req\":\"status\",\"id\":1}");
 	while (!err && !connection.ended) {
-		size_t before = connection.in.len;
-
-		err = connection__receive(&connection, TIMEOUT_MS);
-		if (!err && connection.in.len == before && !connection.ended)
-			err = -ETIMEDOUT;
+		err = connection__await(&connection, TIMEOUT_MS);
 		while (!err && connection__line(&connection, &line, &len)) {
 			if (!line__is(line, len, "answer"))
 				continue;

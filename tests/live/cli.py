@@ -254,6 +254,40 @@ def test_stale_socket():
         fails(1, "--socket", run=cprofd("serve", "--socket", "/" + "x" * 200))
 
 
+def test_daemon_that_hangs():
+    """Its backlog is full: whoever wants to know whether it is there does not wait for ever."""
+    with folder() as work:
+        path = os.path.join(work, "s.sock")
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(path)
+        listening.listen(0)
+        waiting = socket.socket(socket.AF_UNIX)
+        waiting.connect(path)
+        fails(1, "accepts no connection", "--socket", run=cprofd("serve", "--socket", path))
+        expect(os.path.exists(path), "its socket was removed")
+        waiting.close()
+        listening.close()
+
+
+def test_lines_before_the_answer():
+    """A line that is no answer, as long as the one before it, is no silence."""
+    with folder() as work:
+        path = os.path.join(work, "s.sock")
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(path)
+        listening.listen(1)
+        client = subprocess.Popen([CPROFD, "status", "--json", "--socket", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+        end, _ = listening.accept()
+        for i in range(3):
+            end.sendall(b'{"ev":"news","n":%d}\n' % i)
+            time.sleep(0.2) # so that it reads each by itself
+        end.sendall(b'{"ev":"answer","id":1,"ok":true,"status":{"version":"7"}}\n')
+        out, err = client.communicate(timeout=60)
+        expect(client.returncode == 0 and json.loads(out) == {"version": "7"}, "no status", out, err.decode())
+        end.close()
+        listening.close()
+
+
 def test_socket_activation():
     with folder() as work:
         path = os.path.join(work, "s.sock")
