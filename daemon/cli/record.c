@@ -94,7 +94,7 @@ static void be_silent(void)
 
 int launch__start(char **argv, bool silent, struct launch *ret)
 {
-	int go[2], failed[2];
+	int go[2], failed[2], err;
 
 	*ret = (struct launch){.go = -1, .failed = -1, .name = argv[0]};
 	/* O_CLOEXEC is what makes `failed` end without a byte when exec succeeds, and it keeps both pipes
@@ -102,8 +102,7 @@ int launch__start(char **argv, bool silent, struct launch *ret)
 	if (pipe2(go, O_CLOEXEC) < 0)
 		return -errno;
 	if (pipe2(failed, O_CLOEXEC) < 0) {
-		int err = -errno;
-
+		err = -errno;
 		close(go[0]);
 		close(go[1]);
 		return err;
@@ -118,11 +117,16 @@ int launch__start(char **argv, bool silent, struct launch *ret)
 			be_silent();
 		wait_and_execute(go[0], failed[1], argv);
 	}
+	err = ret->pid < 0 ? -errno : 0;
 	close(go[0]);
 	close(failed[1]);
 	ret->go = go[1];
 	ret->failed = failed[0];
-	return ret->pid < 0 ? -errno : 0;
+	if (err) {
+		close(take_fd(&ret->go));
+		close(take_fd(&ret->failed));
+	}
+	return err;
 }
 
 bool launch__reap(struct launch *launch, int options)

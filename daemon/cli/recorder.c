@@ -66,8 +66,9 @@ static uint64_t now_ms(void)
 
 /* --- before sampling --- */
 
-/* Signals are blocked and read from a descriptor: none of them kills us before the file is written. */
-int recorder__signals(sigset_t *ret_before)
+/* Signals are blocked and read from a descriptor: none of them kills us before the file is written, or the terminal
+ * restored. */
+int recorder__signals(bool children, sigset_t *ret_before)
 {
 	sigset_t set;
 
@@ -75,7 +76,8 @@ int recorder__signals(sigset_t *ret_before)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
+	if (children)
+		sigaddset(&set, SIGCHLD);
 	/* A reader of stdout that ends (`| head`) is an error of a write, not our death: the file is written
 	 * all the same. */
 	signal(SIGPIPE, SIG_IGN);
@@ -386,7 +388,7 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 	status = user_rules__judge(options->rules) ?: result__open(&recorder.result, options, pid);
 	if (status != CLI_DONE)
 		goto out;
-	recorder.signals = recorder__signals(&before);
+	recorder.signals = recorder__signals(true, &before);
 	status = sample(&recorder, recorder.result.write_file ? result__recording(&recorder.result) : -1,
 			result__compressed(&recorder.result));
 	if (status == CLI_DONE)
@@ -418,7 +420,7 @@ int recorder__part(const struct cli_options *options, pid_t pid, const struct re
 	sigset_t before;
 	int status;
 
-	recorder.signals = recorder__signals(&before);
+	recorder.signals = recorder__signals(true, &before);
 	status = sample(&recorder, part->fd, true);
 	connection__close(&recorder.connection);
 	if (status == CLI_DONE && live->write_error)

@@ -34,21 +34,6 @@ struct viewer {
 	int signals;
 };
 
-/* Read from a descriptor, so that the terminal is always restored before the program ends. SIGCHLD is not
- * among them: the command's end is seen by the session's `end`. */
-static int open_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	signal(SIGPIPE, SIG_IGN);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static int take_lines(struct viewer *viewer)
 {
 	const char *line;
@@ -164,7 +149,8 @@ static int view(const struct cli_options *options, pid_t pid, struct launch *lau
 	int status, err;
 
 	viewer.live.connection = &viewer.connection;
-	viewer.signals = open_signals();
+	/* No SIGCHLD: the session's `end` says that the command ended. */
+	viewer.signals = recorder__signals(false, NULL);
 	status = connection__open(options, pid, false, &viewer.connection);
 	if (status != CLI_DONE)
 		goto out;

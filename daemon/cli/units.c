@@ -53,7 +53,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 int units_summary__init(struct units_summary *summary, const char *rules, struct event_sink *next)
 {
 	*summary = (struct units_summary){.sink.event = on_event, .next = next};
-	return unit_sums__new(&summary->sums) ?: unmatched__new(rules, &summary->unmatched);
+	summary->unmatched = unmatched__new(rules);
+	return unit_sums__new(&summary->sums);
 }
 
 void units_summary__free(struct units_summary *summary)

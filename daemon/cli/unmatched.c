@@ -34,13 +34,12 @@ struct unmatched {
 	struct rule_uses *uses;              /* of the rules of --rules */
 };
 
-int unmatched__new(const char *path, struct unmatched **ret)
+struct unmatched *unmatched__new(const char *path)
 {
 	struct unmatched *unmatched = calloc(1, sizeof(*unmatched));
 	struct rules_error error;
 	int err = unmatched ? rules__new(&unmatched->rules) : -1;
 
-	*ret = NULL;
 	if (!err)
 		err = rules__builtin(unmatched->rules, &error);
 	if (!err) {
@@ -50,10 +49,7 @@ int unmatched__new(const char *path, struct unmatched **ret)
 		if (!err && path)
 			unmatched->uses = rule_uses__new(unmatched->rules, unmatched->first);
 	}
-	if (err)
-		unmatched = unmatched__free(unmatched);
-	*ret = unmatched;
-	return 0;
+	return err ? unmatched__free(unmatched) : unmatched;
 }
 
 struct unmatched *unmatched__free(struct unmatched *unmatched)

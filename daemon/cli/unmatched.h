@@ -10,9 +10,9 @@
 #include "events/events.h"
 
 struct unmatched;
-/* `path`: of --rules; NULL: none. Always 0: if the rules cannot be read any more, or without memory, *ret is
- * NULL, which all functions accept. */
-int unmatched__new(const char *path, struct unmatched **ret);
+/* `path`: of --rules; NULL: none. Returns NULL, which all functions accept, if the rules cannot be read any more, or
+ * without memory. */
+struct unmatched *unmatched__new(const char *path);
 struct unmatched *unmatched__free(struct unmatched *unmatched);
 /* Events in the order of the recording; borrowed for the call. */
 void unmatched__event(struct unmatched *unmatched, const struct event *event);
