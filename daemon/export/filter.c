@@ -356,11 +356,11 @@ static int on_samples(struct filter *filter, const struct event_samples *event)
 	row = (struct sample_row *)filter->rows.data;
 	for (i = 0; i < event->n && !err; i++, row++) {
 		err = passes(filter, row, &pass);
-		if (pass) {
-			/* The stack "(left out)" is in front; the empty stack stays 0. */
-			row->stack += row->stack != 0;
+		/* The stack "(left out)" is in front; the empty stack stays 0. */
+		row->call += row->call != 0;
+		row->stack += row->stack != 0;
+		if (pass)
 			continue;
-		}
 		row->stack = 1;
 		row->class_id = row->unit = row->cause = 0;
 	}

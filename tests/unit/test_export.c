@@ -3,6 +3,7 @@
  * truth of a synthetic recording. test_speedscope.c has the rest. */
 #include <unistd.h>
 
+#include "export/filter.h"
 #include "export_util.h"
 
 /* --- a recording by hand: the cases that the generator does not make --- */
@@ -300,6 +301,44 @@ static void the_interpreter_is_folded(void **state)
 	}
 }
 
+/* The samples that a filter hands on. */
+struct kept {
+	struct event_sink sink;
+	struct sample_row rows[2];
+};
+
+static int keep_samples(struct event_sink *self, const struct event *event)
+{
+	if (event->kind == EVENT_SAMPLES)
+		memcpy(((struct kept *)self)->rows, event->samples.rows, event->samples.n * sizeof(struct sample_row));
+	return 0;
+}
+
+/* "(left out)" is in front of all stacks, so all ids of stacks move up: of one that passes and of one that does not. */
+static void filters_move_ids(void **state)
+{
+	const struct function_row functions[] = {{"f", "a.py", 1, "", FUNCTION_PYTHON}, {"g", "a.py", 9, "", FUNCTION_PYTHON}};
+	const struct frame_row frames[] = {{.function = 0, .offset = -1}, {.function = 1, .offset = -1}};
+	const struct stack_row stacks[] = {{0, 0}, {1, 1}};
+	const struct sample_row samples[] = {{.time = 1, .stack = 2, .call = 1}, {.time = 2, .stack = 1, .call = 2}};
+	const struct event events[] = {{.kind = EVENT_FUNCTIONS, .rows = {0, 2, functions}},
+				       {.kind = EVENT_FRAMES, .rows = {0, 2, frames}},
+				       {.kind = EVENT_STACKS, .rows = {1, 2, stacks}},
+				       {.kind = EVENT_SAMPLES, .samples = {2, samples}}};
+	const struct export_options options = {.function = "g"};
+	struct kept kept = {.sink = {keep_samples}};
+	struct filter *filter;
+
+	assert_int_equal(filter__new(&options, false, -1, &kept.sink, &filter), 0);
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		assert_int_equal(filter__sink(filter)->event(filter__sink(filter), &events[i]), 0);
+	assert_int_equal(kept.rows[0].stack, 3);
+	assert_int_equal(kept.rows[0].call, 2);
+	assert_int_equal(kept.rows[1].stack, 1);
+	assert_int_equal(kept.rows[1].call, 3);
+	filter__free(filter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +354,7 @@ int main(void)
 		cmocka_unit_test(collapsed_is_true),
 		cmocka_unit_test(events_are_copied),
 		cmocka_unit_test(errors_are_told),
+		cmocka_unit_test(filters_move_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
