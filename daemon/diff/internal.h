@@ -144,8 +144,8 @@ struct diff {
 	struct buf spent;		      /* uint64_t by node: all of its own time */
 	uint64_t unmet;			      /* CPU time that no sample represents yet (export/unmet.h) */
 	struct buf quiet;		      /* char by thread of the recording: it hardly ran (export/quiet.h) */
-	struct buf stamps;		      /* uint32_t by row: number of the sample it was last counted for */
-	uint32_t stamp;			      /* number of the current sample */
+	struct buf stamps;		      /* uint32_t by row: the stamp that it was last counted for; 0: none */
+	uint32_t stamp;			      /* number of the current sample, or path of units */
 	struct buf open; /* struct open_compile *, by thread */
 	struct staging *between, *staging; /* of the time between compiles; of the current sample */
 	/* outermost compiles numbered so far (whole.c) */
@@ -200,6 +200,8 @@ static inline bool diff__by_compile(const struct diff *diff)
 int diff__add_units(struct diff *diff, struct diff_recording *recording);
 /* rows.c: the entry of `id` in a cache of uint32_t that starts with zeros; NULL: out of memory. */
 uint32_t *diff__cached(struct buf *cache, uint32_t id);
+/* rows.c: begins a sample or a path, of which `stamps` counts each row once. */
+void diff__next_stamp(struct diff *diff);
 int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t frame, uint32_t *ret);
 int diff__row_of_class(struct diff *diff, uint32_t class_id, uint32_t *ret);
 

@@ -201,10 +201,7 @@ static int add_weight(struct diff *diff, uint32_t stack, uint64_t ran, uint64_t 
 	/* Cells have equal amounts of the time that is compared, so it does not matter how often the thread lost the
 	 * CPU. */
 	measure__advance(&current(diff)->measures[DIFF_SHARE], ns);
-	if (!++diff->stamp) { /* it wrapped */
-		memset(diff->stamps.data, 0, diff->stamps.len);
-		diff->stamp = 1;
-	}
+	diff__next_stamp(diff);
 	add_time(diff, ns, false);
 	err = add_unit(diff, ran);
 	if (!err && diff__wants(diff, REPORT_CLASS))

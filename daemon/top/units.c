@@ -16,16 +16,18 @@
 
 #define DEPTH_MAX 256u /* levels of units that are shown */
 
-/* A unit of the epoch: parent (an id, 0: none), index of its text, kind (enum rule_kind). */
+/* A unit of the epoch: parent (an id, 0: none), index of its text, kind (enum rule_kind, or UNIT_OVER). */
 struct top_unit {
 	uint32_t parent, text;
 	uint8_t kind;
 };
 
+/* NULL: none, or one that was over before the stream began, which has no text. */
 static const struct top_unit *unit_at(const struct top_units *units, uint32_t id)
 {
-	return id && id <= LENGTH(units->units, struct top_unit) ? &ITEM(units->units, const struct top_unit, id - 1)
-								       : NULL;
+	const struct top_unit *all = (const struct top_unit *)units->units.data;
+
+	return id && id <= LENGTH(units->units, struct top_unit) && all[id - 1].kind != UNIT_OVER ? &all[id - 1] : NULL;
 }
 
 /* The key of a text is kind, text, NUL; so a phase and a pass of the same name are different rows. */
@@ -72,11 +74,12 @@ static int add_rows(struct top_units *units, const struct event_rows *event, con
 	int err = 0;
 
 	for (i = 0; i < event->n && !err; i++) {
-		struct top_unit unit = {.parent = row[i].parent,
-					/* A kind of a newer engine is shown as a pass. */
-					.kind = row[i].kind < RULE_KINDS ? row[i].kind : RULE_PASS};
+		struct top_unit unit = {.parent = row[i].parent, .kind = row[i].kind};
 
-		if (row[i].kind != UNIT_OVER)
+		/* A kind of a newer engine is shown as a pass. */
+		if (unit.kind >= RULE_KINDS && unit.kind != UNIT_OVER)
+			unit.kind = RULE_PASS;
+		if (unit.kind != UNIT_OVER)
 			err = *row[i].name ? text_of(units, unit.kind, row[i].name, row[i].signature, &unit.text)
 					   : unnamed(units, &row[i], unit.kind, model, &unit.text);
 		err = err ?: buf__append(&units->units, &unit, sizeof(unit));

@@ -94,10 +94,33 @@ static void named_late(void **state)
 	top = top__free(top);
 }
 
+/* A stream may say anything about a compile that was over before it began: it has no row. */
+static void over_before(void **state)
+{
+	const struct unit_row over = {.kind = UNIT_OVER, .compiler = "", .name = "", .signature = "", .file = ""};
+	const struct event_unit_end end = {.id = 1, .time = 2 * MS, .name = "f", .signature = "", .file = ""};
+	struct top_head head;
+
+	begin();
+	send_rows(EVENT_UNITS, 1, 1, &over);
+	sample(1 * MS, 1);
+	rows(0);
+	unit(2, 1, "g");
+	sample(2 * MS, 2);
+	assert_string_equal(rows(1)[0].name, "g()");
+	send(&(struct event){.kind = EVENT_UNIT_END, .unit_end = end});
+	assert_string_equal(rows(1)[0].name, "g()");
+	assert_int_equal(rows(1)[0].since[0], 1 * MS);
+	top__head(top, &head);
+	assert_string_equal(head.unit, "g()");
+	top = top__free(top);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(named_late),
+		cmocka_unit_test(over_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
