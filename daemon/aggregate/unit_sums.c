@@ -263,7 +263,8 @@ static struct unit_line line_at(const struct unit_sums *sums, uint32_t row)
 {
 	const struct row_times *times = rows__times(&sums->rows, row, 0);
 	const char *key = rows__key(&sums->rows, row);
-	struct unit_line line = {.kind = (uint8_t)*key,
+	struct unit_line line = {.row = row,
+				 .kind = (uint8_t)*key,
 				 .name = key + 1,
 				 .count = (uint32_t)times->calls,
 				 .inclusive = times->inclusive.wall,
@@ -279,7 +280,9 @@ static int compare(const void *a, const void *b)
 {
 	const struct unit_line *x = a, *y = b;
 
-	return x->inclusive < y->inclusive ? 1 : x->inclusive > y->inclusive ? -1 : 0;
+	if (x->inclusive != y->inclusive)
+		return x->inclusive > y->inclusive ? -1 : 1;
+	return x->row < y->row ? -1 : x->row > y->row;
 }
 
 uint64_t unit_sums__no_pass(const struct unit_sums *sums)

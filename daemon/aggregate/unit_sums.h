@@ -14,6 +14,7 @@ struct unit_sums *unit_sums__free(struct unit_sums *sums); /* NULL */
 /* Events are borrowed. */
 int unit_sums__event(struct unit_sums *sums, const struct event *event);
 struct unit_line {
+	uint32_t row; /* numbers rows by their first unit */
 	const char *compiler, *name, *signature;
 	uint8_t kind; /* enum rule_kind */
 	uint32_t count;

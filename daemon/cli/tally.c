@@ -432,7 +432,9 @@ static int heavier(const void *a, const void *b)
 
 	if (x->self != y->self)
 		return x->self < y->self ? 1 : -1;
-	return x->total < y->total ? 1 : x->total > y->total ? -1 : strcmp(x->name, y->name);
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	return strcmp(x->name, y->name) ?: strcmp(x->file, y->file) ?: (x->line > y->line) - (x->line < y->line);
 }
 
 static int longer(const void *a, const void *b)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "events/events.h"
 #include "base/intern.h"
 
@@ -136,11 +137,15 @@ static void name_stop(const struct intern *places, uint32_t id, struct ledger_st
 	stop->function = stop->module + strlen(stop->module) + 1;
 }
 
-static int most_first(const void *left, const void *right)
+/* Equal counts in the order in which they came. */
+static int most_first(const void *left, const void *right, void *arg)
 {
-	const struct ledger_stop *a = left, *b = right;
+	const struct ledger_stop *all = arg;
+	const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
-	return a->count < b->count ? 1 : a->count > b->count ? -1 : 0;
+	if (all[a].count != all[b].count)
+		return all[a].count > all[b].count ? -1 : 1;
+	return a < b ? -1 : a > b;
 }
 
 /* The totals as a ledger, valid until they change. Its arrays are ret_lines and ret_stops, which the caller frees. */
@@ -148,10 +153,11 @@ static int totals__emit(const struct totals *totals, uint64_t time, struct buf *
 {
 	const struct ledger_stop *all = (const struct ledger_stop *)totals->stops.data;
 	uint32_t n = (uint32_t)(totals->stops.len / sizeof(*all)), i;
+	_cleanup_free_ uint32_t *order = calloc(n + 1, sizeof(*order));
 	struct ledger_line line;
 	struct ledger_stop stop;
 	size_t len;
-	int err = 0;
+	int err = order ? 0 : -ENOMEM;
 
 	*ret = (struct event_ledger){.time = time, .samples = totals->samples, .whole = totals->whole, .native = totals->native,
 				     .native_whole = totals->native_whole, .stops_more = totals->stops_more, .n = totals->names.n};
@@ -159,15 +165,17 @@ static int totals__emit(const struct totals *totals, uint64_t time, struct buf *
 		line = (struct ledger_line){intern__key(&totals->names, i, &len), ITEM(totals->counts, const uint64_t, i)};
 		err = buf__append(ret_lines, &line, sizeof(line));
 	}
+	for (i = 0; i < n && !err; i++)
+		order[i] = i;
+	if (!err && n)
+		qsort_r(order, n, sizeof(*order), most_first, (void *)all);
 	for (i = 0; i < n && !err; i++) {
-		stop = all[i];
-		name_stop(&totals->places, i, &stop);
+		stop = all[order[i]];
+		name_stop(&totals->places, order[i], &stop);
 		err = buf__append(ret_stops, &stop, sizeof(stop));
 	}
 	if (err)
 		return err;
-	if (n)
-		qsort(ret_stops->data, n, sizeof(stop), most_first);
 	/* native = native_whole + the counts of stops + stops_more must still hold (docs/protocol.md). */
 	for (i = STOPS_MAX; i < n; i++)
 		ret->stops_more += ITEM(*ret_stops, const struct ledger_stop, i).count;

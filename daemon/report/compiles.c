@@ -270,7 +270,7 @@ int compiles__add(struct report *report)
 	return err;
 }
 
-/* Longest first; equal ones in the order of files and of time, so that the output is the same in each run. */
+/* Longest first; equal ones in the order of files, of time and of threads, so that the output is the same in each run. */
 static int longer(const void *left, const void *right, void *arg)
 {
 	const bool *wall = arg;
@@ -281,7 +281,9 @@ static int longer(const void *left, const void *right, void *arg)
 		return x > y ? -1 : 1;
 	if (a->file != b->file)
 		return a->file < b->file ? -1 : 1;
-	return a->begin < b->begin ? -1 : a->begin > b->begin;
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return a->thread < b->thread ? -1 : a->thread > b->thread;
 }
 
 void compiles__sort(struct report *report)

@@ -317,7 +317,7 @@ static void name_row(struct top *top, enum top_view view, uint32_t row, struct t
 	}
 }
 
-/* The largest first. Rows of equal time are ordered by name and line, so that they do not change places from
+/* The largest first. Rows of equal time are ordered by name, line and place, so that they do not change places from
  * one picture to the next. */
 static int compare(const void *left, const void *right, void *arg)
 {
@@ -332,7 +332,7 @@ static int compare(const void *left, const void *right, void *arg)
 		return a->since[total] > b->since[total] ? -1 : 1;
 	if (a->since[!total] != b->since[!total])
 		return a->since[!total] > b->since[!total] ? -1 : 1;
-	return strcmp(a->name, b->name) ?: (a->line > b->line) - (a->line < b->line);
+	return strcmp(a->name, b->name) ?: (a->line > b->line) - (a->line < b->line) ?: strcmp(a->place, b->place);
 }
 
 int top__rows(struct top *top, enum top_view view, enum top_sort sort, const char *pattern, const struct top_row **ret,
