@@ -23,7 +23,7 @@
 #define PY_STACK_WORDS 64u      /* locals and stack of a frame that a repair looks through */
 #define PY_SHIMS 4096u          /* bytes of the C stack, read at once for the shims of 3.12+ */
 #define PY_ROUND 24u            /* frames in a round of the loop */
-#define PY_SETS 512u            /* of four slots */
+#define PY_SETS 1024u           /* of four slots: a compile of Numba's is at work on some 1,500 code objects */
 #define PY_RECENT 512u          /* slots by place: a place is 64 bytes of the data stack */
 #define PY_PROOF_NS (1ull << 27) /* 134 ms */
 #define PY_HINT_NS (1ull << 25) /* 34 ms */
