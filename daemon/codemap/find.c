@@ -93,7 +93,10 @@ static void name_symbol(struct codemap *self, const struct module_names *names, 
 	ret->start = ret->function = self->symbol.start;
 	ret->role = (uint8_t)role_of(names, self->symbol.name.data);
 	kept = known_names__keep(&self->known, namer__renewed(self->namer),
-				 &(struct known_name){ret->start, names->module->id, ret->role, name});
+				 &(struct known_name){.start = ret->start,
+						      .module = names->module->id,
+						      .role = ret->role,
+						      .name = name});
 	ret->kept = kept;
 	ret->name = kept ?: name;
 }

@@ -1,31 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An arena for the text and an index over it. Names are dropped all at once, between two epochs: nobody borrows one
- * then. */
+/* An arena for the text and an index over it. Names are dropped between two epochs: nobody borrows one then. */
 #include "codemap/known_names.h"
-
-/* The rows go, the text stays: tables may still borrow it until the epoch ends. */
-static void forget(struct known_names *known)
-{
-	known->stale |= known->n > 0;
-	slots__clear(&known->by_place);
-	known->n = 0;
-}
-
-void known_names__new_epoch(struct known_names *known)
-{
-	if (!known->stale && known->text.bytes <= KNOWN_NAMES_EPOCH)
-		return;
-	forget(known);
-	arena__free(&known->text);
-	known->stale = false;
-}
-
-void known_names__free(struct known_names *known)
-{
-	arena__free(&known->text);
-	free(known->by_place.slots);
-	free(known->rows);
-}
 
 static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
 {
@@ -35,30 +10,21 @@ static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
 	return true;
 }
 
-const struct known_name *known_names__find(const struct known_names *known, uint64_t files, uint32_t module,
-					   uint64_t start)
+/* The rows go, the text stays: tables may still borrow it until the epoch ends. */
+static void forget(struct known_names *known)
 {
-	const uint64_t hash = hash__pair(&known->seed, start, module);
-	const struct slots *slots = &known->by_place;
-	uint32_t at, row;
-
-	if (known->files != files)
-		return NULL;
-	for (at = slots__first(slots, hash); slots__row(slots, at, &row); at = slots__next(slots, at))
-		if (slots__may(slots, at, hash) && known->rows[row].start == start && known->rows[row].module == module)
-			return &known->rows[row];
-	return NULL;
+	known->stale |= known->n > 0;
+	slots__clear(&known->by_place);
+	known->n = 0;
 }
 
-const char *known_names__keep(struct known_names *known, uint64_t files, const struct known_name *name)
+/* Its copy; NULL: there is no room. */
+static const char *add(struct known_names *known, const struct known_name *name)
 {
 	const size_t size = strlen(name->name) + 1;
 	uint64_t hash;
 	char *copy;
 
-	if (known->files != files)
-		forget(known);
-	known->files = files;
 	if (known->text.bytes + size > KNOWN_NAMES_BYTES ||
 	    array__reserve((void **)&known->rows, sizeof(*known->rows), known->n, &known->capacity) ||
 	    slots__reserve(&known->by_place, known->n, hash_row, known) || !(copy = arena__take(&known->text, size)))
@@ -68,4 +34,64 @@ const char *known_names__keep(struct known_names *known, uint64_t files, const s
 	hash_row(known, known->n, &hash);
 	slots__enter(&known->by_place, hash, known->n++);
 	return copy;
+}
+
+/* Into a text of their own: the old one goes as a whole. */
+static void retain_used(struct known_names *known)
+{
+	const uint32_t n = known->n;
+	struct arena old = known->text;
+
+	forget(known);
+	known->text = (struct arena){};
+	for (uint32_t i = 0; i < n; i++)
+		if (known->rows[i].used)
+			add(known, &known->rows[i]);
+	arena__free(&old);
+	known->stale = false;
+}
+
+void known_names__new_epoch(struct known_names *known)
+{
+	if (known->stale || known->text.bytes > KNOWN_NAMES_EPOCH)
+		retain_used(known);
+	for (uint32_t i = 0; i < known->n; i++)
+		known->rows[i].used = false;
+}
+
+void known_names__free(struct known_names *known)
+{
+	arena__free(&known->text);
+	free(known->by_place.slots);
+	free(known->rows);
+}
+
+const struct known_name *known_names__find(struct known_names *known, uint64_t files, uint32_t module, uint64_t start)
+{
+	const uint64_t hash = hash__pair(&known->seed, start, module);
+	const struct slots *slots = &known->by_place;
+	uint32_t at, row;
+
+	if (known->files != files)
+		return NULL;
+	for (at = slots__first(slots, hash); slots__row(slots, at, &row); at = slots__next(slots, at)) {
+		struct known_name *name = &known->rows[row];
+
+		if (slots__may(slots, at, hash) && name->start == start && name->module == module) {
+			name->used = true;
+			return name;
+		}
+	}
+	return NULL;
+}
+
+const char *known_names__keep(struct known_names *known, uint64_t files, const struct known_name *name)
+{
+	struct known_name row = *name;
+
+	if (known->files != files)
+		forget(known);
+	known->files = files;
+	row.used = true;
+	return add(known, &row);
 }

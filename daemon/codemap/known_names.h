@@ -2,11 +2,12 @@
 /* Names of files' functions as people know them, and what each name is to weaving. To make one, a name is read from
  * its file and demangled, and the file is checked for changes: that is most of the cost of a new row. Tables ask for
  * each function once an epoch, and in each epoch for nearly the same ones. They borrow the name; if there is no room
- * for it here they copy it. When an epoch begins with more than KNOWN_NAMES_EPOCH used, all names are dropped.
- * Owner: the code map. Threads: one. */
+ * for it here they copy it. When an epoch begins with more than KNOWN_NAMES_EPOCH used, the names that the last one did
+ * not ask for are dropped. Owner: the code map. Threads: one. */
 #ifndef CPROFD_CODEMAP_KNOWN_NAMES_H
 #define CPROFD_CODEMAP_KNOWN_NAMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -14,16 +15,17 @@
 #include "base/slots.h"
 #include "weave/weave.h"
 
-/* Bytes of text. A loop of Numba compiles has 11,000 names of 180 bytes in half a minute at 9999 Hz; JAX has 13,000
- * in an epoch. */
-#define KNOWN_NAMES_BYTES (4u << 20)
-#define KNOWN_NAMES_EPOCH (3u << 20) /* above this all are dropped when an epoch begins */
+/* Bytes of text. A loop of Numba compiles has 11,000 names of 180 bytes in half a minute at 9999 Hz; JAX has 18,000
+ * in an epoch, and 36,000 in half a minute. */
+#define KNOWN_NAMES_BYTES (6u << 20)
+#define KNOWN_NAMES_EPOCH (4u << 20) /* above this the unused ones are dropped when an epoch begins */
 
 /* The name of the function that begins at `start` of this module; `name` is in the arena. */
 struct known_name {
 	uint64_t start;
 	uint32_t module;
-	enum frame_role role; /* by its symbol, whatever the module */
+	uint8_t role; /* enum frame_role, by its symbol, whatever the module */
+	bool used;    /* in this epoch */
 	const char *name;
 };
 
@@ -40,8 +42,7 @@ struct known_names {
 void known_names__free(struct known_names *known); /* what it holds */
 /* The name of the function at `start`; NULL: not known. The row is valid until the next is added, its name until
  * known_names__new_epoch(). */
-const struct known_name *known_names__find(const struct known_names *known, uint64_t files, uint32_t module,
-					   uint64_t start);
+const struct known_name *known_names__find(struct known_names *known, uint64_t files, uint32_t module, uint64_t start);
 /* Adds a name that is not known. Returns a copy that is valid until known_names__new_epoch(); NULL: there is no
  * room. */
 const char *known_names__keep(struct known_names *known, uint64_t files, const struct known_name *name);

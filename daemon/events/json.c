@@ -22,16 +22,28 @@ static int append_escaped(struct buf *out, uint32_t c)
 	return buf__printf(out, "\\u%04x", c);
 }
 
+/* One byte, that is copied as it is. */
+static bool is_usual(char c)
+{
+	return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+}
+
 int json__string(struct buf *out, const char *string)
 {
 	const char *s = string ? string : "", *start = s, *end = s + strlen(s);
+	const char *usual_end = end - start > EVENTS_STRING_MAX ? start + EVENTS_STRING_MAX : end;
 	const char *plain = s; /* [plain, s) is copied as it is */
 	int err = buf__append(out, "\"", 1);
 
 	while (!err && s < end) {
 		uint32_t c;
-		size_t len = utf8__character(s, (size_t)(end - s), &c);
+		size_t len;
 
+		while (s < usual_end && is_usual(*s))
+			s++;
+		if (s == end)
+			break;
+		len = utf8__character(s, (size_t)(end - s), &c);
 		/* Cut between characters, and measured in the original's bytes. */
 		if ((size_t)(s - start) + (len ? len : 1) > EVENTS_STRING_MAX)
 			break;

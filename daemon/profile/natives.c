@@ -82,7 +82,6 @@ static int add_native(struct tables *tables, const struct code_location *place, 
 	*ret_function = tables->n_functions;
 	err = tables__add_function(tables, &function);
 	tables->n_natives += !err;
-	tables->kept_bytes += place->kept ? strlen(place->name) + 1 : 0;
 	return err;
 }
 

@@ -69,7 +69,7 @@ uint64_t tables__used(const struct tables *tables)
 	       (uint64_t)tables->n_frames * (sizeof(*tables->frames) + 1 + SLOT_BYTES) +
 	       (uint64_t)tables->n_stacks * (sizeof(*tables->stacks) + sizeof(*tables->paths) + SLOT_BYTES) +
 	       (uint64_t)tables->n_natives * sizeof(*tables->natives) +
-	       (uint64_t)tables->n_pendings * (sizeof(*tables->pendings) + SLOT_BYTES) + tables->strings.bytes + tables->kept_bytes;
+	       (uint64_t)tables->n_pendings * (sizeof(*tables->pendings) + SLOT_BYTES) + tables->strings.bytes;
 }
 
 uint64_t tables__bytes(const struct tables *tables)

@@ -97,7 +97,6 @@ struct tables {
 	struct native *natives;
 	uint32_t n_natives, natives_capacity;
 	struct arena strings;
-	uint64_t kept_bytes;        /* of names that the code map keeps */
 	uint32_t n_late, late_tick; /* functions and frames; tick of the last check for their lines */
 	uint64_t late_news;         /* codemap__lines_generation() of then */
 	uint64_t asked_news;        /* ... as lines were asked for last, of so many functions and frames */

@@ -5,6 +5,8 @@
 
 #include "serve/engine.h"
 
+#define PENDING_COPIED (256u << 10)
+
 /* The first error of the spool (a full disk) ends the recording, not the session; it may come with any line, or with a
  * flush. It is counted as a loss while there is still a ledger to come: the last one is written together with `end`. */
 static void poll_spool(struct session *session)
@@ -74,7 +76,9 @@ void session__publish(struct engine *engine, struct session *session)
 	if (!session->pending.len)
 		return;
 	spool_lines(session, session->pending.data, session->pending.len);
-	if (chunk__new(session->pending.data, session->pending.len, session->pending_events, &chunk))
+	/* Much of it, as when an epoch begins, goes as it is: neither a copy nor a buffer of that size stays. */
+	if (session->pending.len > PENDING_COPIED ? chunk__take(&session->pending, session->pending_events, &chunk)
+						  : chunk__new(session->pending.data, session->pending.len, session->pending_events, &chunk))
 		miss(engine, session, session->pending.len, session->pending_events);
 	buf__clear(&session->pending);
 	session->pending_events = 0;
