@@ -50,7 +50,7 @@ static bool is_offset(const struct search *search, uint64_t offset)
 /* Does code of `piece` refer to what is at `vaddr`, by a distance or, in a program at a fixed address, by that? */
 static bool refers(const struct data *data, const struct code_piece *piece, uint64_t vaddr)
 {
-	static uint8_t code[MAKER_BYTES];
+	uint8_t code[MAKER_BYTES];
 	uint32_t size = piece->size < sizeof(code) ? (uint32_t)piece->size : (uint32_t)sizeof(code), i;
 	int32_t word;
 

@@ -46,7 +46,7 @@ enum { DWARF_SECTIONS(DWARF_SECTION_ENUM) DWARF_SECTION_COUNT };
 #define DWARF_UNIT_RANGES_MAX (1u << 17)
 #define DWARF_FUNCTIONS_MAX (1u << 17)  /* ranges of functions of a unit */
 #define DWARF_ROWS_MAX (1u << 17)       /* line rows kept of a unit; the program of a larger one runs again for each address */
-#define DWARF_FILES_MAX 65535u
+#define DWARF_FILES_MAX 65535u          /* a file's number is below */
 
 /* The shape of DIEs (DWARF 5, 7.5.3): tag and attributes are listed once, and each DIE names its abbreviation by
  * `code`. */
@@ -165,7 +165,7 @@ int dwarf_die__ranges(const struct dwarf_unit *unit, const struct dwarf_die *die
 
 /* dwarf_lines.c: the line table of a unit. */
 /* A row of the line table: from this address up to the next row's, code is of this line. Twelve bytes; file and
- * column are cut to 16 bits (DWARF_FILES_MAX; a larger column is 0). */
+ * column have 16 bits; a larger file number is DWARF_FILES_MAX, a larger column 0: unknown. */
 struct dwarf_line {
 	uint32_t offset;        /* from its sequence's start */
 	uint32_t line;
@@ -195,7 +195,8 @@ void dwarf_lines__free(struct dwarf_lines *lines);
 /* -ENOENT: no row has the address. */
 int dwarf_lines__find(const struct dwarf_lines *lines, const struct dwarf_unit *unit, uint64_t vaddr,
 		      struct dwarf_line *ret);
-/* Appends the path of file number `file`, absolute if its directories are known. -ENOENT: there is no such file. */
+/* Appends the path of file number `file`, absolute if its directories are known. -ENOENT: there is no such file, or
+ * the number is not below DWARF_FILES_MAX. */
 int dwarf_lines__file(const struct dwarf_lines *lines, const struct dwarf_unit *unit, uint64_t file, struct buf *ret);
 
 #endif

@@ -266,7 +266,8 @@ static int run(const struct program *program, struct debug_cursor *cursor, struc
 	return err;
 }
 
-/* A line or column that does not fit is unknown (0). File numbers beyond DWARF_FILES_MAX become that one. */
+/* A line or column that does not fit is unknown (0), a file number that does not becomes
+ * DWARF_FILES_MAX, which no file has. */
 static struct dwarf_line line_of(const struct state *state, uint64_t start)
 {
 	return (struct dwarf_line){
@@ -366,7 +367,7 @@ int dwarf_lines__read(struct dwarf_lines *lines, const struct dwarf_unit *unit)
  * row before the first one behind vaddr. */
 struct seeker {
 	struct rows rows;
-	uint64_t vaddr, at; /* at: the last row's address */
+	uint64_t vaddr;
 	struct state last;
 	bool any, found;
 };
@@ -480,6 +481,8 @@ int dwarf_lines__file(const struct dwarf_lines *lines, const struct dwarf_unit *
 	struct buf part = {};
 	int err;
 
+	if (file >= DWARF_FILES_MAX)
+		return -ENOENT;
 	err = text_of(lines, unit, file, lines->n_directories, lines->n_files, lines->base_file, ret);
 	if (!err && ret->len == at)
 		err = -ENOENT;

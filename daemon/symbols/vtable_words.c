@@ -90,19 +90,24 @@ static void put_word(struct finder *f, uint64_t address, uint64_t value)
 		f->words[(address - f->at) / 8] = (uint32_t)value;
 }
 
+/* An address of 2 GB or more is no word: it would read as a symbol. */
 static void take_rela(struct finder *f, uint64_t number, const void *entry)
 {
 	const Elf64_Rela *r = entry;
 	struct elf_relocation relocation = elf_relocation__of(f->image->machine, r->r_info);
-	uint64_t symbol = ELF64_R_SYM(r->r_info), value = 0;
+	uint64_t symbol = ELF64_R_SYM(r->r_info), address = 0;
 
-	if (relocation.kind == ELF_RELOCATION_BASE)
-		value = (uint64_t)r->r_addend;
-	else if (relocation.kind == ELF_RELOCATION_ABSOLUTE && relocation.width == 8 &&
-		 symbol < f->symbols.n)
-		value = f->values[symbol] & IS_SYMBOL ? f->values[symbol] : f->values[symbol] + (uint64_t)r->r_addend;
-	if (value <= UINT32_MAX)
-		put_word(f, r->r_offset, value);
+	if (relocation.kind == ELF_RELOCATION_BASE) {
+		address = (uint64_t)r->r_addend;
+	} else if (relocation.kind == ELF_RELOCATION_ABSOLUTE && relocation.width == 8 && symbol < f->symbols.n) {
+		if (f->values[symbol] & IS_SYMBOL) {
+			put_word(f, r->r_offset, f->values[symbol]);
+			return;
+		}
+		address = f->values[symbol] + (uint64_t)r->r_addend;
+	}
+	if (address < IS_SYMBOL)
+		put_word(f, r->r_offset, address);
 }
 
 /* Through a window of 8 KB, since tables are passed in ascending order. */

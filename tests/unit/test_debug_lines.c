@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "symbols/dwarf.h"
 #include "symbols/line_spans.h"
 #include "symbols/symbols.h"
 #include "symbols/unpack.h"
@@ -365,6 +366,84 @@ static void kept_badly(void **state)
 	free(spans);
 }
 
+static void put_uleb(struct buf *buf, uint32_t value)
+{
+	do {
+		uint8_t byte = value & 0x7f;
+
+		value >>= 7;
+		byte |= value ? 0x80 : 0;
+		buf__append(buf, &byte, 1);
+	} while (value);
+}
+
+/* A line table (DWARF 4) of files "1" to `files`, in no directory: at address i stands line 1 of file numbers[i]. */
+static void put_lines(struct buf *buf, uint32_t files, const uint32_t *numbers, unsigned n)
+{
+	static const uint8_t lengths[] = {0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1}, end[] = {0, 1, 1}, advance[] = {2, 1};
+	struct {
+		uint32_t length;
+		uint16_t version;
+		uint32_t header;
+		uint8_t step, operations, is_stmt, base, range, first_special;
+	} __attribute__((packed)) head = {.version = 4, .step = 1, .operations = 1, .range = 1, .first_special = 13};
+	unsigned i;
+
+	buf__append(buf, &head, sizeof(head));
+	buf__append(buf, lengths, sizeof(lengths));
+	buf__append(buf, "", 1);
+	for (i = 1; i <= files; i++) {
+		char name[16];
+
+		buf__append(buf, name, (size_t)snprintf(name, sizeof(name), "%u", i) + 1);
+		buf__append(buf, "\0\0", 3); /* directory, time, size */
+	}
+	buf__append(buf, "", 1);
+	head.header = (uint32_t)buf->len - 10;
+	for (i = 0; i < n; i++) {
+		buf__append(buf, "\4", 1);
+		put_uleb(buf, numbers[i]);
+		buf__append(buf, "\1", 1);
+		buf__append(buf, advance, sizeof(advance));
+	}
+	buf__append(buf, end, sizeof(end));
+	head.length = (uint32_t)buf->len - 4;
+	memcpy(buf->data, &head, sizeof(head));
+}
+
+/* A file number that does not fit into a row is unknown, and not another file. */
+static void more_files_than_a_row_can_name(void **state)
+{
+	static const uint32_t numbers[] = {1, 65534, 65535, 65536, 65537, 70000, 70001};
+	struct dwarf dwarf = {.work = 1 << 30};
+	struct dwarf_unit unit = {.dwarf = &dwarf, .address_size = 8};
+	struct dwarf_lines lines = {};
+	struct buf table = {}, name = {};
+	struct elf_bytes bytes;
+	struct dwarf_line line;
+	unsigned i;
+
+	put_lines(&table, 70000, numbers, 7);
+	elf_bytes__init_memory(&bytes, table.data, table.len);
+	dwarf.sections[DWARF_LINE] = (struct debug_section){.bytes = &bytes, .size = table.len, .work = &dwarf.work};
+	assert_int_equal(dwarf_lines__read(&lines, &unit), 0);
+	for (i = 0; i < 7; i++) {
+		char expected[16];
+
+		assert_int_equal(dwarf_lines__find(&lines, &unit, i, &line), 0);
+		assert_int_equal(line.line, 1);
+		buf__clear(&name);
+		assert_int_equal(dwarf_lines__file(&lines, &unit, line.file, &name), numbers[i] < 65535 ? 0 : -ENOENT);
+		snprintf(expected, sizeof(expected), "%u", numbers[i]);
+		if (numbers[i] < 65535)
+			assert_true(name.len == strlen(expected) && !memcmp(name.data, expected, name.len));
+	}
+	dwarf_lines__free(&lines);
+	dwarf__close(&dwarf);
+	buf__free(&name);
+	buf__free(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +453,7 @@ int main(void)
 		cmocka_unit_test(any_place_of_what_is_packed),
 		cmocka_unit_test(places_kept_badly),
 		cmocka_unit_test(what_is_packed_badly),
+		cmocka_unit_test(more_files_than_a_row_can_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

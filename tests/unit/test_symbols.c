@@ -21,6 +21,7 @@
 
 #include "symbols/file.h"
 #include "symbols/symbols.h"
+#include "symbols/vtable_words.h"
 
 /* As it is loaded here. Without an opener: .dynsym, as dladdr has it. */
 static struct symbol_file *open_libc(void **ret_handle, struct link_map **ret_map)
@@ -403,6 +404,53 @@ static void a_table_is_the_same(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* A relocated address above 2 GB is not stored: its bit 31 would say that it is a symbol. */
+static void words_of_relocations(void **state)
+{
+	static const struct {
+		Elf64_Sym symbols[3];
+		Elf64_Rela relocations[4];
+		char strings[64], section_names[16];
+	} file = {
+		.symbols = {{}, {.st_name = 1}, {.st_value = 0x7ffffff0, .st_shndx = 1}},
+		.relocations = {{0x1000, ELF64_R_INFO(0, R_X86_64_RELATIVE), 0x7fffffff},
+				{0x1008, ELF64_R_INFO(0, R_X86_64_RELATIVE), 0x80000001},
+				{0x1010, ELF64_R_INFO(1, R_X86_64_64), 16},
+				{0x1018, ELF64_R_INFO(2, R_X86_64_64), 16}},
+		.strings = "\0_ZTVN10__cxxabiv117__class_type_infoE",
+		.section_names = "\0.data.rel.ro",
+	};
+	Elf64_Shdr sections[] = {{},
+				 {.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addr = 0x1000, .sh_size = 32},
+				 {.sh_type = SHT_RELA,
+				  .sh_flags = SHF_ALLOC,
+				  .sh_offset = offsetof(typeof(file), relocations),
+				  .sh_size = sizeof(file.relocations),
+				  .sh_entsize = sizeof(Elf64_Rela)}};
+	struct elf_bytes bytes;
+	struct elf_image image = {.bytes = &bytes,
+				  .machine = EM_X86_64,
+				  .sections = sections,
+				  .names = (char *)file.section_names,
+				  .n_sections = 3,
+				  .names_size = sizeof(file.section_names)};
+	struct finder finder = {.image = &image,
+				.symbols = {.offset = 0,
+					    .n = 3,
+					    .strings = offsetof(typeof(file), strings),
+					    .strings_size = sizeof(file.strings)}};
+
+	elf_bytes__init_memory(&bytes, (void *)&file, sizeof(file));
+	assert_int_equal(finder__read(&finder), 0);
+	assert_int_equal(finder.n_words, 4);
+	assert_int_equal(finder.words[0], 0x7fffffff);
+	assert_int_equal(finder.words[1], 0);
+	assert_int_equal(finder.words[2], IS_SYMBOL | 1);
+	assert_int_equal(finder.words[3], 0);
+	free(finder.words);
+	free(finder.values);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +458,7 @@ int main(void)
 		cmocka_unit_test(choice),	   cmocka_unit_test(ranges),
 		cmocka_unit_test(mapping_symbols), cmocka_unit_test(changed_file),
 		cmocka_unit_test(kernel),	   cmocka_unit_test(a_table_is_the_same),
+		cmocka_unit_test(words_of_relocations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
