@@ -107,11 +107,6 @@ const char *limits__set(struct broker_limits *limits, const char *text)
 	return NULL;
 }
 
-const char *limit__name(enum broker_limit limit)
-{
-	return rows[limit].name;
-}
-
 /* "a user may have 16 sessions, and you have 16 now (limit sessions)". `used` is rounded up, or a limit that was met
  * would read as not met. */
 void limit__sentence(const struct limit_met *met, char *ret, size_t size)

@@ -44,7 +44,6 @@ const char *limits__set(struct broker_limits *limits, const char *text);
 /* All names, separated by commas. */
 const char *limits__names(void);
 
-const char *limit__name(enum broker_limit limit);
 /* Texts for users: which limit was reached, and how to get more. */
 void limit__sentence(const struct limit_met *met, char *ret, size_t size);
 void limit__hint(const struct limit_met *met, char *ret, size_t size);

@@ -33,6 +33,6 @@ int codemap__walk(struct codemap *self, const struct sample *sample, bool last, 
 	}
 	if (loss == LOSS_PAGE_FAULT) /* the copy ends: with the table in time it would not have mattered */
 		ret->part.loss = sample->native->part.loss;
-	modules__stopped(self->modules, process, pc, ret->part.loss, header->time);
+	modules__wants(self->modules, process, pc, ret->part.loss, header->time);
 	return 0;
 }

@@ -13,16 +13,6 @@
 #define CHAIN_MAX 4096u        /* symbols in one bucket; < 10 are usual */
 #define NAME_MAX_LEN 128u
 
-static const char *const sentences[] = {
-#define ELF_SENTENCE(id, sentence) [ELF_PROBLEM_##id] = sentence,
-	ELF_PROBLEMS(ELF_SENTENCE)
-};
-
-const char *elf_problem__sentence(enum elf_problem problem)
-{
-	return (unsigned)problem < ELF_PROBLEM_COUNT ? sentences[problem] : "an unknown problem";
-}
-
 static int fail(enum elf_problem *ret, enum elf_problem problem)
 {
 	*ret = problem;

@@ -14,21 +14,18 @@
 
 #include "elf/bytes.h"
 
-/* X(id, sentence): why an image cannot be read. */
-#define ELF_PROBLEMS(X) \
-	X(NONE, "no problem") \
-	X(NOT_ELF, "there is no 64-bit little-endian ELF header at its start") \
-	X(HEADER, "its program headers cannot be read") \
-	X(NO_LOAD, "no segment of it is loaded from the start of the file") \
-	X(NO_DYNAMIC, "it has no dynamic section (a static executable?)") \
-	X(DYNAMIC, "its dynamic section cannot be read or does not end") \
-	X(NO_HASH, "its dynamic section names no symbol table, string table or hash table") \
-	X(HASH, "its symbol hash table does not fit together") \
-	X(SYMBOL, "a symbol or its name cannot be read")
-#define ELF_PROBLEM_ENUM(id, sentence) ELF_PROBLEM_##id,
-enum elf_problem { ELF_PROBLEMS(ELF_PROBLEM_ENUM) ELF_PROBLEM_COUNT };
-#undef ELF_PROBLEM_ENUM
-const char *elf_problem__sentence(enum elf_problem problem);
+/* Why an image cannot be read. */
+enum elf_problem {
+	ELF_PROBLEM_NONE,
+	ELF_PROBLEM_NOT_ELF,     /* there is no 64-bit little-endian ELF header at its start */
+	ELF_PROBLEM_HEADER,      /* its program headers cannot be read */
+	ELF_PROBLEM_NO_LOAD,     /* no segment of it is loaded from the start of the file */
+	ELF_PROBLEM_NO_DYNAMIC,  /* it has no dynamic section (a static executable?) */
+	ELF_PROBLEM_DYNAMIC,     /* its dynamic section cannot be read or does not end */
+	ELF_PROBLEM_NO_HASH,     /* its dynamic section names no symbol table, string table or hash table */
+	ELF_PROBLEM_HASH,        /* its symbol hash table does not fit together */
+	ELF_PROBLEM_SYMBOL,      /* a symbol or its name cannot be read */
+};
 
 /* An image that was opened. All members but `bias` are addresses in the target. Plain data: nothing to free. */
 struct elf_dynamic {

@@ -31,7 +31,7 @@ struct placed_table {
 };
 
 /* NEW: the broker has to be asked for it. ASKED: it was. DONE: a worker has read it, or reads it, or nobody will. */
-enum file_state { FILE_NEW, FILE_ASKED, FILE_OPEN, FILE_DONE };
+enum file_state { FILE_NEW, FILE_ASKED, FILE_DONE };
 
 /* A module, and what only this folder knows of it. */
 struct file {
@@ -251,7 +251,6 @@ struct retired {
 #define RETIRE_NS (60 * MS)
 
 #define POOLS_MAX 32u
-#define STOPS 256u
 
 struct modules {
 	struct modules_host *host;
@@ -291,9 +290,6 @@ struct modules {
 	struct modules_counts counts;
 	/* Scratch of late.c; NULL: no walk was done again yet. */
 	struct late *late;
-	/* A hash table of places where walks ended; stop_modules: the module's id of each. */
-	struct modules_stop stops[STOPS];
-	uint32_t stop_modules[STOPS];
 };
 
 /* --- room.c --- */

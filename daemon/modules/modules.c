@@ -116,7 +116,6 @@ void modules__counts(const struct modules *modules, struct modules_counts *ret)
 	uint32_t i;
 
 	*ret = modules->counts;
-	ret->processes = modules->n_processes;
 	for (i = 0; i < modules->n_files; i++) {
 		ret->ready += modules->files[i]->seen.state == MODULE_READY;
 		ret->bare += modules->files[i]->seen.state == MODULE_BARE;

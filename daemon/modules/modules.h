@@ -120,8 +120,8 @@ int modules_process__read(struct modules_process *process, uint64_t address, voi
 struct modules_process *modules__numbered(const struct modules *modules, uint64_t id);
 bool modules_process__is_later(const struct modules_process *process, uint64_t time); /* opened after that time */
 
-/* A walk ended early at pc, for want of a table, and will be done again: requests what is missing (a file's table, code
- * to be followed, a perf map, the mappings). */
+/* A walk ended early at pc: requests what is missing for later walks (a file's table, code to be followed, a perf map,
+ * the mappings). */
 void modules__wants(struct modules *modules, struct modules_process *process, uint64_t pc,
 		    enum loss loss, uint64_t time);
 /* Walks the copied stack of a sample of that time, with the tables that are there by now, over what was mapped then.
@@ -134,10 +134,6 @@ bool modules__may_retry(const struct modules *modules, const struct modules_proc
 /* Is pc where a new thread leaves the kernel for the first time? Its stack is empty there, and the call frame
  * information describes its parent's. */
 bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_t time);
-/* A walk ended early at pc, and will not be done again: requests what is missing for later walks, and counts the
- * place. */
-void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
-		      enum loss loss, uint64_t time);
 
 /* --- the question --- */
 
@@ -194,18 +190,9 @@ const struct module *modules__interpreter(const struct modules_process *process)
 
 /* --- counters --- */
 
-/* Where walks ended early, most frequent first; for tests. */
-struct modules_stop {
-	enum loss loss;
-	char path[96];	 /* its end, of a long one; "" : no file */
-	uint64_t offset; /* vaddr in the module; the address itself without one */
-	uint64_t count;
-};
-uint32_t modules__stops(const struct modules *modules, struct modules_stop *ret, uint32_t max);
-
-/* Counters, for tests. `processes` to `jit_tables`, table_bytes and pool_bytes are current, others only grow. */
+/* Counters, for tests and tools. `ready` to `jit_tables`, table_bytes and pool_bytes are current, others only grow. */
 struct modules_counts {
-	uint32_t modules, ready, bare, later, processes, jit_tables;
+	uint32_t modules, ready, bare, later, jit_tables;
 	uint32_t cached; /* tables that came from the disk */
 	uint64_t table_bytes, pool_bytes;
 	uint64_t compiled_ns; /* time of the worker */

@@ -1,45 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Where walks stop: what is missing there (a file, a table, a perf map) is requested, and other stops are counted by
- * place, for tests (modules__stops()). What users read in `status` and in recordings is counted by profile/stops.c. */
-#include <stdlib.h>
-#include <string.h>
-
+/* Where walks stop: what is missing there (a file, a table, a perf map) is requested. The stops that users read in
+ * `status` and in recordings are counted by profile/stops.c. */
 #include "arch/arch.h"
 #include "base/blocking.h"
 #include "modules/internal.h"
-
-/* A small hash table: 16 probes, then the place is not counted. Only the end of a long path is kept. */
-static void count_stop(struct modules *modules, const struct modules_found *found, uint64_t pc,
-		       enum loss loss)
-{
-	uint32_t module = found->module ? found->module->id : 0, i;
-	uint64_t offset = found->module ? found->vaddr : pc;
-	uint32_t at =
-		(uint32_t)((offset * 0x9e3779b97f4a7c15ull) >> 40) ^ module ^ (uint32_t)loss << 4;
-	size_t len;
-
-	for (i = 0; i < 16; i++) {
-		struct modules_stop *stop = &modules->stops[(at + i) % STOPS];
-
-		if (!stop->count) {
-			*stop = (struct modules_stop){.loss = loss, .offset = offset};
-			modules->stop_modules[(at + i) % STOPS] = module;
-			len = found->module ? strlen(found->module->path) : 0;
-			if (found->module)
-				strncpy(stop->path,
-					found->module->path +
-						(len >= sizeof(stop->path)
-							 ? len - sizeof(stop->path) + 1
-							 : 0),
-					sizeof(stop->path) - 1);
-		}
-		if (stop->loss == loss && stop->offset == offset &&
-		    modules->stop_modules[(at + i) % STOPS] == module) {
-			stop->count++;
-			return;
-		}
-	}
-}
 
 /* PENDING: the file's table, or the function's code, is not there yet. MAPPING: nothing is known at this address: new
  * code of a JIT, or a new mapping. */
@@ -69,20 +33,6 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 	}
 }
 
-/* LOSS_NATIVE_PENDING is no stop to report: its table is on the way, and the sample is walked again. */
-void modules__stopped(struct modules *modules, struct modules_process *process, uint64_t pc,
-		      enum loss loss, uint64_t time)
-{
-	struct modules_found found;
-
-	modules__wants(modules, process, pc, loss, time);
-	if (loss == LOSS_NATIVE_PENDING) /* that passes by itself */
-		return;
-	pc = native_address(pc);
-	modules__find(modules, process, pc, time, &found);
-	count_stop(modules, &found, pc, loss);
-}
-
 /* In glibc's clone or clone3, where the new thread goes on: its stack is empty. */
 bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_t time)
 {
@@ -95,25 +45,4 @@ bool modules__begins(const struct modules_process *process, uint64_t pc, uint64_
 		return false;
 	offset = pc - code->start + code->offset;
 	return blocking__pread(code->file->fd, bytes, sizeof(bytes), offset - 16) == sizeof(bytes) && machine__begins_thread(bytes);
-}
-
-static int by_count(const void *a, const void *b)
-{
-	const struct modules_stop *x = a, *y = b;
-
-	return x->count > y->count ? -1 : x->count < y->count;
-}
-
-uint32_t modules__stops(const struct modules *modules, struct modules_stop *ret, uint32_t max)
-{
-	struct modules_stop sorted[STOPS];
-	uint32_t n = 0;
-
-	memcpy(sorted, modules->stops, sizeof(sorted));
-	qsort(sorted, STOPS, sizeof(sorted[0]), by_count);
-	while (n < max && n < STOPS && sorted[n].count) {
-		ret[n] = sorted[n];
-		n++;
-	}
-	return n;
 }

@@ -187,7 +187,6 @@ struct profile {
 	struct stack *stack;
 	uint64_t batch_time, ledger_time; /* when they went out last */
 	uint64_t deadline_time;     /* of the last tick of tables */
-	uint64_t no_room_time;            /* codes were full */
 	uint8_t lines;                    /* enum py_lines of the process that was reported last */
 	/* The batch that is being filled; emitted when it is full, and at the end of each drain. */
 	struct sample_row rows[BATCH_ROWS];

@@ -91,7 +91,6 @@ struct thread {
 	uint32_t id, tid;
 	bool cpu_known;              /* cpu_seen is valid */
 	bool cpu_rough;              /* the baseline may be older than `begin` */
-	bool start_rough;            /* `start` is from /proc, in steps of 10 ms */
 	bool asleep;                 /* waits.c: it was asleep when it was last checked ... */
 	uint64_t asleep_cpu;         /* its CPU time then, ns */
 	bool lost;                   /* the client is not authorised for it any more: its time line ends with `last`, or goes on later */

@@ -75,7 +75,7 @@ static bool is_begun(const struct modules_process *process, const struct sample 
 /* How many frames of its native stack can be trusted? UINT32_MAX: all; NATIVE_BEGUN: the first one is the whole stack.
  * Code that was unmapped or replaced since the sample makes what is further out doubtful, as its addresses belong to
  * another function by now. If no mappings are known under its pid, it may be a forked child that was not sampled
- * before: native__meet() sets it up. Also learns where walks ended early (modules__stopped()). */
+ * before: native__meet() sets it up. Also requests what its walk lacked. */
 static uint32_t trusted(struct session *session, const struct sample *sample)
 {
 	int32_t pid = (int32_t)sample->record->header.task.tgid;
@@ -99,7 +99,7 @@ static uint32_t trusted(struct session *session, const struct sample *sample)
 	if (is_begun(process, sample, part))
 		return NATIVE_BEGUN;
 	if (part->part.loss && part->n && !sample->stack) /* else it is not over */
-		modules__stopped(session->modules, process, part->pc[part->n - 1], part->part.loss,
+		modules__wants(session->modules, process, part->pc[part->n - 1], part->part.loss,
 				 sample->record->header.time);
 	return UINT32_MAX;
 }

@@ -348,7 +348,7 @@ static bool names_ready(struct session *session, uint64_t now)
 			if (modules__find(session->modules, process, address, now, &found) || !found.module ||
 			    found.module->state != MODULE_WAITS)
 				continue;
-			modules__stopped(session->modules, process, pc, LOSS_NATIVE_PENDING, now);
+			modules__wants(session->modules, process, pc, LOSS_NATIVE_PENDING, now);
 			ready = false;
 		}
 	}

@@ -81,13 +81,11 @@ static void ask_again(struct engine *engine)
 int engine__watch(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.ptr = watch};
-	int op = watch->events == UINT32_MAX ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	int op = watch->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
-	/* Hang-ups are reported even without events. `events` of a registered watch is UINT32_MAX, which nobody can
-	 * request. */
 	if (epoll_ctl(engine->epoll, op, watch->fd, &event) < 0)
 		return -errno;
-	watch->events = UINT32_MAX;
+	watch->registered = true;
 	return 0;
 }
 
@@ -95,11 +93,11 @@ void engine__unwatch(struct engine *engine, struct watch *watch)
 {
 	if (watch->fd < 0)
 		return;
-	if (watch->events)
+	if (watch->registered)
 		epoll_ctl(engine->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
 	close(watch->fd);
 	watch->fd = -1;
-	watch->events = 0;
+	watch->registered = false;
 }
 
 /* --- the broker --- */

@@ -41,7 +41,7 @@ struct engine;
  * struct from it. The loop's epoll data is the address of the watch, so it must not move while it is registered. */
 struct watch {
 	int fd;
-	uint32_t events;
+	bool registered;
 	void (*ready)(struct engine *engine, struct watch *watch, uint32_t events);
 };
 

@@ -56,7 +56,7 @@ static int show_clones(const char *suffix, size_t len, struct buf *ret)
 
 /* Takes the name apart from its end: "@plt", then suffixes of clones, then the mangled stem. On error nothing stays
  * appended. */
-static int show(const char *name, size_t len, bool jit, struct buf *ret)
+int symbol__display(const char *name, size_t len, bool jit, struct buf *ret)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t stem, plt = 0, begin = ret->len;
@@ -82,9 +82,4 @@ static int show(const char *name, size_t len, bool jit, struct buf *ret)
 	if (err)
 		ret->len = begin;
 	return err;
-}
-
-int symbol__display(const char *name, size_t len, bool jit, struct buf *ret)
-{
-	return show(name, len, jit, ret);
 }

@@ -16,7 +16,6 @@
 #include "elf/elf.h"
 
 #define CHUNK 2730u /* symbols at once: a little below 64 KB */
-#define SIZE_MAX_U32 UINT32_MAX
 #define MANY 8192u /* symbols: of fewer the index is made as fast as it is read */
 
 int candidates__add(struct candidates *candidates, struct candidate candidate)
@@ -97,8 +96,8 @@ static int take(struct candidates *candidates, const struct symbol_table *table,
 		return 0;
 	if (size > range->end - start)
 		size = range->end - start;
-	if (size > SIZE_MAX_U32)
-		size = SIZE_MAX_U32;
+	if (size > UINT32_MAX)
+		size = UINT32_MAX;
 	return candidates__add(candidates,
 			       (struct candidate){(uint32_t)(start - table->base), symbol->st_name,
 						  (uint32_t)size, value});

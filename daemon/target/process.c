@@ -81,19 +81,6 @@ int target_process__init(struct target_process *process, pid_t pid, int mem, int
 	return maps__read(maps_fd, &process->maps);
 }
 
-int target_process__refresh(struct target_process *process)
-{
-	struct maps maps;
-	int err;
-
-	err = maps__read(process->maps_fd, &maps);
-	if (err)
-		return err;
-	maps__free(&process->maps);
-	process->maps = maps;
-	return 0;
-}
-
 void target_process__free(struct target_process *process)
 {
 	maps__free(&process->maps);

@@ -38,8 +38,6 @@ struct target_process {
 /* Reads the mappings. -ESRCH: the process ended or runs another image now. -ENOMEM. */
 int target_process__init(struct target_process *process, pid_t pid, int mem, int maps_fd,
 			 struct image_key key);
-/* Reads the mappings again. */
-int target_process__refresh(struct target_process *process);
 void target_process__free(struct target_process *process);
 
 /* X(id, sentence): why a process cannot be walked as a Python. */

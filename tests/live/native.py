@@ -183,7 +183,7 @@ def walked(name, command, settle, seconds):
     target.kill()
     target.wait()
     for line in run.stdout.splitlines():
-        if re.match(r"native:|modules:|  (user|kernel|stop) ", line):
+        if re.match(r"native:|modules:|  (user|kernel) ", line):
             print("   ", line)
     found = re.search(r"native: (\d+) user samples, ([0-9.]+) % whole", run.stdout)
     samples, whole = (int(found[1]), float(found[2])) if found else (0, 0)

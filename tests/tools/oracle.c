@@ -187,7 +187,7 @@ static void compare(const struct sample *sample)
 	counts.by_bpf[bpf->part.loss]++;
 	counts.by_libunwind[theirs.loss]++;
 	if (bpf->part.loss == LOSS_NATIVE_MAPPING || bpf->part.loss == LOSS_NATIVE_PENDING)
-		modules__stopped(own.modules, own.of, bpf->pc[bpf->n - 1], bpf->part.loss, sample->record->header.time);
+		modules__wants(own.modules, own.of, bpf->pc[bpf->n - 1], bpf->part.loss, sample->record->header.time);
 	/* Whose walk is longer than a whole one? */
 	longer = (bpf_whole && theirs.n > bpf->n) || (!theirs.loss && bpf->n > theirs.n);
 	if (!agree(bpf, theirs.pc, theirs.n) || longer) {
@@ -222,8 +222,10 @@ static int on_record(void *context, const void *data, size_t size)
 /* Mappings come and go: an unwinder knows those of its beginning. */
 static int refresh(void)
 {
-	int err = target_process__refresh(&own.process);
+	int err;
 
+	maps__free(&own.process.maps);
+	err = maps__read(own.process.maps_fd, &own.process.maps);
 	own.unwinder = dump_unwinder__free(own.unwinder);
 	own.refreshed = now();
 	return err ? err : dump_unwinder__new(&own.process.reader, &own.process.maps, &own.unwinder);

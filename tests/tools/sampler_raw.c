@@ -95,7 +95,7 @@ static void look_at_native(const struct record_sample *sample, const struct part
 	struct modules_process *process = modules__process(native.modules, (int32_t)task->tgid, time);
 
 	if (!whole && process && part->n)
-		modules__stopped(native.modules, process, part->pc[part->n - 1], part->part.loss, time);
+		modules__wants(native.modules, process, part->pc[part->n - 1], part->part.loss, time);
 	if (now_ms() - native.begin < native.settle)
 		return;
 	native.frames += part->n;
@@ -108,9 +108,8 @@ static void look_at_native(const struct record_sample *sample, const struct part
 
 static void print_native(void)
 {
-	struct modules_stop stops[12];
 	struct modules_counts counts;
-	uint32_t n = modules__stops(native.modules, stops, 12), i, kernel;
+	uint32_t i, kernel;
 
 	modules__counts(native.modules, &counts);
 	printf("native: %lu user samples, %.3f %% whole; %lu kernel samples, %.3f %% whole; %.1f frames each\n",
@@ -123,10 +122,6 @@ static void print_native(void)
 			if (native.losses[kernel][i])
 				printf("  %s %s: %lu\n", kernel ? "kernel" : "user", loss_names[i],
 				       native.losses[kernel][i]);
-	for (i = 0; i < n; i++)
-		printf("  stop %s at %s+0x%llx: %llu\n", loss_names[stops[i].loss],
-		       *stops[i].path ? stops[i].path : "(none)", (unsigned long long)stops[i].offset,
-		       (unsigned long long)stops[i].count);
 	printf("modules: %u, %u with tables, %u without; %u JIT tables; %llu bytes of tables in %llu; "
 	       "compiled in %.1f ms; %llu reads of maps, %llu found no room\n",
 	       counts.modules, counts.ready, counts.bare, counts.jit_tables,

@@ -216,7 +216,7 @@ static void lying_images(void **state)
 		memcpy((char *)&image + lies[i].at, &lies[i].value, lies[i].size);
 		if (look(&image, "second", &symbol, &problem) != -EBADMSG ||
 		    problem != lies[i].problem)
-			fail_msg("lie %zu: %s", i, elf_problem__sentence(problem));
+			fail_msg("lie %zu: problem %d", i, problem);
 	}
 }
 

@@ -668,7 +668,7 @@ static void mappings_change(void **state)
 	assert_int_equal(
 		modules__find(modules, process, (uint64_t)(uintptr_t)code + 8, met, &found),
 		-ENOENT);
-	modules__stopped(modules, process, ((uint64_t)(uintptr_t)code + 8) | NATIVE_EXACT,
+	modules__wants(modules, process, ((uint64_t)(uintptr_t)code + 8) | NATIVE_EXACT,
 			 LOSS_NATIVE_MAPPING, met);
 	assert_int_equal(find_in_time(process, (uint64_t)(uintptr_t)code + 8, met, &found), 0);
 	assert_null(found.module);
@@ -723,7 +723,7 @@ static void a_forked_child(void **state)
 	expect_symbol((uint64_t)(uintptr_t)table__compile, "test_unwind_modules", "table__compile");
 	/* The parent maps code: its list changes, the child's does not. */
 	later = map_own(NULL);
-	modules__stopped(modules, parent, ((uint64_t)(uintptr_t)later + 8) | NATIVE_EXACT,
+	modules__wants(modules, parent, ((uint64_t)(uintptr_t)later + 8) | NATIVE_EXACT,
 			 LOSS_NATIVE_MAPPING, now());
 	assert_int_equal(find_in_time(parent, (uint64_t)(uintptr_t)later + 8, now(), &found), 0);
 	ticks(3);
