@@ -4,10 +4,7 @@
 #include "broker/dumper.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -22,34 +19,6 @@ struct dumper {
 	struct dump_bpf *skel;
 	struct bpf_link *link; /* of the iterator */
 };
-
-static int print_all(enum libbpf_print_level level, const char *format, va_list args)
-{
-	return vfprintf(stderr, format, args);
-}
-
-/* The cause as the user reads it (load.c has the same for samplers). */
-static enum broker_error why(int err)
-{
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return BROKER_ERROR_NO_BTF;
-	return err == -EPERM ? BROKER_ERROR_NO_BPF : err == -ENOMEM ? BROKER_ERROR_NO_MEMORY : BROKER_ERROR_VERIFIER;
-}
-
-/* Global variables of the BPF programs are mapped: engines that are forked later must not inherit them (load.c). */
-static int hide_from_children(struct dump_bpf *skel)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
-	struct bpf_map *map;
-	const void *data;
-
-	bpf_object__for_each_map(map, skel->obj) {
-		data = bpf_map__initial_value(map, &size);
-		if (data && madvise((void *)data, (size + page - 1) & ~(page - 1), MADV_DONTFORK))
-			return -errno;
-	}
-	return 0;
-}
 
 static int attach_iterator(struct dumper *dumper, int pidfd)
 {
@@ -73,7 +42,7 @@ int dumper__load(pid_t pid, int pidfd, bool all, bool verbose, struct dumper **r
 		*ret_error = BROKER_ERROR_NO_MEMORY;
 		return -ENOMEM;
 	}
-	libbpf_set_print(verbose ? print_all : NULL);
+	load__print(verbose);
 	dumper->skel = dump_bpf__open();
 	err = dumper->skel ? bpf_map__set_max_entries(dumper->skel->maps.walks, (uint32_t)cpus) : -errno;
 	if (!err)
@@ -87,11 +56,11 @@ int dumper__load(pid_t pid, int pidfd, bool all, bool verbose, struct dumper **r
 	if (!err && nested)
 		err = namespace__describe(bpf_program__fd(dumper->skel->progs.find_namespace));
 	if (!err)
-		err = hide_from_children(dumper->skel);
+		err = load__hide_from_children(dumper->skel->obj);
 	if (!err)
 		err = attach_iterator(dumper, pidfd);
 	if (err) {
-		*ret_error = err == -ESRCH ? BROKER_ERROR_NO_PROCESS : why(err);
+		*ret_error = err == -ESRCH ? BROKER_ERROR_NO_PROCESS : load__error(err);
 		dumper__free(dumper);
 		return err;
 	}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Openers: helpers that stay and open one file after the other. The order of each request:
+/* Openers: helpers that stay and open one file after the other: 80 files with a fork each would take 100 ms, while
+ * walks wait for their tables. One that has a purpose gives up the broker's rights before the first file. One that does
+ * not answer in time is killed; it exits when the file system lets it. The order of each request:
  *
  *    engine      asks for a file
  *    broker      asks the opener, waits FILE_OPEN_MS at most
@@ -141,10 +143,6 @@ static int open_perf_map(int root, const struct process_own *own, int *ret_fd)
 	handle = open_below(folder, name, O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	return handle < 0 ? handle : open_regular(handle, own, ret_fd);
 }
-
-/* The opener stays and opens one file after the other: 80 files with a fork each would take 100 ms, while walks wait
- * for their tables. If it has a purpose, it gives up the broker's rights before the first file. If it does not
- * answer in time, it is killed; it exits when the file system lets it. */
 
 /* What an opener process knows. It serves one engine, one request at a time. */
 struct opener {

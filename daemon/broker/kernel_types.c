@@ -389,14 +389,16 @@ static int write_file(const struct btf *made, int *ret_fd)
 	_cleanup_close_ int fd = memfd_create("kernel_types", MFD_CLOEXEC);
 	const void *bytes;
 	uint32_t size;
+	ssize_t written;
 
 	if (fd < 0)
 		return -errno;
 	bytes = btf__raw_data(made, &size);
 	if (!bytes)
 		return -ENOMEM;
-	if (write(fd, bytes, size) != (ssize_t)size)
-		return errno ? -errno : -EIO;
+	written = write(fd, bytes, size);
+	if (written != (ssize_t)size)
+		return written < 0 ? -errno : -EIO;
 	*ret_fd = fd;
 	fd = -1;
 	return 0;

@@ -72,6 +72,11 @@ static int print_all(enum libbpf_print_level level, const char *format, va_list 
 	return vfprintf(stderr, format, args);
 }
 
+void load__print(bool verbose)
+{
+	libbpf_set_print(verbose ? print_all : NULL);
+}
+
 /* Maps with one element per CPU. */
 static const char *const per_cpu[] = {"scratch", "captures", "samples", "natives", "folds"};
 
@@ -165,15 +170,13 @@ uint64_t sampler__bytes(const struct load_options *options, int cpus)
 	return bytes;
 }
 
-/* Global variables of the programs are mapped into this process. Engines that are forked later, for other users,
- * must not inherit the mapping. */
-static int hide_from_children(struct sampler_bpf *skel)
+int load__hide_from_children(const struct bpf_object *object)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
 	struct bpf_map *map;
 	const void *data;
 
-	bpf_object__for_each_map(map, skel->obj) {
+	bpf_object__for_each_map(map, object) {
 		data = bpf_map__initial_value(map, &size);
 		if (data && madvise((void *)data, (size + page - 1) & ~(page - 1), MADV_DONTFORK))
 			return -errno;
@@ -181,8 +184,8 @@ static int hide_from_children(struct sampler_bpf *skel)
 	return 0;
 }
 
-/* What the user reads. The errno alone is not enough: without BTF, libbpf fails in many ways. */
-static enum broker_error why(int err)
+/* The errno alone is not enough: without BTF, libbpf fails in many ways. */
+enum broker_error load__error(int err)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return BROKER_ERROR_NO_BTF;
@@ -229,7 +232,7 @@ static int open_and_load(const struct load_options *options, int types, struct s
 	if (!err && nested)
 		err = namespace__describe(bpf_program__fd(skel->progs.find_namespace));
 	if (!err)
-		err = hide_from_children(skel);
+		err = load__hide_from_children(skel->obj);
 	if (err)
 		sampler_bpf__destroy(skel);
 	else
@@ -267,13 +270,13 @@ int sampler__load(const struct load_options *options, struct sampler **ret,
 		return -ENOMEM;
 	}
 	sampler->options = *options;
-	libbpf_set_print(options->verbose ? print_all : NULL);
+	load__print(options->verbose);
 	types = open_types();
 	err = open_and_load(options, types, &sampler->skel);
 	if (err && types >= 0)
 		err = open_and_load(options, -1, &sampler->skel);
 	if (err) {
-		*ret_error = why(err);
+		*ret_error = load__error(err);
 		sampler__free(sampler);
 		return err;
 	}

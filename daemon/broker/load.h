@@ -32,6 +32,14 @@ struct load_options load_options__of(uint32_t flags, bool verbose);
 /* Number of possible CPUs, each of which has its own ring; -errno. CPROFD_CPUS in the environment raises it (for
  * tests). */
 int load__cpus(void);
+/* Does libbpf print to stderr? */
+void load__print(bool verbose);
+/* What the user reads of a load that failed. */
+enum broker_error load__error(int err);
+struct bpf_object;
+/* Global variables of BPF programs are mapped into this process. Engines that are forked later, for other users, must
+ * not inherit the mapping. */
+int load__hide_from_children(const struct bpf_object *object);
 struct bpf_map;
 /* Kernel memory of a map that is opened but not loaded: as kernel/bpf/ allocates it, or a little more. */
 uint64_t load__map_bytes(const struct bpf_map *map);

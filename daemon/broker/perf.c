@@ -115,16 +115,18 @@ static int open_event(pid_t tid, const struct perf_options *options)
 	return fd;
 }
 
-/* Linear in the number of threads, and called for each of them: some thousand threads cost milliseconds, which
- * coroutine__share() breaks up. */
-static bool has(const struct perf_events *events, size_t from, pid_t tid)
+/* Of two struct perf_thread, or two tids: both begin with a tid. */
+static int by_tid(const void *a, const void *b)
 {
-	size_t i;
+	const pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
 
-	for (i = from; i < events->n; i++)
-		if (events->threads[i].tid == tid)
-			return true;
-	return false;
+	return x < y ? -1 : x > y;
+}
+
+/* Events from `from` to `known` are sorted. */
+static bool has(const struct perf_events *events, size_t from, size_t known, pid_t tid)
+{
+	return known > from && bsearch(&tid, events->threads + from, known - from, sizeof(*events->threads), by_tid);
 }
 
 static int add(struct perf_events *events, pid_t tid, int fd)
@@ -202,7 +204,7 @@ static int open_thread(struct perf_events *events, int task, pid_t tid,
 static int open_all(struct perf_events *events, pid_t pid, const struct perf_options *options)
 {
 	_cleanup_close_ int task = -1;
-	size_t from = events->n, n, i;
+	size_t from = events->n, known, n, i;
 	unsigned round;
 	char path[64];
 	int err = 0;
@@ -213,19 +215,23 @@ static int open_all(struct perf_events *events, pid_t pid, const struct perf_opt
 		return errno == ENOENT ? -ESRCH : -errno;
 	for (round = 0; round < ROUNDS_MAX; round++) {
 		_cleanup_free_ pid_t *tids = NULL;
-		size_t fresh = 0;
 
 		err = process__threads(pid, &tids, &n);
 		if (err)
 			break;
-		for (i = 0; i < n; i++)
-			fresh += !has(events, from, tids[i]);
-		if (!fresh)
+		known = events->n;
+		if (known > from)
+			qsort(events->threads + from, known - from, sizeof(*events->threads), by_tid);
+		qsort(tids, n, sizeof(*tids), by_tid);
+		for (i = 0; i < n && has(events, from, known, tids[i]); i++)
+			;
+		if (i == n)
 			break;
 		if (round && round < ROUNDS_CLEAN)
-			close_from(events, from);
+			close_from(events, known = from);
 		for (i = 0; i < n && !err; i++) {
-			if (!has(events, from, tids[i]))
+			/* The list may have a tid twice, if threads ended while it was read. */
+			if (!has(events, from, known, tids[i]) && (!i || tids[i] != tids[i - 1]))
 				err = open_thread(events, task, tids[i], options);
 			err = err ? err : coroutine__share();
 		}

@@ -147,6 +147,7 @@ struct tracee {
 	struct watch watch;             /* pidfd; fd < 0: none yet */
 	struct session *session;
 	struct tracee *next;
+	struct tracee *next_parent;     /* of tracee__announce_forked() */
 	enum tracee_state state;
 	/* It ended. tracee__find() does not find it any more, so that its pid can be used again. */
 	bool dead;

@@ -28,8 +28,8 @@
 #include "serve/engine.h"
 
 #define SLEEPERS_MAX 64u
-/* Periods without a tick after which a thread is taken to be off its CPU: one tick may be late. */
-#define QUIET_PERIODS 5u / 2u
+/* Half periods without a tick after which a thread is taken to be off its CPU: one tick may be late. */
+#define QUIET_HALF_PERIODS 5u
 
 struct sleeper {
 	struct record_task task;
@@ -326,7 +326,7 @@ static int look_at(struct session *session, struct sleeper *sleeper, uint64_t at
 int sleepers__poll(struct session *session, uint64_t at)
 {
 	struct sleepers *all = session->sleepers;
-	uint64_t quiet = 1000000000ull / session->request.rate * QUIET_PERIODS;
+	uint64_t quiet = 1000000000ull / session->request.rate * QUIET_HALF_PERIODS / 2;
 	bool any = false, news = false;
 	uint32_t i;
 	int err = 0;

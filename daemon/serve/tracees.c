@@ -307,19 +307,32 @@ static void inherit(struct tracee *child, const struct tracee *parent)
 	memcpy(child->unsupported, parent->unsupported, sizeof(child->unsupported));
 }
 
-/* Recursive: children of children wait for the same answer. At most SERVE_PROCESSES_MAX deep. */
+/* Does it run the image of this process, but knows nothing of it yet? */
+static bool is_heir(const struct tracee *child, const struct tracee *parent)
+{
+	return !child->dead && child->state == TRACEE_FORKED && child->parent == parent->pid && !child->image.runtime &&
+	       (!parent->exec_known || child->exec == parent->exec);
+}
+
+/* Children of children wait for the same answer: each that inherited is put in front of those whose children are still
+ * to be found. */
 void tracee__announce_forked(struct tracee *parent)
 {
-	struct tracee *child;
+	struct session *session = parent->session;
+	struct tracee *parents = parent, *child;
 
-	for (child = parent->session->tracees; child; child = child->next) {
-		if (child->dead || child->state != TRACEE_FORKED || child->parent != parent->pid || child->image.runtime ||
-		    (parent->exec_known && child->exec != parent->exec))
-			continue;
-		inherit(child, parent);
-		if (parent->session->state == SESSION_RUNNING)
-			announce_forked(child, engine__now());
-		tracee__announce_forked(child);
+	parent->next_parent = NULL;
+	while ((parent = parents)) {
+		parents = parent->next_parent;
+		for (child = session->tracees; child; child = child->next) {
+			if (!is_heir(child, parent))
+				continue;
+			inherit(child, parent);
+			child->next_parent = parents;
+			parents = child;
+			if (session->state == SESSION_RUNNING)
+				announce_forked(child, engine__now());
+		}
 	}
 }
 
