@@ -23,7 +23,7 @@ struct question {
 
 /* --- in the helper --- */
 
-static void tell_nearest(void *context, int socket)
+static void send_nearest(void *context, int socket)
 {
 	const struct question *question = context;
 	const struct broker_message answer = {.pid = process__nearest(question->pid, question->ancestors, question->n)};
@@ -32,7 +32,7 @@ static void tell_nearest(void *context, int socket)
 }
 
 /* One after the other; the last is 0. */
-static void tell_descendants(void *context, int socket)
+static void send_descendants(void *context, int socket)
 {
 	const struct question *question = context;
 	_cleanup_free_ pid_t *pids = NULL;
@@ -70,7 +70,7 @@ pid_t family__nearest(uid_t payer, pid_t pid, const pid_t *ancestors, size_t n)
 	struct helper helper;
 	pid_t found = 0;
 
-	if (helper__begin(&helper, payer, tell_nearest, &question, NULL, 0))
+	if (helper__begin(&helper, payer, send_nearest, &question, NULL, 0))
 		return 0;
 	take(&helper, &found);
 	helper__end(&helper);
@@ -85,7 +85,7 @@ int family__descendants(uid_t payer, pid_t pid, pid_t **ret, size_t *ret_n)
 	pid_t *pids = NULL, next;
 	int err;
 
-	err = helper__begin(&helper, payer, tell_descendants, &question, NULL, 0);
+	err = helper__begin(&helper, payer, send_descendants, &question, NULL, 0);
 	if (err)
 		return err;
 	/* Longer than other helpers have: a machine may have 30,000 processes. */

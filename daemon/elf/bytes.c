@@ -92,21 +92,21 @@ int elf_bytes__read(const struct elf_bytes *bytes, uint64_t at, void *dst, size_
 	return err ? err : got == len ? 0 : -ENODATA;
 }
 
-/* `looked` is written through a const pointer, by any thread: an atomic store of one word, and a lost one costs one
+/* `checked_at` is written through a const pointer, by any thread: an atomic store of one word, and a lost one costs one
  * fstat(). */
 bool elf_bytes__stale(const struct elf_bytes *bytes)
 {
-	uint64_t *looked = &((struct elf_bytes *)bytes)->looked, now;
+	uint64_t *checked_at = &((struct elf_bytes *)bytes)->checked_at, now;
 	struct stat st;
 
 	if (bytes->fd < 0)
 		return false;
 	now = clock__read(CLOCK_MONOTONIC_COARSE);
-	if (__atomic_load_n(looked, __ATOMIC_RELAXED) == now)
+	if (__atomic_load_n(checked_at, __ATOMIC_RELAXED) == now)
 		return false;
 	if (blocking__fstat(bytes->fd, &st) || (uint64_t)st.st_size != bytes->size ||
 	    st.st_mtim.tv_sec != bytes->changed.tv_sec || st.st_mtim.tv_nsec != bytes->changed.tv_nsec)
 		return true;
-	__atomic_store_n(looked, now, __ATOMIC_RELAXED);
+	__atomic_store_n(checked_at, now, __ATOMIC_RELAXED);
 	return false;
 }

@@ -20,7 +20,7 @@ struct elf_bytes {
 	const uint8_t *data;	    /* NULL: not of this process */
 	uint64_t size;		    /* UINT64_MAX: a target's memory */
 	struct timespec changed;    /* mtime when it was opened */
-	uint64_t looked;	    /* when the last check found it unchanged: CLOCK_MONOTONIC_COARSE, ns */
+	uint64_t checked_at;	    /* when the last check found it unchanged: CLOCK_MONOTONIC_COARSE, ns */
 	struct host_reader *reader; /* borrowed; NULL: no target's */
 	uint64_t base;		    /* a target's address of the first byte */
 };

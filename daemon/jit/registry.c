@@ -337,7 +337,7 @@ struct each_symbol {
 	void *ctx;
 };
 
-static bool tell_symbol(void *ctx, const struct span *span)
+static bool emit_symbol(void *ctx, const struct span *span)
 {
 	const struct each_symbol *each = ctx;
 
@@ -352,7 +352,7 @@ void jit__each_symbol(const struct jit *jit, uint32_t id, jit_symbol_fn *fn, voi
 	struct each_symbol each = {.object = registry__get(jit, id), .fn = fn, .ctx = ctx};
 
 	if (each.object)
-		spans__each(&jit->spans[each.object->seen.source], 0, UINT64_MAX, tell_symbol, &each);
+		spans__each(&jit->spans[each.object->seen.source], 0, UINT64_MAX, emit_symbol, &each);
 }
 
 /* --- freeing what ended --- */

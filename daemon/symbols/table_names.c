@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 
 #define WINDOW 65000u
-#define LOOK 4u /* bytes of a name */
+#define RANKED_BYTES 4u /* of a name, by which it is ranked */
 
 /* A name to read: its offset in the strings, and whose it is. */
 struct wanted {
@@ -38,7 +38,7 @@ static bool mapping_symbol(const char *name, uint16_t machine)
 }
 
 /* Applies the first four bytes of a name to its candidate's rank. A boundary has no name. */
-static void look(struct candidate *candidate, const char name[LOOK], uint16_t machine)
+static void apply_name(struct candidate *candidate, const char name[RANKED_BYTES], uint16_t machine)
 {
 	uint32_t underscores = 0;
 
@@ -84,10 +84,10 @@ int candidates__look_at_names(struct candidates *candidates, const struct symbol
 			wanted[n++] = (struct wanted){candidates->items[i].name, i};
 	qsort(wanted, n, sizeof(*wanted), compare);
 	for (i = 0; i < n; i++) {
-		char name[LOOK] = "";
+		char name[RANKED_BYTES] = "";
 		uint64_t left;
 
-		if (!have || wanted[i].name + LOOK > begin + have) {
+		if (!have || wanted[i].name + RANKED_BYTES > begin + have) {
 			begin = wanted[i].name;
 			left = table->strings_size - begin;
 			err = elf_bytes__read_some(table->bytes, table->strings + begin, window,
@@ -97,9 +97,9 @@ int candidates__look_at_names(struct candidates *candidates, const struct symbol
 		}
 		if (begin + have > wanted[i].name) {
 			left = begin + have - wanted[i].name;
-			memcpy(name, window + (wanted[i].name - begin), left < LOOK ? left : LOOK);
+			memcpy(name, window + (wanted[i].name - begin), left < RANKED_BYTES ? left : RANKED_BYTES);
 		}
-		look(&candidates->items[wanted[i].candidate], name, machine);
+		apply_name(&candidates->items[wanted[i].candidate], name, machine);
 	}
 	return 0;
 }

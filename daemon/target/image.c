@@ -8,7 +8,7 @@
  * exports: its data is searched (data_scan.h).
  *
  *    find_python()     which module, where is _PyRuntime?
- *    tell_version()    3.11.7? By _Py_DebugOffsets, Py_Version, or a text
+ *    find_version()    3.11.7? By _Py_DebugOffsets, Py_Version, or a text
  *    make_layout()     offsets of all members that are read (py_layout.h)
  *    find_code_type()  PyCode_Type: by it the walker recognises code objects
  *
@@ -154,7 +154,7 @@ static bool area_runtime(const struct data_area *area, void *ctx)
 }
 
 /* A Python that exports nothing: since 3.13 it has a cookie in its data. */
-static bool has_mark(struct target_process *p, const struct mapping *m, struct found *ret)
+static bool has_cookie(struct target_process *p, const struct mapping *m, struct found *ret)
 {
 	*ret = (struct found){.module = m};
 	return each_data(p, m, area_runtime, ret);
@@ -168,7 +168,7 @@ static bool find_python(struct target_process *p, struct found *ret)
 	static const struct {
 		unsigned rank;
 		bool (*matches)(struct target_process *p, const struct mapping *m, struct found *ret);
-	} ways[] = {{0, has_symbols}, {1, has_symbols}, {2, has_symbols}, {0, has_mark}, {1, has_mark}};
+	} ways[] = {{0, has_symbols}, {1, has_symbols}, {2, has_symbols}, {0, has_cookie}, {1, has_cookie}};
 	size_t i, way;
 
 	for (way = 0; way < sizeof(ways) / sizeof(*ways); way++)
@@ -245,7 +245,7 @@ static uint64_t find_code_type(struct target_process *p, const struct found *fou
 
 /* The version: since 3.13 at the beginning of _PyRuntime, since 3.11 in Py_Version, before as text in a static buffer.
  * All are of the form 0x030b07f0 (PY_VERSION_HEX). False: not there yet. */
-static bool tell_version(struct target_process *p, const struct found *found, uint32_t *ret_hex,
+static bool find_version(struct target_process *p, const struct found *found, uint32_t *ret_hex,
 			 bool *ret_debug_offsets, bool *ret_free_threaded)
 {
 	struct { /* _Py_DebugOffsets, Include/internal/pycore_debug_offsets.h */
@@ -302,7 +302,7 @@ static int identify(struct target_process *p, struct image *ret_image, char vers
 			return problem_text(ret_problem, TARGET_PROBLEM_UNSUPPORTED, -ENOTSUP, other);
 		return problem_text(ret_problem, TARGET_PROBLEM_NOT_PYTHON, -ENOENT, "");
 	}
-	if (!tell_version(p, &found, &hex, &debug_offsets, &free_threaded))
+	if (!find_version(p, &found, &hex, &debug_offsets, &free_threaded))
 		return problem(ret_problem,
 			       found.runtime ? TARGET_PROBLEM_STARTING : TARGET_PROBLEM_NO_VERSION,
 			       -EAGAIN, found.module->path, found.module->path_len);

@@ -142,7 +142,7 @@ static int put_all(struct flow *flow, struct code_rows *rows)
 
 /* Emits the jumps out of the function with their states: for a function that is entered so, they are its entries
  * (code_file.c). */
-static int tell_ways_out(struct flow *flow, struct code_rows *rows)
+static int emit_ways_out(struct flow *flow, struct code_rows *rows)
 {
 	struct flow_ways ways;
 	struct code_state out;
@@ -211,7 +211,7 @@ int code__run(const struct code_decoder *decoder, const struct code_function *f,
 		flow__confirm(flow);
 		err = put_all(flow, rows);
 		if (!err)
-			err = tell_ways_out(flow, rows);
+			err = emit_ways_out(flow, rows);
 	}
 	release(flow);
 	return err;
