@@ -19,9 +19,10 @@ import sys
 import tempfile
 import time
 
+from lib import CPROFD, LIVE, ROOT
 from lib.result import check, counts, finish, skip
 from lib.wait import few, mount_namespaces, spread, until, used
-from native_life import CPROFD, HERE, PYTHON, ROOT, read
+from native_life import PYTHON, read
 
 NOBODY = 65534
 # Starts a program that is no Python, as its child.
@@ -182,7 +183,7 @@ def former(work):
 
 
 def pythons():
-    lines = subprocess.run([os.path.join(HERE, "pythons.sh")], stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    lines = subprocess.run([os.path.join(LIVE, "pythons.sh")], stdout=subprocess.PIPE, text=True).stdout.splitlines()
     found = {}
     for line in lines:
         name, path = line.split(None, 1)

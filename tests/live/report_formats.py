@@ -9,7 +9,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
-from report_truth import NO_CLASS, ROOT, Skip, add_up, cprofd, expect, function, report, rows_of, same
+from lib import ROOT
+from report_truth import NO_CLASS, Skip, add_up, cprofd, expect, function, report, rows_of, same
 
 
 class Pprof:

@@ -11,7 +11,8 @@ import statistics
 import xml.etree.ElementTree
 
 import report_formats
-from report_truth import (CAUSES, COMPILE, INTERPRETER, NO_CLASS, NOT_SAMPLED, PYTHON, REPEATS, ROOT, add_up, at_line, cprofd, expect, function, module, package,
+from lib import ROOT
+from report_truth import (CAUSES, COMPILE, INTERPRETER, NO_CLASS, NOT_SAMPLED, PYTHON, REPEATS, add_up, at_line, cprofd, expect, function, module, package,
                           read_recording, report, rows_of, same, shown, stand, told)
 
 
