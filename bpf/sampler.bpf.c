@@ -56,10 +56,11 @@ __u32 tick_period;
 const volatile __u32 follow_children = 0;
 const volatile __u32 wall = 0; /* off-CPU time, too */
 const volatile __u32 gil = 0;  /* flag samples of the thread that holds the GIL */
-/* Keys of code objects whose record was sent: 4-way sets. */
+/* Keys of code objects whose record was sent, mixed with the round in which it was (locals_captures.codes): 4-way sets. */
 #define SEEN_SETS 8192u
 __u64 seen[SEEN_SETS * 4];
 __u32 seen_turn;
+__u64 seen_round;
 
 static __always_inline __u32 seen_set(__u64 key)
 {
@@ -68,8 +69,10 @@ static __always_inline __u32 seen_set(__u64 key)
 
 static __always_inline int py_seen(__u64 key)
 {
-	__u32 i = seen_set(key) * 4;
+	__u32 i;
 
+	key ^= seen_round;
+	i = seen_set(key) * 4;
 	if (i > SEEN_SETS * 4 - 4)
 		return 0;
 	return seen[i] == key || seen[i + 1] == key || seen[i + 2] == key || seen[i + 3] == key;
@@ -77,8 +80,10 @@ static __always_inline int py_seen(__u64 key)
 
 static __always_inline void seen_add(__u64 key)
 {
-	__u32 i = seen_set(key) * 4, way;
+	__u32 i, way;
 
+	key ^= seen_round;
+	i = seen_set(key) * 4;
 	if (i > SEEN_SETS * 4 - 4)
 		return;
 	for (way = 0; way < 4; way++) {

@@ -48,6 +48,15 @@ static __always_inline __u64 maps_of(const struct sample_ring *to)
 	return *(volatile const __u64 *)&to->captured_locals.maps;
 }
 
+/* The round in which code objects are sent: what was sent before is sent again. Mixed, so that it meets no other's key. */
+static __always_inline void codes_round(struct py_walk *walk, const struct sample_ring *to)
+{
+	__u64 round = to->captured_locals.codes * 0x9e3779b97f4a7c15ull;
+
+	if (walk->round != round)
+		walk->round = seen_round = round;
+}
+
 /* While a CPU's own clock ticks, ticks of threads' clocks are ignored there; it counts as gone after this time. */
 #define CLOCK_LATE 8 /* periods */
 
@@ -182,6 +191,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		walk->thread_pointer = thread_pointer(task);
 		walk->now = time;
 		walk->salt = py_mix(t->process_start, t->tgid | (__u64)t->exec << 32);
+		codes_round(walk, samples_ring);
 		walk->hint = hint->tstate;
 		walk->hint_until = hint->until;
 		walk->hint_cframe = hint->cframe;

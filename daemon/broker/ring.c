@@ -164,6 +164,12 @@ void ring__capture_locals(struct ring *ring, const struct locals_capture *captur
 		put_capture(&ring->samples[cpu].captured_locals, capture);
 }
 
+void ring__resend_codes(struct ring *ring)
+{
+	for (unsigned cpu = 0; cpu < ring->cpus; cpu++)
+		__atomic_add_fetch(&ring->samples[cpu].captured_locals.codes, 1, __ATOMIC_RELEASE);
+}
+
 void ring__await(struct ring *ring, bool awaited)
 {
 	for (unsigned cpu = 0; cpu < ring->cpus; cpu++) {

@@ -316,6 +316,7 @@ static int append(struct codes *codes, const struct record_code *record, uint32_
 		.lines_total = record->lines_total,
 		.code_size = record->code_size,
 		.first = codes->n,
+		.renewed = true,
 	};
 	*ret_serial = codes->n;
 	enter_code(codes);
@@ -392,6 +393,8 @@ int codes__add(struct codes *codes, const struct record_code *record, enum py_li
 	int err;
 
 	*ret_changed = false;
+	if (code)
+		code->renewed = true;
 	if (code && code->named && lines_known(code) &&
 	    (code->lines_total || !record->lines_total)) {
 		*ret_serial = serial;
@@ -429,6 +432,12 @@ int codes__position(const struct codes *codes, uint32_t serial, int32_t offset,
 		return -EAGAIN;
 	return lines__position(code->format, code->lines, code->lines ? code->lines_total : 0,
 			       code->first_line, offset, ret);
+}
+
+void codes__renew(struct codes *codes)
+{
+	for (uint32_t i = 0; i < codes->n; i++)
+		codes->codes[i].renewed = false;
 }
 
 /* Copies one code object, strings and line table included. */

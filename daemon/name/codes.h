@@ -48,6 +48,7 @@ struct code {
 	bool named;             /* name and file came */
 	bool shim;              /* a frame of the interpreter, not a function of the program */
 	uint8_t format;         /* enum py_lines, 0: unknown */
+	bool renewed;           /* it came (again) after the last codes__renew() */
 };
 
 struct codes;
@@ -71,6 +72,8 @@ size_t codes__bytes(const struct codes *codes);
 int codes__position(const struct codes *codes, uint32_t serial, int32_t offset,
 		    struct position *ret);
 
+/* From here on codes__add() sets code.renewed of what comes. */
+void codes__renew(struct codes *codes);
 /* Keeps only the code objects whose bit is set in `keep` (bit i % 8 of byte i / 8, by serial). They get new serial
  * numbers from 0, in the old order, so all serials that are stored elsewhere must be renumbered. -ENOMEM: nothing
  * changed. */

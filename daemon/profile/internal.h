@@ -164,9 +164,10 @@ struct profile {
 	struct event_sink *sink;
 	struct event_session session;
 	bool begun, ended;
-	bool rotate_due;            /* to make room for code objects */
 	bool epoch_due;             /* profile__end_epoch() */
-	uint32_t codes_seen;        /* code objects that came before the last tick */
+	uint64_t resend_time;       /* since when living code objects come again, 0: they do not */
+	bool resend_due;            /* profile__resends_codes() has yet to say so */
+	size_t codes_kept;          /* bytes of those that were kept last */
 	uint32_t epoch;
 	uint64_t epoch_time;
 	uint32_t next_process, next_thread; /* ids */

@@ -16,12 +16,11 @@
 
 #include "profile/internal.h"
 
-/* After the registry of code objects was full, an epoch lasts at least this long, or every code object that does not
- * fit would start one. */
+/* If code objects that live fill most of the registry, they are asked for again after this time, or the asking would never end. */
 #define NO_ROOM_NS 10000000000ull
-/* If this many processes and threads have ended, a new epoch frees enough to be worth it in any case: code objects
- * that they ran go with it. */
-#define NO_ROOM_ENDED 16u
+/* The sampler sends what it meets again for this long. What did not come by then is dropped. It covers records that
+ * are held back and samples that wait for names. */
+#define RESEND_NS 300000000ull
 
 int profile__new(const struct profile_options *options, struct event_sink *sink,
 		 struct profile **ret)
@@ -128,12 +127,8 @@ int profile__code(struct profile *profile, const struct record_code *code)
 	int err;
 
 	err = codes__add(profile->codes, code, lines, &serial, &news);
-	if (err == -ENOSPC) {
-		/* Its frames will be CODE_UNCAPTURED until a new epoch makes room. */
-		if (code->header.time - profile->epoch_time > NO_ROOM_NS)
-			profile->rotate_due = true;
-		return 0;
-	}
+	if (err == -ENOSPC)
+		return 0; /* its frames are CODE_UNCAPTURED until it comes again */
 	if (!err && news)
 		tables__code_changed(&profile->tables, code->key, serial);
 	return err;
@@ -144,57 +139,57 @@ bool profile__knows_code(const struct profile *profile, uint64_t key)
 	return codes__find(profile->codes, key) != CODE_NONE;
 }
 
-/* Three quarters of the limit for code objects: time to drop some with a new epoch, before one has to be refused. */
-static bool codes_fill(const struct profile *profile)
+/* Time to drop code objects with a new epoch, before one has to be refused: some fill the rest in half a second. */
+static bool codes_fill(const struct profile *profile, uint64_t now)
 {
-	return codes__bytes(profile->codes) >= CODES_BYTES_MAX / 4 * 3;
+	size_t bytes = codes__bytes(profile->codes);
+
+	if (bytes >= CODES_BYTES_MAX / 4 * 3 && now - profile->epoch_time > NO_ROOM_NS)
+		return true;
+	return bytes >= CODES_BYTES_MAX / 2 && bytes - profile->codes_kept >= CODES_BYTES_MAX / 4;
 }
 
-/* Has the process of this code object ended? Then no frame of it comes any more. */
-static bool is_over(const struct profile *profile, const struct code *code)
+/* The sampler sends a code object once. So before some are dropped, it is asked to send those that it meets again. */
+static void begin_resend(struct profile *profile, uint64_t now)
 {
-	const struct process *process = tasks__find_process(&profile->tasks, code->tgid,
-							    code->process_start, 0, false);
-
-	return !process || process->ended;
+	if (profile->resend_time || !codes_fill(profile, now))
+		return;
+	codes__renew(profile->codes);
+	profile->resend_time = now;
+	profile->resend_due = true;
 }
 
-/* Makes room for code objects. Dropped are those that no stack of this epoch has, and those of ended processes; if
- * the latter are most, they alone, since a living process does not send a code object again. The newest (since
- * codes_seen) are kept: they came ahead of the samples that need them. */
-static int retain_codes(struct profile *profile)
+bool profile__resends_codes(struct profile *profile)
 {
-	const struct tables *tables = &profile->tables;
-	uint32_t i, n = codes__count(profile->codes), living = 0, seen = 0;
-	uint8_t *keep, *lives;
+	bool due = profile->resend_due;
+
+	profile->resend_due = false;
+	return due;
+}
+
+/* Has all that living code objects send again come? `now` may be the time of a sample, which is in the past. */
+static bool is_resent(const struct profile *profile, uint64_t now)
+{
+	return profile->resend_time && (int64_t)(now - profile->resend_time) >= (int64_t)RESEND_NS;
+}
+
+/* Makes room for code objects: those that did not come again are gone, or are not met any more. */
+static int retain_codes(struct profile *profile, uint64_t now)
+{
+	uint32_t i, n = codes__count(profile->codes);
+	uint8_t *keep;
 	int err;
 
-	if (!profile->rotate_due && !codes_fill(profile))
+	if (!is_resent(profile, now))
 		return 0;
-	keep = calloc(2, n / 8 + 1);
+	keep = calloc(1, n / 8 + 1);
 	if (!keep)
 		return -ENOMEM;
-	lives = keep + n / 8 + 1;
 	for (i = 0; i < n; i++)
-		if (i >= profile->codes_seen || !is_over(profile, codes__get(profile->codes, i))) {
-			lives[i / 8] |= 1u << i % 8;
-			living++;
-		}
-	for (i = 0; i < tables->n_functions; i++)
-		if (tables->functions[i].state == FUNCTION_NAMED)
-			keep[tables->functions[i].code / 8] |= 1u << tables->functions[i].code % 8;
-	for (i = 0; i < n; i++) /* those that are equal are one function */
-		if (keep[codes__get(profile->codes, i)->first / 8] & 1u << codes__get(profile->codes, i)->first % 8)
-			keep[i / 8] |= 1u << i % 8;
-	for (i = 0; i < n / 8 + 1; i++)
-		keep[i] = living < n / 2 ? lives[i] : keep[i] & lives[i];
-	for (i = 0; i < profile->codes_seen; i++)
-		seen += keep[i / 8] >> i % 8 & 1;
-	for (; i < n; i++)
-		keep[i / 8] |= 1u << i % 8;
+		keep[i / 8] |= codes__get(profile->codes, i)->renewed << i % 8;
 	err = codes__retain(profile->codes, keep);
-	if (!err)
-		profile->codes_seen = seen;
+	profile->codes_kept = codes__bytes(profile->codes);
+	profile->resend_time = 0;
 	free(keep);
 	return err;
 }
@@ -209,10 +204,10 @@ int profile__rotate(struct profile *profile, uint64_t now)
 	profile__release(profile, now, true);
 	err = profile__drain(profile, true);
 	if (!err)
-		err = retain_codes(profile);
+		err = retain_codes(profile, now);
 	if (err)
 		return err;
-	profile->rotate_due = profile->epoch_due = false;
+	profile->epoch_due = false;
 	tables__clear(&profile->tables);
 	classify__forget(profile);
 	if (profile->options.codemap)
@@ -241,11 +236,9 @@ int profile__tick(struct profile *profile, uint64_t now)
 	if (!err)
 		err = unfinished__run(profile, now, false);
 	profile__release(profile, now, false);
-	if (!err && codes_fill(profile) && profile->tasks.n_ended >= NO_ROOM_ENDED)
-		profile->rotate_due = true; /* before a code object is refused: it does not come again */
-	if (!err && (profile->rotate_due || profile->epoch_due || profile__full(profile)))
+	begin_resend(profile, now);
+	if (!err && (is_resent(profile, now) || profile->epoch_due || profile__full(profile)))
 		err = profile__rotate(profile, now);
-	profile->codes_seen = codes__count(profile->codes);
 	if (!err && (now - profile->batch_time >= PROFILE_BATCH_NS ||
 		     queue__length(&profile->queue) >= 2 * BATCH_ROWS)) {
 		profile->batch_time = now;

@@ -128,6 +128,8 @@ int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t proce
 
 /* --- records: from collect, in order of time --- */
 int profile__code(struct profile *profile, const struct record_code *code);
+/* Asked for after each profile__tick(): will it forget code objects that do not come again from now on? */
+bool profile__resends_codes(struct profile *profile);
 /* Is it known from a record before? */
 bool profile__knows_code(const struct profile *profile, uint64_t key);
 /* Takes one sample; the record is borrowed for the call. Emits events only if a limit starts a new epoch, or the

@@ -387,6 +387,8 @@ static void tick(struct engine *engine, struct session *session)
 	}
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
+	if (profile__resends_codes(session->profile))
+		ring__resend_codes(session->ring);
 	session__publish(engine, session);
 	session__flush_spool_if_due(session, now);
 	if (session->error)

@@ -46,12 +46,12 @@ HOST_INLINE void py_walk_begin(struct py_walk *walk)
 	walk->window_end = 0;
 	walk->shims_end = 0;
 	walk->shim = 0;
-	walk->proven = py_recent_mix(walk->salt, walk->now);
+	walk->proven = py_recent_mix(walk->salt ^ walk->round, walk->now);
 	walk->first = 0;
 }
 
 /* Walks all thread states of the thread of walk->thread_pointer.
- *   In: thread_pointer, hint, hint_until, hint_cframe, hint_caller, hint_shim, now and salt; `stack`: what was read of
+ *   In: thread_pointer, hint, hint_until, hint_cframe, hint_caller, hint_shim, now, salt and round; `stack`: what was read of
  *   the thread's C stack (or NULL).
  *   Out: out->frames[0..n), todo[0..n_todo), loss, and tstates[0] as the next hint. */
 HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out, const struct host_window *stack)

@@ -16,6 +16,41 @@ static void a_code_that_comes_a_tick_later_is_named(void **state)
 	assert_string_equal(book->losses, "");
 }
 
+/* The registry is full: the sampler is asked to send what it meets, and the rest is dropped. What lives has a name before and after. */
+static void code_objects_that_come_again_are_kept(void **state)
+{
+	char name[600];
+	unsigned n;
+
+	code(1, "main", 10);
+	code(2, "work", 20);
+	code(3, "gone", 30);
+	for (n = 0; !profile__resends_codes(profile); n++) {
+		assert_true(n < 20000);
+		snprintf(name, sizeof(name), "%0500u", n);
+		code(1000 + n, name, 1);
+		if (n % 100 == 0)
+			tick(T0 + 10 * MS);
+	}
+	assert_true(n > 5000);
+	code(1, "main", 10);
+	sample(T0 + 20 * MS, 0);
+	tick(T0 + 110 * MS);
+	assert_true(profile__knows_code(profile, 1000)); /* of samples before the resend */
+	code(2, "work", 20);
+	tick(T0 + 410 * MS);
+	assert_false(profile__resends_codes(profile));
+	assert_false(profile__knows_code(profile, 3));
+	assert_false(profile__knows_code(profile, 1000));
+	sample(T0 + 420 * MS, 0);
+	code(3, "gone", 30);
+	assert_true(profile__knows_code(profile, 3));
+	end(T0 + 600 * MS);
+	assert_int_equal(book->n_samples, 2);
+	assert_string_equal(book_stack(book, book->samples[1].stack), "main:11;work:22");
+	assert_string_equal(book->losses, "");
+}
+
 static void a_code_that_does_not_come_is_unknown(void **state)
 {
 	unsigned i;
@@ -312,6 +347,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_code_that_comes_a_tick_later_is_named),
+		TEST(code_objects_that_come_again_are_kept),
 		TEST(a_code_that_does_not_come_is_unknown),
 		TEST(a_partial_line_table_gives_line_0),
 		TEST(an_offset_beyond_the_table_has_no_line),

@@ -49,7 +49,7 @@ HOST_INLINE __u64 py_code_deep(struct py_walk *walk, const struct py_layout *l, 
 {
 	__u64 name = py_u64(walk->code, PY_RAW_CODE, l->code_name);
 	__u64 lines = py_u64(walk->code, PY_RAW_CODE, l->code_linetable);
-	__u64 *table = walk->words; /* size, hash, first 16 bytes */
+	__u64 *table = walk->words; /* size, hash, first 16 bytes, or 48 */
 
 	h = py_mix_string(walk, l, h, name);
 	h = py_mix_filename(walk, l, h, py_u64(walk->code, PY_RAW_CODE, l->code_filename));
@@ -59,13 +59,19 @@ HOST_INLINE __u64 py_code_deep(struct py_walk *walk, const struct py_layout *l, 
 		if (qualname != name)
 			h = py_mix_string(walk, l, h, qualname);
 	}
-	if (host_read(table, 32, lines + l->var_size)) {
+	if (py_read_object(table, 64, lines + l->var_size)) {
 		walk->fault = lines;
 		return h;
 	}
 	h = py_mix(h, table[0]);
 	h = py_mix(h, table[2]);
-	return py_mix(h, table[3]);
+	h = py_mix(h, table[3]);
+	if (table[0] < 48)
+		return h;
+	h = py_mix(h, table[4]);
+	h = py_mix(h, table[5]);
+	h = py_mix(h, table[6]);
+	return py_mix(h, table[7]);
 }
 
 HOST_INLINE void py_todo_add(struct py_walk *walk, __u64 code, __u64 key)
@@ -137,15 +143,12 @@ HOST_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, 
 	if (version) {
 		key = py_mix(key, version);
 	} else {
-		key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->code_name));
-		key = py_mix(key, filename);
-		key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->code_linetable));
 		key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->var_size));
 		key = py_mix(key, py_u32(walk->code, PY_RAW_CODE, l->code_firstlineno) |
 					  (__u64)py_u32(walk->code, PY_RAW_CODE, l->code_flags) << 32);
+		if (py_u64(walk->code, PY_RAW_CODE, l->object_refcnt) < PY_STATIC_REFCNT)
+			key = py_code_deep(walk, l, key);
 	}
-	if (!version && py_u64(walk->code, PY_RAW_CODE, l->object_refcnt) < PY_STATIC_REFCNT)
-		key = py_code_deep(walk, l, key);
 	/* The same as before, the name of the file included. */
 	walk->code_of_file = (key | 1) == old || py_from_file(walk, l, filename);
 	return key | 1;
@@ -160,7 +163,7 @@ HOST_INLINE __u64 py_code_of(__u64 code, __u64 globals)
 
 HOST_INLINE __u64 py_code_tag(const struct py_walk *walk, __u64 code_of)
 {
-	return (code_of >> 4 ^ walk->salt) & PY_TAG_MASK;
+	return (code_of >> 4 ^ walk->salt ^ walk->round) & PY_TAG_MASK;
 }
 
 HOST_INLINE __u32 py_code_set(__u64 tag)
@@ -171,21 +174,35 @@ HOST_INLINE __u32 py_code_set(__u64 tag)
 /* Does the slot hold this code object, proven lately? */
 HOST_INLINE int py_slot_holds(const struct py_slot *slot, __u64 tag, __u64 now)
 {
-	return slot->word >> 20 == tag << 1 && ((slot->word - now) & PY_UNTIL_MASK) - 1 < 8;
+	return slot->word >> (PY_TAG_SHIFT - 1) == tag << 1 && ((slot->word - now) & PY_UNTIL_MASK) - 1 < 8;
 }
 
 /* The rest of a slot's word after a proof. `before`: the word, if the same was proven before, else 0. What has lived for long is likely to live
  * on; what is made and dropped all the time does not live long, and its place is soon another's. */
 HOST_INLINE __u64 py_proof(__u64 before, __u64 now)
 {
-	__u64 age = before >> PY_AGE_SHIFT & PY_AGES;
+	__u64 age = before >> PY_AGE_SHIFT & PY_AGE_MASK;
 
 	if (!before)
 		return now & PY_UNTIL_MASK;
-	if (!age && ((now - before) & PY_UNTIL_MASK) < 2)
-		return before & PY_UNTIL_MASK;
+	if (age < PY_SIGHTS)
+		return (age + 1) << PY_AGE_SHIFT | (before & PY_UNTIL_MASK);
+	if (age == PY_SIGHTS && ((now - before) & PY_UNTIL_MASK) < 2)
+		return age << PY_AGE_SHIFT | (before & PY_UNTIL_MASK);
 	age += age < PY_AGES;
-	return age << PY_AGE_SHIFT | ((now + (1ull << age)) & PY_UNTIL_MASK);
+	return age << PY_AGE_SHIFT | ((now + (1ull << ((age - PY_SIGHTS) & 3))) & PY_UNTIL_MASK);
+}
+
+/* Code with this key was proven at this address. Was other code there before, in frames of whatever globals? `tenants` has the last key at
+ * an address (half of it), the address mixed with the process (31 bits), and between them whether there was another. */
+HOST_INLINE int py_code_moves_in(struct py_walk *walk, __u64 code, __u64 key)
+{
+	__u64 where = py_mix(walk->salt, code), *last = &walk->tenants[where & (PY_TENANTS - 1)], word = *last, moved = 0;
+
+	if ((word ^ where) >> 33 == 0)
+		moved = (word >> 32 & 1) | ((__u32)word != (__u32)key);
+	*last = where >> 33 << 33 | moved << 32 | (__u32)key;
+	return moved;
 }
 
 /* The key of the code object at `code`, from its slot or proven; 0 when it is none. */
@@ -227,8 +244,8 @@ HOST_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __
 	if (!key)
 		return 0;
 	word |= py_proof(key == old ? slot->word : 0, walk->now >> PY_UNTIL_SHIFT); /* read again: kernels give 512 bytes of stack */
-	/* Code of no file, and what has changed once, is proven at each sight. */
-	if (!walk->code_of_file || (old && (old != key || slot->word & PY_EACH_SIGHT)))
+	/* Code of no file, and of an address that was another's once, is proven at each sight. */
+	if (py_code_moves_in(walk, code, key) || !walk->code_of_file || (old && slot->word & PY_EACH_SIGHT))
 		word |= PY_EACH_SIGHT;
 	if (py_seen(key)) {
 		slot->word = word;
@@ -267,7 +284,7 @@ HOST_APART __u64 py_code_known(struct py_walk *walk, __u64 frame, __u64 code_of)
 		slot = &walk->slots[index + way];
 		if (!py_slot_holds(slot, tag, now))
 			continue;
-		if ((slot->word >> PY_AGE_SHIFT & PY_AGES) == PY_AGES) {
+		if ((slot->word >> PY_AGE_SHIFT & PY_AGE_MASK) == PY_AGES) {
 			walk->recent[frame >> 6 & (PY_RECENT - 1)].word = code_of ^ walk->proven;
 			walk->recent[frame >> 6 & (PY_RECENT - 1)].key = slot->key;
 		}

@@ -24,6 +24,7 @@
 #define PY_SHIMS 4096u          /* bytes of the C stack, read at once for the shims of 3.12+ */
 #define PY_ROUND 24u            /* frames in a round of the loop */
 #define PY_SETS 1024u           /* of four slots: a compile of Numba's is at work on some 1,500 code objects */
+#define PY_TENANTS 2048u        /* addresses of code objects */
 #define PY_RECENT 512u          /* slots by place: a place is 64 bytes of the data stack */
 #define PY_PROOF_NS (1ull << 27) /* 134 ms */
 #define PY_HINT_NS (1ull << 25) /* 34 ms */
@@ -33,18 +34,21 @@ struct py_todo {                /* a code object to capture */
 	__u64 key;
 };
 
-/* The last proof of a code object. `word` is its address mixed with its frame's globals and the process (43 bits, exact),
- * PY_EACH_SIGHT, how long it holds (0: it is young, and proven at each sight; 1 to 3: PY_PROOF_NS / 4, / 2, all of it), and until when (18 bits,
- * in units of PY_PROOF_NS / 8, modulo; of a young one: when it was seen first). */
+/* The last proof of a code object. `word` is its address mixed with its frame's globals and the process (40 bits),
+ * PY_EACH_SIGHT, its age, and until when it holds (18 bits, in units of PY_PROOF_NS / 8, modulo). Up to PY_SIGHTS the age counts
+ * proofs, and none holds: the code is young, and the last field says when it was seen first. The next three ages hold for a quarter and half of
+ * PY_PROOF_NS, and for all of it. */
 struct py_slot {
 	__u64 word;
 	__u64 key;              /* 0: an empty slot */
 };
-#define PY_TAG_SHIFT 21
-#define PY_TAG_MASK ((1ull << 43) - 1)
-#define PY_EACH_SIGHT (1ull << 20)
+#define PY_TAG_SHIFT 24
+#define PY_TAG_MASK ((1ull << 40) - 1)
+#define PY_EACH_SIGHT (1ull << 23)
 #define PY_AGE_SHIFT 18
-#define PY_AGES 3u
+#define PY_AGE_MASK 31u
+#define PY_SIGHTS 24u           /* fewer are met again and again by samples in step with a program */
+#define PY_AGES (PY_SIGHTS + 3)
 #define PY_UNTIL_MASK ((1ull << PY_AGE_SHIFT) - 1)
 #define PY_UNTIL_SHIFT 24
 
@@ -89,6 +93,7 @@ struct py_walk {
 	__u64 hint_shim;        /* the outermost shim of its last walk, or 0 */
 	__u64 now;              /* CLOCK_MONOTONIC ns */
 	__u64 salt;             /* of the process: equal addresses of two processes differ */
+	__u64 round;            /* mixed into proofs: those of another round are void */
 	__u64 object;           /* the sampler's own: what goes with the values */
 	/* state and out */
 	__u64 frame;            /* next frame, 0: none */
@@ -123,6 +128,7 @@ struct py_walk {
 	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair; of a string, for py_code_deep */
 	struct py_todo todo[RECORD_CODES_PER_TICK];
 	struct py_slot slots[PY_SETS * 4];
+	__u64 tenants[PY_TENANTS]; /* py_code_moves_in */
 	__u64 places[RECORD_PY_FRAMES_MAX + PY_ROUND]; /* address of each frame of the walk */
 };
 
