@@ -24,6 +24,7 @@
  * part of the samples with that cause. */
 #define WHOLE 0.9
 #define UNKNOWN_PART 20u /* one in so many */
+#define STORM 64u /* processes */
 /* Without --verbose, classes below this share are added up as "others". */
 #define CLASS_PERCENT 1
 #define INDENT 8
@@ -116,13 +117,20 @@ static uint64_t loss(const struct tally_result *result, const char *name)
 	return 0;
 }
 
+/* Samples of processes of which nothing was known yet. Where many are begun, native code that is still unknown is
+ * theirs, too: the tables of a process's files come after its identity. */
+static uint64_t unknown(const struct tally_result *result)
+{
+	return loss(result, "process_unknown") + (result->processes >= STORM ? loss(result, "native_pending") : 0);
+}
+
 /* A program that runs for a few milliseconds ends before its mappings are read: there are samples, but no names for
  * them. Warns if many samples are of such processes. */
 static bool print_unknown(struct head *head)
 {
 	const struct tally_result *result = head->result;
 
-	if ((double)result->whole >= WHOLE * (double)result->samples || loss(result, "process_unknown") * UNKNOWN_PART < result->samples)
+	if ((double)result->whole >= WHOLE * (double)result->samples || unknown(result) * UNKNOWN_PART < result->samples)
 		return false;
 	fprintf(head->out, "cprofd: do not trust the shares: %.0f %% of the samples have a whole stack, as processes end before it is known what they run\n",
 		percent(result->whole, result->samples));

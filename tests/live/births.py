@@ -14,6 +14,7 @@ program, or an interpreter. alone: children are not followed. Needs root.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,9 @@ def run(kind, ms, mode, at_once, *more, folder, seconds, python):
         problems.append("%.0f %% of the samples, and no word of it" % (100 * samples / (cpu * 999)))
     if samples > 0.96 * cpu * 999 and words and kind not in ("small", "exec"): # of which it may not be known in time what they run
         problems.append("distrusted, with %d samples in %.3f s" % (samples, cpu))
+    whole = re.search(r"whole stacks: ([\d.]+)", done.stderr)
+    if kind in ("small", "exec") and made >= 100 and whole and float(whole[1]) < 75 and not words:
+        problems.append("%s %% whole, and no word of it" % whole[1])
     parts = []
     for time, clocks in (("cpu", clocked[:2]), ("wall", clocked[2:])):
         if alone or (time == "wall" and mode == "cpu"):
