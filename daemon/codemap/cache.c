@@ -15,17 +15,27 @@ void code_cache__forget(struct code_cache *cache)
 		cache->ranges[i].generation = 0;
 }
 
+void code_cache__drop(struct code_cache *cache, bool (*is_replaced)(const void *rows, uint32_t row), const void *rows)
+{
+	uint32_t i;
+
+	for (i = 0; i < CACHED_LOCATIONS; i++)
+		if (cache->locations[i].generation && is_replaced(rows, cache->locations[i].row))
+			cache->locations[i].generation = 0;
+	for (i = 0; i < CACHED_RANGES; i++)
+		if (cache->ranges[i].generation && is_replaced(rows, cache->ranges[i].row))
+			cache->ranges[i].generation = 0;
+}
+
 /* --- generations --- */
 
 /* Generations are 64-bit sums that differ between processes; the ids that replace them are unique over all
  * processes, so that one entry's generation also says whose it is. */
 struct code_now code_cache__now(struct code_cache *cache, struct code_seen *process, struct codemap *codemap,
-				const struct record_task *task, uint64_t time, uint64_t rows)
+				const struct record_task *task, uint64_t time)
 {
 	struct code_generations now = codemap__generations(codemap, task, time);
 
-	now.all += rows * 0xbf58476d1ce4e5b9ull;
-	now.stable += rows * 0xbf58476d1ce4e5b9ull;
 	if (!process->ids.all || process->last.all != now.all)
 		process->ids.all = ++cache->ids;
 	if (!process->ids.stable || process->last.stable != now.stable)

@@ -61,10 +61,11 @@ struct code_cache {
 
 /* Empties the cache: the caller's rows are not valid any more (a new epoch). */
 void code_cache__forget(struct code_cache *cache);
-/* The ids of a process's generations at `time`. `rows`: the caller's own number, which must change when an address
- * may get another row. */
+/* Drops the addresses whose row is not valid any more. */
+void code_cache__drop(struct code_cache *cache, bool (*is_replaced)(const void *rows, uint32_t row), const void *rows);
+/* The ids of a process's generations at `time`. */
 struct code_now code_cache__now(struct code_cache *cache, struct code_seen *process, struct codemap *codemap,
-				const struct record_task *task, uint64_t time, uint64_t rows);
+				const struct record_task *task, uint64_t time);
 
 /* The entry of pc (as a walk has it, with NATIVE_EXACT). `space`: any number that is the same for all questions
  * about one process and differs between processes. NULL: it is not in the cache. Valid until the next call. */

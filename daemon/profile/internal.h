@@ -135,6 +135,7 @@ struct stack {
 	uint32_t n_places;
 	struct code_now now;	  /* generations of these frames; 0: there are none to compare with */
 	struct code_seen kernel; /* generations of the kernel's names */
+	uint64_t replaced;	 /* tables.replaced, as `cache` has it */
 	uint64_t native[sizeof(struct part_native_frames) / 8 + RECORD_NATIVE_FRAMES_MAX]; /* walked again */
 	uint8_t roles[RECORD_NATIVE_FRAMES_MAX];
 	bool stable[RECORD_NATIVE_FRAMES_MAX];			    /* code_location.stable of each */

@@ -53,7 +53,7 @@ int kernel__put(struct profile *profile, const struct sample *sample, bool *ret_
 		*ret_whole = false;
 	}
 	/* No process: the kernel is the same for all. */
-	now = code_cache__now(&stack->cache, &stack->kernel, codemap, NULL, header->time, 0);
+	now = code_cache__now(&stack->cache, &stack->kernel, codemap, NULL, header->time);
 	for (i = 0; i < part->n; i++) {
 		/* A return address may be the first byte of what follows its function. */
 		uint64_t address = part->pc[i] - (i > 0);

@@ -45,6 +45,17 @@ static void recheck_frame(struct tables *tables, uint32_t frame)
 	tables->n_late--;
 }
 
+bool tables__is_replaced(const void *holder, uint32_t frame)
+{
+	const struct tables *tables = holder;
+	const struct function *function;
+
+	if (tables->frame_states[frame] == FRAME_REPLACED || tables->frame_states[frame] == FRAME_PENDING)
+		return tables->frame_states[frame] == FRAME_REPLACED;
+	function = &tables->functions[tables->frames[frame].function];
+	return function->state == FUNCTION_CODE && !function->module;
+}
+
 /* Checks all late rows, but only after lines have arrived or TABLES_LATE_TICKS have passed: it is linear in the rows
  * of the epoch. */
 void tables__poll_late(struct tables *tables)

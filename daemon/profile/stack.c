@@ -79,6 +79,18 @@ static uint32_t keep_outermost(struct stack *stack, const struct code_now *now, 
 	return same;
 }
 
+/* Lines of some rows came late: these addresses get other rows. */
+static void drop_replaced(struct profile *profile)
+{
+	struct stack *stack = profile->stack;
+
+	if (stack->replaced == profile->tables.replaced)
+		return;
+	stack->replaced = profile->tables.replaced;
+	stack->now = (struct code_now){};
+	code_cache__drop(&stack->cache, tables__is_replaced, &profile->tables);
+}
+
 /* Frame ids and roles of all native frames. */
 static int find_locations(struct profile *profile, struct process *process, const struct record_header *header,
 			  const struct part_native_frames *native)
@@ -86,8 +98,7 @@ static int find_locations(struct profile *profile, struct process *process, cons
 	struct stack *stack = profile->stack;
 	struct code_cache *cache = &stack->cache;
 	const uint64_t space = (uintptr_t)process;
-	const struct code_now now = code_cache__now(cache, &process->code, profile->options.codemap, &header->task, header->time,
-						    profile->tables.replaced);
+	const struct code_now now = code_cache__now(cache, &process->code, profile->options.codemap, &header->task, header->time);
 	const struct cached_location *known;
 	uint32_t i, end = native->n - keep_outermost(stack, &now, native);
 	int err = 0;
@@ -262,6 +273,7 @@ int stack__read(struct profile *profile, struct process *process,
 	err = kernel__put(profile, sample, ret_whole);
 	if (err)
 		return err;
+	drop_replaced(profile);
 	if (native && profile->options.codemap && (native->n || native->part.loss))
 		return read_woven(profile, process, sample, python, native, again, loss, ret_whole);
 	for (i = 0; i < n; i++)

@@ -160,6 +160,8 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 
 /* late.c. Rows that were emitted without a line which is known by now are not found any more. */
 void tables__poll_late(struct tables *tables);
+/* Of struct tables: is that frame, or its function, one of these? */
+bool tables__is_replaced(const void *holder, uint32_t frame);
 
 /* Rows, for tables.c and natives.c. */
 int tables__add_function(struct tables *tables, const struct function *function);
