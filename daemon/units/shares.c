@@ -1,72 +1,70 @@
 /* SPDX-License-Identifier: MIT */
-/* Division of waiting time among workers (shares.h): a list of rows, and one pass over it for each division. */
+/* Division of waiting time among workers (shares.h): a list of rows for each caller. */
 #include "units/shares.h"
 
-#include <stdlib.h>
-
-#include "base/array.h"
+#include <errno.h>
 
 /* a sample is most often of the same kind as one of the last few: only these rows are searched */
 #define ROWS_CHECKED 8u
 
 int shares__add(struct shares *shares, uint32_t caller, uint64_t of, uint64_t cpu)
 {
-	uint32_t i, first = shares->n > ROWS_CHECKED ? shares->n - ROWS_CHECKED : 0;
-	int err;
+	const struct share fresh = {of, cpu};
+	struct buf *rows = buf__at(&shares->callers, sizeof(*rows), caller);
+	uint32_t i, n, first;
 
-	for (i = shares->n; i-- > first;)
-		/* A full table takes no new rows: the time goes to a recent row of the caller, whatever that
-		 * is for, or is dropped. */
-		if (shares->rows[i].caller == caller && (shares->rows[i].of == of || shares->n == SHARES_MAX)) {
-			shares->rows[i].cpu += cpu;
+	if (!rows)
+		return -ENOMEM;
+	n = LENGTH(*rows, struct share);
+	first = n > ROWS_CHECKED ? n - ROWS_CHECKED : 0;
+	for (i = n; i-- > first;)
+		if (ITEM(*rows, struct share, i).of == of) {
+			ITEM(*rows, struct share, i).cpu += cpu;
 			return 0;
 		}
 	if (shares->n == SHARES_MAX)
 		return 0;
-	err = array__reserve((void **)&shares->rows, sizeof(*shares->rows), shares->n, &shares->capacity);
-	if (!err)
-		shares->rows[shares->n++] = (struct share){caller, of, cpu};
-	return err;
+	shares->n++;
+	return buf__append(rows, &fresh, sizeof(fresh));
 }
 
 const struct share *shares__divide(struct shares *shares, uint32_t caller, uint64_t time, uint32_t *ret_n)
 {
+	struct buf *rows = caller < LENGTH(shares->callers, struct buf) ? &ITEM(shares->callers, struct buf, caller) : NULL;
 	uint64_t all = 0, given = 0, sum = 0, part;
-	uint32_t i, kept = 0, end = shares->n;
-	struct share row;
+	struct share *share;
+	uint32_t i;
 
 	*ret_n = 0;
-	for (i = 0; i < shares->n; i++)
-		all += shares->rows[i].caller == caller ? shares->rows[i].cpu : 0;
-	if (!all)
+	if (!rows || !rows->len)
 		return NULL;
+	buf__free(&shares->divided);
+	shares->divided = *rows;
+	*rows = (struct buf){};
+	share = (struct share *)shares->divided.data;
+	*ret_n = LENGTH(shares->divided, struct share);
+	shares->n -= *ret_n;
+	for (i = 0; i < *ret_n; i++)
+		all += share[i].cpu;
 	time = time < all ? time : all;
-	/* Partition: the caller's rows move behind all others. */
-	for (i = 0; i < end;) {
-		if (shares->rows[i].caller != caller) {
-			i++;
-			continue;
-		}
-		row = shares->rows[i];
-		shares->rows[i] = shares->rows[--end];
-		shares->rows[end] = row;
-	}
-	kept = end;
 	/* Round the running sum, not each part: the parts then add up to `time` exactly. */
-	for (i = kept; i < shares->n; i++) {
-		sum += shares->rows[i].cpu;
+	for (i = 0; i < *ret_n; i++) {
+		sum += share[i].cpu;
 		/* 128 bits: ns times ns overflows 64 after some seconds. */
-		part = (uint64_t)((__uint128_t)time * sum / all);
-		shares->rows[i].cpu = part - given;
+		part = all ? (uint64_t)((__uint128_t)time * sum / all) : 0;
+		share[i].cpu = part - given;
 		given = part;
 	}
-	*ret_n = shares->n - kept;
-	shares->n = kept;
-	return shares->rows + kept;
+	return share;
 }
 
 void shares__free(struct shares *shares)
 {
-	free(shares->rows);
+	uint32_t i;
+
+	for (i = 0; i < LENGTH(shares->callers, struct buf); i++)
+		buf__free(&ITEM(shares->callers, struct buf, i));
+	buf__free(&shares->callers);
+	buf__free(&shares->divided);
 	*shares = (struct shares){};
 }

@@ -5,26 +5,26 @@
  *
  * Call in order of the stream: shares__add() for what workers did since the caller's last sample, then
  * shares__divide() for that sample. If the caller did not wait, the workers get nothing: the caller used its time
- * itself. Memory: SHARES_MAX rows; further CPU time is added to the last row. All zeroes is empty. One thread. */
+ * itself. Memory: SHARES_MAX rows of all callers, at most one for each sample of a worker. In a wait that needs more,
+ * later work has no part: the time is divided among the earlier work. All zeroes is empty. One thread. */
 #ifndef CPROFD_UNITS_SHARES_H
 #define CPROFD_UNITS_SHARES_H
 
-#include <stdint.h>
+#include "base/buf.h"
 
-#define SHARES_MAX 65536u
+#define SHARES_MAX (1u << 20) /* a minute of 16 workers at 999 Hz */
 
 struct share {
-	uint32_t caller;
 	uint64_t of;  /* what the time is for: an id that the user of this header chooses */
 	uint64_t cpu; /* ns */
 };
-/* Rows of all callers, in the order of arrival, of which shares__divide() may change. */
 struct shares {
-	struct share *rows;
-	uint32_t n, capacity;
+	struct buf callers; /* struct buf by caller: its struct share, in the order of arrival */
+	struct buf divided; /* what shares__divide() returned last */
+	uint32_t n;	    /* rows of all callers */
 };
 
-/* -ENOMEM. O(1). */
+/* -ENOMEM. O(1). Callers are small numbers: memory is needed up to the largest. */
 int shares__add(struct shares *shares, uint32_t caller, uint64_t of, uint64_t cpu);
 /* Removes the caller's rows and returns them, *ret_n of them, with `cpu` replaced by the row's part of `time`. All
  * parts together are at most the CPU time that the rows had; the rest of `time` stays with the caller. The rows are
