@@ -16,6 +16,7 @@
 #include "aggregate/rows.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
+#include "base/intern.h"
 #include "base/safe_text.h"
 #include "cli/thread_sums.h"
 #include "cli/tally.h"
@@ -36,12 +37,7 @@ struct node {
 #define INTERPRETER 0x80000000u
 #define PYTHON 0x40000000u
 
-/* A process or thread, identified by its id and start time. It is emitted again after exec and in each epoch, and
- * must be counted once. The start is rounded to 10 ms: the one read from /proc is in USER_HZ ticks. */
-struct known {
-	int32_t id;
-	uint64_t start;
-};
+/* The start of a process or thread is rounded to 10 ms: the one read from /proc is in USER_HZ ticks. */
 #define START_TICK_NS 10000000u
 
 struct tally {
@@ -63,8 +59,7 @@ struct tally {
 	struct buf key;		 /* scratch buffer for such a key */
 	struct buf functions; /* struct tally_function: the rows, sorted, after the last event */
 	struct buf losses;	 /* struct tally_loss */
-	struct buf threads;	 /* struct known */
-	struct buf processes; /* struct known */
+	struct intern threads, processes; /* see add_known() */
 	struct class_names class_names;
 	struct buf classes;	 /* struct tally_class, by class_names' ids */
 };
@@ -309,19 +304,14 @@ static int set_losses(struct tally *tally, const struct event_ledger *event)
 	return 0;
 }
 
-/* Processes and threads are emitted again in each epoch: adds one unless it is known. */
-static int add_known(struct buf *all, int32_t id, uint64_t start)
+/* A process or thread is emitted again after exec and in each epoch, but counts once. Its id and its start identify
+ * it. */
+static int add_known(struct intern *all, int32_t id, uint64_t start)
 {
-	const struct known new = {id, start / START_TICK_NS};
-	uint32_t i;
+	const uint64_t key[] = {(uint64_t)id, start / START_TICK_NS};
+	uint32_t number;
 
-	for (i = 0; i < LENGTH(*all, struct known); i++) {
-		const struct known *known = &ITEM(*all, struct known, i);
-
-		if (known->id == new.id && known->start == new.start)
-			return 0;
-	}
-	return buf__append(all, &new, sizeof(new));
+	return intern__id(all, key, sizeof(key), &number);
 }
 
 static int on_event(struct event_sink *self, const struct event *event)
@@ -411,8 +401,8 @@ struct tally *tally__free(struct tally *tally)
 	buf__free(&tally->functions);
 	buf__free(&tally->key);
 	buf__free(&tally->losses);
-	buf__free(&tally->threads);
-	buf__free(&tally->processes);
+	intern__free(&tally->threads);
+	intern__free(&tally->processes);
 	class_names__free(&tally->class_names);
 	buf__free(&tally->classes);
 	arena__free(&tally->strings);
@@ -470,8 +460,8 @@ int tally__finish(struct tally *tally, struct tally_result *ret)
 	tally->result.n_functions = n;
 	tally->result.losses = (void *)tally->losses.data;
 	tally->result.n_losses = LENGTH(tally->losses, struct tally_loss);
-	tally->result.threads = LENGTH(tally->threads, struct known);
-	tally->result.processes = LENGTH(tally->processes, struct known);
+	tally->result.threads = tally->threads.n;
+	tally->result.processes = tally->processes.n;
 	*ret = tally->result;
 	return 0;
 }

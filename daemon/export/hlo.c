@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/intern.h"
 
 /* A function that XLA made, and the operation that it is for. */
 struct row {
@@ -44,8 +45,6 @@ struct location {
 /* What a computation does: the operation of its root, else of its last instruction that names one, preferably with a
  * line. */
 struct computation {
-	const char *name;
-	size_t len;
 	struct hlo_op op; /* name NULL: no instruction names one */
 	enum { NO_OP, CALLED_OP, PLAIN_OP, OP_WITH_LINE, ROOT_OP } how;
 };
@@ -62,6 +61,8 @@ struct tables {
 	enum { NO_TABLE, FILES, LOCATIONS, FRAMES } at;
 	struct buf files, locations, frames; /* const char *, struct location, struct location */
 	struct buf computations;             /* struct computation; the last one is being read */
+	struct intern names;                 /* of computations */
+	struct buf latest;                   /* uint32_t by name: number of the last computation of it, from 1; 0: none */
 };
 
 
@@ -212,26 +213,29 @@ static void operation(struct tables *tables, char *at, char *line_end, struct hl
 	}
 }
 
-/* One that was read before; NULL: none of that name. From the last one: callers follow what they call
- * closely. */
-static const struct computation *computation_of(const struct tables *tables, struct span name)
+static uint32_t *latest_of(struct tables *tables, struct span name)
 {
-	const struct computation *all = (const struct computation *)tables->computations.data;
-	uint32_t i;
+	return intern__item(&tables->names, name.start, (size_t)(name.end - name.start), &tables->latest, sizeof(uint32_t));
+}
 
-	for (i = LENGTH(tables->computations, struct computation); i--;)
-		if (all[i].len == (size_t)(name.end - name.start) && !memcmp(all[i].name, name.start, all[i].len))
-			return &all[i];
-	return NULL;
+/* The last one of that name that was read before; NULL: none, or out of memory. */
+static const struct computation *computation_of(struct tables *tables, struct span name)
+{
+	const uint32_t *latest = latest_of(tables, name);
+
+	return latest ? row_of(&tables->computations, sizeof(struct computation), *latest) : NULL;
 }
 
 /* `%fused_computation.1 (x: f32[8]) -> f32[8] {`: the instructions that follow belong to it. */
 static int begin_computation(struct tables *tables, struct span line)
 {
-	const struct span name = name_at(line.start + (begins(line, "ENTRY ") ? 6 : 0), line.end);
-	const struct computation computation = {.name = name.start, .len = (size_t)(name.end - name.start)};
+	static const struct computation computation;
+	uint32_t *latest = latest_of(tables, name_at(line.start + (begins(line, "ENTRY ") ? 6 : 0), line.end));
 
-	return buf__append(&tables->computations, &computation, sizeof(computation));
+	if (!latest || buf__append(&tables->computations, &computation, sizeof(computation)))
+		return -ENOMEM;
+	*latest = LENGTH(tables->computations, struct computation);
+	return 0;
 }
 
 /* The computation that is being read has an instruction of this operation: keep the best one (`how`). The
@@ -310,6 +314,8 @@ static int take(struct hlo *hlo, struct tables *tables, struct span line)
 		buf__clear(&tables->locations);
 		buf__clear(&tables->frames);
 		buf__clear(&tables->computations);
+		buf__clear(&tables->latest);
+		intern__free(&tables->names);
 	}
 	for (i = 1; i < sizeof(heads) / sizeof(heads[0]); i++)
 		if (is(line, heads[i])) {
@@ -378,6 +384,8 @@ int hlo__new(const char *text, size_t len, struct hlo **ret)
 	buf__free(&tables.locations);
 	buf__free(&tables.frames);
 	buf__free(&tables.computations);
+	buf__free(&tables.latest);
+	intern__free(&tables.names);
 	if (!err && !hlo->rows.len)
 		err = -EBADMSG;
 	if (err) {

@@ -8,6 +8,7 @@
 
 #include "aggregate/rows.h"
 #include "aggregate/sums.h"
+#include "cli/tally.h"
 
 static const struct times tick = {.cpu = 3, .wall = 5};
 
@@ -96,6 +97,26 @@ static void sums_by_key(void **state)
 	assert_int_equal(sums__n(&sums), 0);
 }
 
+/* Threads come again with each epoch; a target may have had very many. */
+static void threads_count_once(void **state)
+{
+	enum { N = 200000 };
+	struct tally_result result;
+	struct tally *tally;
+	int i;
+
+	assert_int_equal(tally__new(false, NULL, &tally), 0);
+	for (i = 0; i < 2 * N; i++) {
+		const struct event event = {.kind = EVENT_THREAD, .thread = {.tid = i % N, .start = 1000000000u, .name = "x"}};
+
+		assert_int_equal(tally__sink(tally)->event(tally__sink(tally), &event), 0);
+	}
+	assert_int_equal(tally__finish(tally, &result), 0);
+	assert_int_equal(result.threads, N);
+	assert_int_equal(result.processes, 0);
+	tally__free(tally);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +124,7 @@ int main(void)
 		cmocka_unit_test(stamps_wrap),
 		cmocka_unit_test(columns_are_apart),
 		cmocka_unit_test(sums_by_key),
+		cmocka_unit_test(threads_count_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,6 +211,32 @@ static void only_jit_code_is_named(void **state)
 	close(fd);
 }
 
+/* As many computations as a large program has, each called once and long after it was read. */
+static void many_computations(void **state)
+{
+	enum { N = 50000 };
+	struct buf text = {};
+	struct hlo *hlo;
+	char name[32];
+	int i;
+
+	buf__puts(&text, "HloModule jit_many\n");
+	for (i = 0; i < N; i++)
+		buf__printf(&text, "%%fused.%d (p: f32[]) -> f32[] {\n  ROOT %%add.%d = f32[] add(%%p, %%p), metadata={op_name=\"op%d\"}\n}\n", i, i, i);
+	buf__puts(&text, "ENTRY %main (x: f32[]) -> f32[] {\n");
+	for (i = 0; i < N; i++)
+		buf__printf(&text, "  %%fusion.%d = f32[] fusion(%%x), kind=kLoop, calls=%%fused.%d\n", i, i);
+	buf__puts(&text, "}\n");
+	assert_int_equal(hlo__new(text.data, text.len, &hlo), 0);
+	for (i = 0; i < N; i += 1000) {
+		snprintf(name, sizeof(name), "fusion.%d", i);
+		assert_non_null(hlo__find(hlo, name));
+		assert_int_equal(atoi(hlo__find(hlo, name)->name + 2), i);
+	}
+	hlo__free(hlo);
+	buf__free(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +246,7 @@ int main(void)
 		cmocka_unit_test(a_name_of_two_modules_is_of_none),
 		cmocka_unit_test(what_is_no_text_of_it_is_refused),
 		cmocka_unit_test(only_jit_code_is_named),
+		cmocka_unit_test(many_computations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
