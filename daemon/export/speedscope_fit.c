@@ -131,11 +131,12 @@ static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
 	return err;
 }
 
-/* The shortest bin that fits, up to `last`, by bisection: longer bins never give larger files. */
-static int fit_bins(struct speedscope *file, uint64_t max, size_t last, bool *ret_fits)
+/* A short bin that fits, by bisection. It is the shortest one if longer bins give smaller files, as they do but for a
+ * few bytes where one is no multiple of the other (20 and 50 ms). What is taken was measured in any case. */
+static int fit_bins(struct speedscope *file, uint64_t max, bool *ret_fits)
 {
-	/* The longest bin is tried first: if even that does not fit, nothing does. */
-	size_t low = 0, high = last, try = last;
+	/* The longest bin is tried first: if even that does not fit, no other is tried. */
+	size_t low = 0, high = BIN_LAST, try = BIN_LAST;
 	uint64_t bytes = 0;
 	int err = number_frames(file);
 
@@ -169,7 +170,7 @@ int speedscope__fit(struct speedscope *file)
 
 	while (!err && !fits) {
 		merge__fold(file->model, file->subtree_ns, file->below, file->fold);
-		err = fit_bins(file, max, BIN_LAST, &fits);
+		err = fit_bins(file, max, &fits);
 		if (fits || file->below > file->subtree_ns[MODEL_ROOT])
 			break;
 		/* From one sample up, doubling: some twenty rounds at most, each with some passes over the
