@@ -117,7 +117,7 @@ static void check_namespace(struct check_list *list)
 	if (!own && proc)
 		return;
 	row = check__add(list, "PID namespace", proc ? CHECK_OK : CHECK_MISSING, "pid:[%u]: %s", own,
-			 proc ? "of processes outside of it nothing is seen" : broker_error__sentence(BROKER_ERROR_NO_PROC));
+			 proc ? "processes outside of it are not seen" : broker_error__sentence(BROKER_ERROR_NO_PROC));
 	check__help(row, "", broker_error__hint(BROKER_ERROR_NO_PROC));
 }
 
@@ -133,7 +133,7 @@ static void check_daemon(struct check_list *list, const struct cli_options *opti
 	list->daemon = !err;
 	if (!err) {
 		close(fd);
-		check__add(list, "daemon", CHECK_OK, "answers at %s: nothing more is needed of you",
+		check__add(list, "daemon", CHECK_OK, "answers at %s: you need nothing more",
 			   path);
 		return;
 	}

@@ -14,11 +14,11 @@ const struct command commands[] = {
 		.summary = "profile processes that are already running",
 		.text = "Samples the stacks of a running process, Python and native frames in their true order, until Ctrl-C, the end of -d SECS, or its own end; "
 			"then writes the file and prints a summary. The process is not stopped, not written to and needs "
-			"no preparation. A daemon is used when its socket answers, else what is needed is started for this "
-			"one time, which takes root.\n"
-			"In place of a PID the name of a process will do, or of the script that it runs, when only one has it. "
-			"Of several processes (as operands, or -p 4242,4243) one file holds all, on one time line; it ends when all have ended. "
-			"When one of them cannot be attached to, none is recorded.\n"
+			"no preparation. A daemon is used if its socket answers; otherwise cprofd starts what it needs for this "
+			"one time, which requires root.\n"
+			"Instead of a PID, the name of a process or of the script that it runs can be given, if only one process has it. "
+			"Several processes (as operands, or -p 4242,4243) go into one file, on one time line, until all have ended. "
+			"If one of them cannot be attached to, none is recorded.\n"
 			"Under sudo the file belongs to the user who called sudo.",
 		.examples = "sudo cprofd attach 4242\tuntil Ctrl-C, for speedscope.app\n"
 			    "sudo cprofd attach compile.py --open\tby name; a page in the browser\n"
@@ -50,8 +50,8 @@ const struct command commands[] = {
 		.operands = "",
 		.summary = "the daemon: lets users profile their own processes without sudo",
 		.text = "Listens on a socket until SIGTERM. Anyone may connect; the kernel says who it is, and they may profile "
-			"what they may trace: kernel.yama.ptrace_scope and kernel.perf_event_paranoid hold, unless --allow says otherwise. What one user may hold, and all together, has limits, which --limit sets; root has none. Sockets passed by systemd (LISTEN_FDS) are taken over.",
-		.examples = "sudo systemctl enable --now cprofd.socket\tstarted when someone asks\n"
+			"what they may trace: kernel.yama.ptrace_scope and kernel.perf_event_paranoid apply, unless --allow says otherwise. --limit sets what one user may use, and all users together; root has no limits. Sockets passed by systemd (LISTEN_FDS) are taken over.",
+		.examples = "sudo systemctl enable --now cprofd.socket\tstarts when someone connects\n"
 			    "sudo usermod -aG cprofd alice\talice may use the daemon, too\n"
 			    "sudo cprofd serve --allow=own\tusers may profile all their own processes, whatever these settings are\n"
 			    "sudo cprofd serve --limit=sessions=32 --limit=maps=2048/8192\t32 sessions of each user, 2 GB of maps of one and 8 GB of all\n"
@@ -62,7 +62,7 @@ const struct command commands[] = {
 	{
 		.name = "convert",
 		.operands = "FILE",
-		.summary = "make another format out of a recording",
+		.summary = "convert a recording into another format",
 		.text = "Reads a recording (.cprof, or events as NDJSON; - is stdin) and writes it in another form. A recording "
 			"that was cut off is read as far as it goes.",
 		.examples = "cprofd convert svd.cprof\twrites svd.speedscope.json\n"
@@ -78,7 +78,7 @@ const struct command commands[] = {
 	{
 		.name = "report",
 		.operands = "FILE...",
-		.summary = "tables out of recordings: where the time went, by function, line, thread, package...",
+		.summary = "tables from recordings: where the time went, by function, line, thread, package...",
 		.text = "Reads recordings (.cprof, or events as NDJSON; - is stdin) and prints tables: exclusive time (spent in the row's "
 			"own code), inclusive time (also in what it called; a function that is several times in a stack counts once), their shares, "
 			"and the running total of exclusive time. Of several recordings each time is the mean, with the standard "
@@ -105,10 +105,10 @@ const struct command commands[] = {
 		.name = "top",
 		.operands = "PID|NAME | -- COMMAND [ARG...]",
 		.summary = "a live view: functions, lines, C callees, threads, classes of time, compile units",
-		.text = "Shows where the time of a running process goes, second by second, until q. A key each leads to functions, lines, "
+		.text = "Shows where the time of a running process goes, second by second, until q. One key each shows functions, lines, "
 			"C callees, threads, classes of time and compile units; 1 to 4 order the rows; / finds; ? lists all keys.\n"
-			"With a daemon it takes no sudo. Nothing is recorded.\n"
-			"A command after -- is started for this, without the terminal; with the view it ends.",
+			"With a daemon it needs no sudo. Nothing is recorded.\n"
+			"A command after -- is started for the view, without the terminal, and ends with it.",
 		.examples = "sudo cprofd top 4242\t\n"
 			    "sudo cprofd top -- python3 compile.py\tfrom its first instruction\n"
 			    "sudo cprofd top 4242 --native=off\tPython frames alone\n",
@@ -120,13 +120,13 @@ const struct command commands[] = {
 		.operands = "BEFORE... [vs] AFTER...",
 		.summary = "what takes more or less of the time than before, and how sure that is",
 		.text = "Compares recordings of two sides: the shares of the time of classes, compiles, phases, passes, functions ... with "
-			"the interval in which each change surely lies. Shares: recordings may be of unequal length. How sure comes from how "
-			"blocks of each recording vary, and from how recordings of one side differ: several of each, with the word `vs` "
-			"between the sides, tell changes from what differs from one run to the next anyway.\n"
+			"the interval that each change surely lies in. As they are shares, recordings may differ in length. How sure a change is "
+			"follows from how blocks of each recording vary, and from how recordings of one side differ: give several of each, with "
+			"the word `vs` between the sides, to distinguish changes from what differs from one run to the next anyway.\n"
 			"The exit status is 0 whether something differs or not, and 1 when nothing could be compared.\n"
 			"Functions are the same by name and module, so that they may be of two versions of a program or of Python.\n"
 			"The JSON is described in docs/diff.md.",
-		.examples = "cprofd diff before.cprof after.cprof\twhat differs surely\n"
+		.examples = "cprofd diff before.cprof after.cprof\twhat surely differs\n"
 			    "cprofd diff a1.cprof a2.cprof a3.cprof vs b1.cprof b2.cprof b3.cprof\tseveral recordings a side\n"
 			    "cprofd diff a.cprof b.cprof --by=pass --top 20\tthe heaviest passes, too\n"
 			    "cprofd diff a.cprof b.cprof --json | jq '.tables[].rows[] | select(.differs)'\t\n",
@@ -141,7 +141,7 @@ const struct command commands[] = {
 			"stopped: a thread that waits is read while it waits, one that runs is read in its next tick. A thread "
 			"that ran on during each attempt is printed without a stack.\n"
 			"A process without a supported Python has native frames only.\n"
-			"Of several processes one is dumped after the other; --json is a line for each.",
+			"Several processes are dumped one after the other; --json prints a line for each.",
 		.examples = "sudo cprofd dump 4242\t\n"
 			    "sudo cprofd dump 4242 --native=off\tPython frames alone\n"
 			    "sudo cprofd dump 4242 --json | jq '.threads[0].frames'\t\n",

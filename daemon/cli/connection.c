@@ -158,11 +158,11 @@ static void print_kept_out(const char *path)
 
 	group = !stat(path, &status) && status.st_mode & S_IWGRP ? getgrgid(status.st_gid) : NULL;
 	if (group && group->gr_gid)
-		snprintf(hint, sizeof(hint), "whoever is in the group %.32s may connect (sudo usermod -aG %.32s USER, then log in again); or run it with sudo",
+		snprintf(hint, sizeof(hint), "members of the group %.32s may connect (sudo usermod -aG %.32s USER, then log in again); or run it with sudo",
 			 group->gr_name, group->gr_name);
 	else
 		snprintf(hint, sizeof(hint), "ask whoever started the daemon, or run it with sudo");
-	say__failure(hint, "a daemon is at %s, and its permissions keep you out", path);
+	say__failure(hint, "a daemon is at %s, but the permissions of its socket keep you out", path);
 }
 
 int connection__open(const struct cli_options *options, pid_t pid, bool daemon_only, struct connection *ret)

@@ -144,7 +144,7 @@ int convert__run(const struct cli_options *options)
 	int status;
 
 	if (options->n_operands != 1) {
-		say__failure("as in `cprofd convert svd.cprof`", "one recording, please");
+		say__failure("as in `cprofd convert svd.cprof`", "one recording at a time");
 		return CLI_USAGE;
 	}
 	status = write__format(options->format, options->output, &format) ?: browser__judge(options, &format);

@@ -108,7 +108,7 @@ void help__overview(FILE *out)
 		at += fprintf(out, "%*s", at < COLUMN + 8 ? COLUMN + 8 - at : 1, "");
 		fill(out, command->summary, COLUMN + 8, 96, at);
 	}
-	fprintf(out, "\n`cprofd COMMAND --help` teaches one of them. Exit status: 0 done, 1 could "
+	fprintf(out, "\n`cprofd COMMAND --help` describes one of them. Exit status: 0 done, 1 could "
 		     "not, 2 wrong usage.\n");
 }
 
@@ -244,7 +244,7 @@ static void man_page(FILE *out)
 	fputs(".SH EXIT STATUS\n0: done. 1: could not, the reason is on stderr. 2: wrong usage.\n",
 	      out);
 	fprintf(out, ".SH ENVIRONMENT\n.TP\n.B %s\nThe daemon's socket.\n", CLI_SOCKET_VARIABLE);
-	fprintf(out, ".SH FILES\n.TP\n.B %s\nThe daemon's socket, when nothing else is said.\n",
+	fprintf(out, ".SH FILES\n.TP\n.B %s\nThe daemon's socket, unless another one is given.\n",
 		CLI_SOCKET);
 }
 

@@ -58,7 +58,7 @@ bool input__print_limit(int err, const char *path)
 	if (err == -EOVERFLOW)
 		say__failure("cprofd makes none that deep", "%s is refused: a stack of it has more than %u frames", path, EVENTS_DEPTH_MAX);
 	else if (limits__words(err))
-		say__failure("with --no-limits it is read all the same, if you know where it comes from", "%s is refused: %s", path, limits__words(err));
+		say__failure("--no-limits reads it anyway: only if you know where it comes from", "%s is refused: %s", path, limits__words(err));
 	else
 		return false;
 	return true;

@@ -274,7 +274,7 @@ static void print_end(const struct recorder *recorder)
 	if (live->cut)
 		say("the recording ends early: %s", recorder->give_up == 0
 							    ? "cprofd did not wait for its end"
-							    : "the engine went away");
+							    : "the engine ended");
 	else if (!strcmp(live->reason, "failed"))
 		say("%s", live->detail);
 	else if (recorder->launch && !strcmp(live->reason, "exited"))
@@ -426,7 +426,7 @@ int recorder__part(const struct cli_options *options, pid_t pid, const struct re
 	if (status == CLI_DONE && live->write_error)
 		say("%d: the recording could not be written further: %s; it is whole up to there", pid, strerror(-live->write_error));
 	else if (status == CLI_DONE && live->cut)
-		say("%d: the recording ends early: the engine went away, or was not waited for", pid);
+		say("%d: the recording ends early: the engine ended, or cprofd did not wait for it", pid);
 	if (live->write_error || live->cut || !strcmp(live->reason, "failed"))
 		status = CLI_COULD_NOT;
 	recording_writer__free(live->writer);

@@ -167,7 +167,7 @@ int report__run(const struct cli_options *options)
 		return CLI_USAGE;
 	}
 	if (options->json && options->csv) {
-		say("--json and --csv: one of them, please");
+		say("--json and --csv: choose one");
 		return CLI_USAGE;
 	}
 	status = rules__all(options->rules, &rules);

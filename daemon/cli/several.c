@@ -217,7 +217,7 @@ static int finish(struct several *several)
 	}
 	err = recordings__join(in, several->n, result__recording(&several->result), result__compressed(&several->result), &cut);
 	if (err) {
-		say__failure("make room, or choose another place with -o FILE", "the recordings could not be made one: %s", strerror(-err));
+		say__failure("make room, or choose another place with -o FILE", "the recordings could not be joined: %s", strerror(-err));
 		for (i = 0; i < several->n; i++) {
 			say__more("the recording of %d is kept: %s", several->parts[i].pid, several->parts[i].file.path);
 			/* Kept: several__run() removes only what is still open. */

@@ -368,7 +368,7 @@ static void print_losses(struct head *head)
 	if (result->gap_events)
 		fprintf(head->out, "        %s events did not reach this client in time: the file has a gap\n", words__count(result->gap_events));
 	if (!result->samples && result->seen)
-		fputs("        what was lost is not known: the recording ends before its first account\n", head->out);
+		fputs("        what was lost is not known: the recording ends before its first counts\n", head->out);
 	else if (!kinds && !result->gap_events && result->seen)
 		fputs("        nothing was lost\n", head->out);
 }

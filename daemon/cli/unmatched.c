@@ -2,7 +2,7 @@
 /* Warns if a compiler ran but its rules found no compile (its version is new), or if a rule of the user's
  * file matched nothing (the file is wrong).
  *
- *     cprofd: my.rules:12: no function that was on a stack is of this rule
+ *     cprofd: my.rules:12: no function that was on a stack matches this rule
  *     cprofd: Numba was at work (compiler.py), but its rules found no compile
  *             a version that they do not know? `--rules FILE` takes others: docs/rules.md
  *
@@ -121,7 +121,7 @@ static bool print_use(const struct unmatched *unmatched, uint32_t number)
 			     use.missed, kinds[rule->kind]);
 	else if (use.nameless >= ENOUGH && !use.named)
 		say__failure("a variable of that name in this function? an attribute, and not a property?",
-			     "%s:%" PRIu32 ": `name` gave nothing, of none of its %" PRIu32 " %s", source, rule->line, use.nameless,
+			     "%s:%" PRIu32 ": `name` gave nothing for any of its %" PRIu32 " %s", source, rule->line, use.nameless,
 			     rule->kind == RULE_PASS ? "passes" : rule->kind == RULE_PHASE ? "phases" : "compiles");
 	else
 		return false;
@@ -138,16 +138,16 @@ static void print_rules(const struct unmatched *unmatched, uint32_t number)
 		missed += !unmatched->matched[i];
 	/* One line in place of many: most likely the names are spelled differently from what cprofd sees. */
 	if (missed == compiler->n_rules) {
-		say__failure("functions are called as `cprofd report --by=function --native-frames --csv` has them",
-			     "%s: none of these rules is of a function that was on a stack", compiler->source);
+		say__failure("write functions as `cprofd report --by=function --native-frames --csv` prints them",
+			     "%s: none of these rules matches a function that was on a stack", compiler->source);
 		return;
 	}
 	for (i = compiler->first; i < compiler->first + compiler->n_rules && missed <= RULES_SHOWN; i++)
 		if (!unmatched->matched[i])
-			say("%s:%" PRIu32 ": no function that was on a stack is of this rule", compiler->source,
+			say("%s:%" PRIu32 ": no function that was on a stack matches this rule", compiler->source,
 			    rules__get(unmatched->rules, i)->line);
 	if (missed > RULES_SHOWN)
-		say("%s: %" PRIu32 " of %" PRIu32 " rules are of no function that was on a stack", compiler->source, missed, compiler->n_rules);
+		say("%s: %" PRIu32 " of %" PRIu32 " rules match no function that was on a stack", compiler->source, missed, compiler->n_rules);
 	for (i = compiler->first; i < compiler->first + compiler->n_rules && said < RULES_SHOWN; i++)
 		if (unmatched->matched[i])
 			said += print_use(unmatched, i);

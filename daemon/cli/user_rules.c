@@ -114,7 +114,7 @@ static int judge(void *ctx, const char *file, const char *text, size_t len, stru
 	*ret_error = (struct rules_error){};
 	snprintf(ret_error->file, sizeof(ret_error->file), "%s", file);
 	snprintf(ret_error->sentence, sizeof(ret_error->sentence),
-		 line ? "longer than the %u bytes that an engine takes: divide it" : "not UTF-8", SERVE_REQUEST_MAX);
+		 line ? "longer than the %u bytes that an engine accepts: split it" : "not UTF-8", SERVE_REQUEST_MAX);
 	return -EBADMSG;
 }
 

@@ -176,7 +176,7 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 		return;
 	}
 	if (!strcmp(missing->option, "skip-first")) {
-		say__failure("`cprofd rules list` tells which compilers are known", "%s has no compile, so none is a first one: leave --skip-first out", input);
+		say__failure("`cprofd rules list` shows which compilers are known", "%s has no compile, so none is a first one: leave --skip-first out", input);
 		return;
 	}
 	snprintf(look, sizeof(look), "`cprofd report %.500s --by=%s` shows what there is", path,

@@ -293,7 +293,7 @@ static int word_has(struct parser *parser)
 	for (at = line->at; at < line->end; at++)
 		if (*at != ' ' && *at != '\t' && !is_name(*at, at == line->at || at[-1] == ' ' || at[-1] == '\t')) {
 			line->at = at;
-			return line__fail(line, "names of variables alone, parted by spaces");
+			return line__fail(line, "only names of variables, separated by spaces");
 		}
 	return read_words(parser, &parser->rule->has);
 }
@@ -303,7 +303,7 @@ static int word_from(struct parser *parser) { return read_words(parser, &parser-
 static int word_once(struct parser *parser)
 {
 	if (parser->rule->kind != RULE_PHASE)
-		return line__fail(&parser->line, "only a phase can be declared unique");
+		return line__fail(&parser->line, "only a phase can be `once`");
 	if (parser->line.at != parser->line.end)
 		return line__fail(&parser->line, "here the line should end");
 	parser->rule->once = true;
@@ -313,7 +313,7 @@ static int word_once(struct parser *parser)
 static int word_apart(struct parser *parser)
 {
 	if (parser->rule->kind != RULE_PHASE)
-		return line__fail(&parser->line, "only a phase may be said to be apart");
+		return line__fail(&parser->line, "only a phase can be `apart`");
 	if (parser->line.at != parser->line.end)
 		return line__fail(&parser->line, "here the line should end");
 	parser->rule->apart = true;
@@ -323,7 +323,7 @@ static int word_apart(struct parser *parser)
 static int read_choices(struct parser *parser, struct choices *choices)
 {
 	if (choices->n)
-		return line__fail(&parser->line, "this was said above already: choices are parted by |");
+		return line__fail(&parser->line, "this was given above already: separate choices by |");
 	return value__parse(&parser->line, choices);
 }
 
@@ -332,7 +332,7 @@ static int word_name(struct parser *parser) { return read_choices(parser, &parse
 static int word_signature(struct parser *parser)
 {
 	if (parser->rule->kind == RULE_PASS)
-		return line__fail(&parser->line, "only a unit has a signature, or a phase, which is told of each then");
+		return line__fail(&parser->line, "a pass has no signature, only a unit or a phase has");
 	return read_choices(parser, &parser->rule->signature);
 }
 
@@ -411,7 +411,7 @@ static int parse_line(struct parser *parser)
 		}
 		if (words[i].where == RULE && !parser->rule) {
 			line->at = start;
-			return line__fail(line, "this is said of a rule: `unit`, `phase` or `pass` comes before");
+			return line__fail(line, "this belongs in a rule: begin one with `unit`, `phase` or `pass`");
 		}
 		return words[i].take(parser);
 	}

@@ -90,7 +90,7 @@ static int parse_symbol(struct line_reader *reader, struct source *ret)
 	static const char word[] = "@symbol";
 
 	if ((size_t)(reader->end - reader->at) < sizeof(word) - 1 || memcmp(reader->at, word, sizeof(word) - 1))
-		return line__fail(reader, "behind a path there is no such word, but @symbol");
+		return line__fail(reader, "only @symbol can end a path");
 	reader->at += sizeof(word) - 1;
 	ret->symbol = true;
 	return 0;
@@ -160,7 +160,7 @@ int value__parse(struct line_reader *reader, struct choices *ret)
 	} while (source->joined || take(reader, '|'));
 	/* A frequent expectation, with an answer of its own: a rule never runs code of the target. */
 	if (reader->at < reader->end && (*reader->at == '(' || *reader->at == '['))
-		return line__fail(reader, "values are read, nothing is called; "
-					  "of a tuple, list or dictionary `.*` is each item");
+		return line__fail(reader, "values are only read, nothing is called; "
+					  "`.*` is each item of a tuple, list or dictionary");
 	return reader->at == reader->end ? 0 : line__fail(reader, "here the line should end, or | or + follow");
 }

@@ -300,7 +300,7 @@ def scarce(folder):
                                      preexec_fn=freeze.become(USER), stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin"}) for _ in range(4)]
             ends = [run.communicate(timeout=120)[1] for run in runs]
             # It may have no memory for words, either.
-            said = all(run.returncode == 0 or b"(limit memory)" in end or b"engine went away" in end for run, end in zip(runs, ends))
+            said = all(run.returncode == 0 or b"(limit memory)" in end or b"the engine ended" in end for run, end in zip(runs, ends))
             check(said, "four at once end, or say why not", *ends)
     finally:
         freeze.stop(own)

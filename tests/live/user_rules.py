@@ -156,7 +156,7 @@ def case_doubts(work):
           "a name by the last choice, and a signature that needs no value", sums)
     said = done.stderr.count("mine.rules:")
     check("mine.rules:13: its function was on the stack of " in done.stderr and "but no pass was found" in done.stderr, "no such variable: told", done.stderr)
-    check("mine.rules:18: `name` gave nothing, of none of its" in done.stderr, "no name: told", done.stderr)
+    check("mine.rules:18: `name` gave nothing for any of its" in done.stderr, "no name: told", done.stderr)
     check(said == 2, "of the others nothing", done.stderr)
     done, sums, all_of_it = attached(work, DOUBTFUL.replace("has kernels\n    name @function", "has kernel\n    name kernel.name"))
     shares = [sums.get((2, "kernel_" + x), 0) / all_of_it for x in "abc"]
