@@ -55,7 +55,7 @@ def test_bad_input(recordings):
     fails("report", path, "--by=nonsense", says=["is not one of"], status=2)
     fails("report", path, "--top=-3", says=["is not a number of rows"], status=2)
     fails("report", path, "--until=200%", says=["is not a share"], status=2)
-    fails("report", path, "--json", "--csv", says=["one of them"], status=2)
+    fails("report", path, "--json", "--csv", says=["choose one"], status=2)
     # From a pipe, and as plain lines.
     plain = subprocess.run(["zstdcat", path], stdout=subprocess.PIPE, check=True).stdout
     result = json.loads(cprofd("report", "-", "--json", "--by=function", stdin=plain).out)
