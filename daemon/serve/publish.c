@@ -106,13 +106,17 @@ void session__farewell(struct engine *engine, struct session *session, bool ende
 		from--;
 	if (lines->len && ended)
 		chunk__new(lines->data + from, lines->len - from, 1, &last);
+	/* Before the last lines: one that they make lag may have read all else a moment later. */
+	for (struct client *c = engine->clients; c; c = c->next)
+		if (c->session == session && last)
+			c->farewell = chunk__ref(last);
 	session__publish(engine, session);
 	for (struct client *c = engine->clients; c; c = c->next) {
 		if (c->session != session)
 			continue;
 		c->session = NULL;
-		if (c->lagging && last)
-			c->farewell = chunk__ref(last);
+		if (!c->lagging) /* it got `end` with the last lines, or after its gap */
+			c->farewell = chunk__unref(c->farewell);
 		if (!ended || (c->lagging && !last))
 			client__die(engine, c); /* it would wait for the end */
 		else
