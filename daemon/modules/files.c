@@ -166,7 +166,7 @@ static void give(struct modules *modules, struct file *file)
 /* Before it is open: the broker is asked for it next. Before its job is done: that is moved to the front. */
 void files__want(struct modules *modules, struct file *file)
 {
-	if (file->urgent || (file->seen.state != MODULE_WAITS && file->seen.state != MODULE_LATER))
+	if (file->urgent || !file__is_pending(file))
 		return;
 	file->urgent = true;
 	if (file->seen.state == MODULE_LATER)

@@ -69,6 +69,12 @@ struct file {
 	int32_t jitdump;
 };
 
+/* It has no table yet, and may get one. */
+static inline bool file__is_pending(const struct file *file)
+{
+	return file->seen.state == MODULE_WAITS || file->seen.state == MODULE_LATER;
+}
+
 /* An executable mapping. */
 struct code {
 	uint64_t start, end, offset;

@@ -30,13 +30,11 @@ static void put_code(struct modules *modules, const struct code *code, struct un
 		placed__make(to, &modules->pools[file->table.pool].room, file->table.pool,
 			     file->table.at, code->bias, code->start, code->end);
 	} else {
-		bool waits = file->seen.state == MODULE_WAITS || file->seen.state == MODULE_LATER;
-
 		to->start = code->start;
 		to->range = (struct unwind_range){
 			.origin = code->start,
 			.size = (uint32_t)(code->end - code->start),
-			.flags = waits ? UNWIND_RANGE_PENDING : UNWIND_RANGE_BARE,
+			.flags = file__is_pending(file) ? UNWIND_RANGE_PENDING : UNWIND_RANGE_BARE,
 		};
 	}
 	to->range.module = file->seen.id;

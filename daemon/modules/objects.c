@@ -125,21 +125,26 @@ static void give(struct modules *modules, struct modules_process *process, const
 	}
 }
 
+/* NULL: it is not kept any more. */
+static const struct jit_object *object_of(const struct modules_process *process, uint32_t id)
+{
+	const struct jit_object *o = jit__object(process->jit, id); /* it, or the next */
+
+	return o && o->id == id ? o : NULL;
+}
+
 /* --- deferred objects: a table is made when a walk stops in one --- */
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
 
 static uint32_t *find_deferred(const struct modules_process *process, uint32_t id)
 {
-	uint32_t lo = 0, hi = process->n_deferred;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (process->deferred[mid] < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < process->n_deferred && process->deferred[lo] == id ? &process->deferred[lo] : NULL;
+	return process->n_deferred ? bsearch(&id, process->deferred, process->n_deferred, sizeof(id), by_number) : NULL;
 }
 
 static bool defer(struct modules_process *process, uint32_t id)
@@ -161,12 +166,13 @@ bool objects__is_deferred(const struct modules_process *process, uint64_t pc, ui
 void objects__want(struct modules *modules, struct modules_process *process, uint32_t id)
 {
 	uint32_t *at = find_deferred(process, id), by_worker = NOW_MAX;
-	const struct jit_object *o = at ? jit__object(process->jit, id) : NULL;
+	const struct jit_object *o;
 
 	if (!at)
 		return;
 	memmove(at, at + 1, (size_t)(&process->deferred[--process->n_deferred] - at) * sizeof(*at));
-	if (o && o->id == id)
+	o = object_of(process, id);
+	if (o)
 		give(modules, process, o, &by_worker);
 }
 
@@ -175,9 +181,9 @@ static void forget_ended(struct modules_process *process)
 	uint32_t i, kept = 0;
 
 	for (i = 0; i < process->n_deferred; i++) {
-		const struct jit_object *o = jit__object(process->jit, process->deferred[i]);
+		const struct jit_object *o = object_of(process, process->deferred[i]);
 
-		if (o && o->id == process->deferred[i] && !o->life.died_by)
+		if (o && !o->life.died_by)
 			process->deferred[kept++] = process->deferred[i];
 	}
 	process->n_deferred = kept;
@@ -325,9 +331,9 @@ void objects__sweep(struct modules *modules, struct modules_process *process, ui
 	forget_ended(process);
 	for (i = 0; i < process->n_objects; i++) {
 		struct object *object = &process->objects[i];
-		const struct jit_object *o = jit__object(process->jit, object->id);
+		const struct jit_object *o = object_of(process, object->id);
 
-		if (o && o->id == object->id && (!o->life.died_by || now < o->life.died_by + OBJECT_KEPT_NS)) {
+		if (o && (!o->life.died_by || now < o->life.died_by + OBJECT_KEPT_NS)) {
 			ended += o->life.died_by != 0;
 			process->objects[kept++] = *object;
 		} else {

@@ -217,7 +217,7 @@ static void wait_for_job(struct worker *worker)
 
 	worker->idle++;
 	if (worker->worked && !worker->running)
-		pthread_cond_clockwait(&worker->wake, &worker->lock, CLOCK_MONOTONIC, &due);
+		pthread_cond_timedwait(&worker->wake, &worker->lock, &due);
 	else
 		pthread_cond_wait(&worker->wake, &worker->lock);
 	worker->idle--;
@@ -281,7 +281,7 @@ int worker__new(struct worker **ret)
 	if (worker->n_max > WORKER_THREADS_MAX)
 		worker->n_max = WORKER_THREADS_MAX;
 	pthread_mutex_init(&worker->lock, NULL);
-	pthread_cond_init(&worker->wake, NULL);
+	thread__init_condition(&worker->wake);
 	worker->cache.directory = -1;
 	*ret = worker;
 	return 0;

@@ -100,7 +100,7 @@ static uint32_t trusted(struct session *session, const struct sample *sample)
 		return NATIVE_BEGUN;
 	if (part->part.loss && part->n && !sample->stack) /* else it is not over */
 		modules__wants(session->modules, process, part->pc[part->n - 1], part->part.loss,
-				 sample->record->header.time);
+			       sample->record->header.time);
 	return UINT32_MAX;
 }
 

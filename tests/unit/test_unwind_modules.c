@@ -669,7 +669,7 @@ static void mappings_change(void **state)
 		modules__find(modules, process, (uint64_t)(uintptr_t)code + 8, met, &found),
 		-ENOENT);
 	modules__wants(modules, process, ((uint64_t)(uintptr_t)code + 8) | NATIVE_EXACT,
-			 LOSS_NATIVE_MAPPING, met);
+		       LOSS_NATIVE_MAPPING, met);
 	assert_int_equal(find_in_time(process, (uint64_t)(uintptr_t)code + 8, met, &found), 0);
 	assert_null(found.module);
 	munmap(code, 8192);
@@ -724,7 +724,7 @@ static void a_forked_child(void **state)
 	/* The parent maps code: its list changes, the child's does not. */
 	later = map_own(NULL);
 	modules__wants(modules, parent, ((uint64_t)(uintptr_t)later + 8) | NATIVE_EXACT,
-			 LOSS_NATIVE_MAPPING, now());
+		       LOSS_NATIVE_MAPPING, now());
 	assert_int_equal(find_in_time(parent, (uint64_t)(uintptr_t)later + 8, now(), &found), 0);
 	ticks(3);
 	assert_true(list != shared && list == list_of_image);
