@@ -4,7 +4,8 @@
 #include "aggregate/rows.h"
 
 #include <errno.h>
-#include <string.h>
+
+#include "base/stamps.h"
 
 int rows__row(struct rows *rows, const void *key, size_t len, uint32_t *ret)
 {
@@ -29,12 +30,7 @@ struct row_times *rows__times(const struct rows *rows, uint32_t row, uint32_t co
 
 void rows__stack(struct rows *rows)
 {
-	if (++rows->stamp)
-		return;
-	/* The stamp wrapped around: old stamps would look like new ones. */
-	if (rows->stamps.len)
-		memset(rows->stamps.data, 0, rows->stamps.len);
-	rows->stamp = 1;
+	stamps__next(&rows->stamps, &rows->stamp);
 }
 
 bool rows__first(struct rows *rows, uint32_t row)

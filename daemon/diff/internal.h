@@ -200,8 +200,6 @@ static inline bool diff__by_compile(const struct diff *diff)
 int diff__add_units(struct diff *diff, struct diff_recording *recording);
 /* rows.c: the entry of `id` in a cache of uint32_t that starts with zeros; NULL: out of memory. */
 uint32_t *diff__cached(struct buf *cache, uint32_t id);
-/* rows.c: begins a sample or a path, of which `stamps` counts each row once. */
-void diff__next_stamp(struct diff *diff);
 int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t frame, uint32_t *ret);
 int diff__row_of_class(struct diff *diff, uint32_t class_id, uint32_t *ret);
 

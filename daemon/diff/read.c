@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "base/stamps.h"
 #include "classes/classes.h"
 #include "diff/internal.h"
 #include "export/places.h"
@@ -201,7 +202,7 @@ static int add_weight(struct diff *diff, uint32_t stack, uint64_t ran, uint64_t 
 	/* Cells have equal amounts of the time that is compared, so it does not matter how often the thread lost the
 	 * CPU. */
 	measure__advance(&current(diff)->measures[DIFF_SHARE], ns);
-	diff__next_stamp(diff);
+	stamps__next(&diff->stamps, &diff->stamp);
 	add_time(diff, ns, false);
 	err = add_unit(diff, ran);
 	if (!err && diff__wants(diff, REPORT_CLASS))

@@ -50,16 +50,6 @@ uint32_t *diff__cached(struct buf *cache, uint32_t id)
 	return buf__at(cache, sizeof(uint32_t), id);
 }
 
-void diff__next_stamp(struct diff *diff)
-{
-	if (++diff->stamp)
-		return;
-	/* It wrapped around: old stamps would look like new ones. */
-	if (diff->stamps.len)
-		memset(diff->stamps.data, 0, diff->stamps.len);
-	diff->stamp = 1;
-}
-
 /* The row of a frame in this table, cached for the recording: keys are built once for each frame. */
 int diff__row_of_frame(struct diff *diff, enum report_by by, uint32_t id, uint32_t *ret)
 {

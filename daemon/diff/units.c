@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/stamps.h"
 #include "diff/internal.h"
 
 
@@ -29,7 +30,7 @@ static int add_path(struct diff *diff, struct measure *measure, uint32_t id,
 	int err = 0;
 
 	/* Each row of the path counts once, also if the path has it several times (recursion). */
-	diff__next_stamp(diff);
+	stamps__next(&diff->stamps, &diff->stamp);
 	for (at = id; at && !err;) {
 		struct unit_node node = unit_tree__node(tree, at);
 		bool own = node.kind == UNIT_COMPILE ? !in_compile : at == id;
