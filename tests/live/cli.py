@@ -254,28 +254,27 @@ def test_stale_socket():
         fails(1, "--socket", run=cprofd("serve", "--socket", "/" + "x" * 200))
 
 
+@contextlib.contextmanager
+def listener(backlog):
+    """A socket that listens, and its path: what is behind it is none of cprofd's."""
+    with folder() as work, socket.socket(socket.AF_UNIX) as listening:
+        path = os.path.join(work, "s.sock")
+        listening.bind(path)
+        listening.listen(backlog)
+        yield listening, path
+
+
 def test_daemon_that_hangs():
     """Its backlog is full: whoever wants to know whether it is there does not wait for ever."""
-    with folder() as work:
-        path = os.path.join(work, "s.sock")
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(path)
-        listening.listen(0)
-        waiting = socket.socket(socket.AF_UNIX)
+    with listener(0) as (_, path), socket.socket(socket.AF_UNIX) as waiting:
         waiting.connect(path)
         fails(1, "accepts no connection", "--socket", run=cprofd("serve", "--socket", path))
         expect(os.path.exists(path), "its socket was removed")
-        waiting.close()
-        listening.close()
 
 
 def test_lines_before_the_answer():
     """A line that is no answer, as long as the one before it, is no silence."""
-    with folder() as work:
-        path = os.path.join(work, "s.sock")
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(path)
-        listening.listen(1)
+    with listener(1) as (listening, path):
         client = subprocess.Popen([CPROFD, "status", "--json", "--socket", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
         end, _ = listening.accept()
         for i in range(3):
@@ -285,15 +284,10 @@ def test_lines_before_the_answer():
         out, err = client.communicate(timeout=60)
         expect(client.returncode == 0 and json.loads(out) == {"version": "7"}, "no status", out, err.decode())
         end.close()
-        listening.close()
 
 
 def test_socket_activation():
-    with folder() as work:
-        path = os.path.join(work, "s.sock")
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(path)
-        listening.listen(4)
+    with listener(4) as (listening, path):
         fd = listening.fileno()
         shell = 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "%s" serve 3<&%d' % (CPROFD, fd)
         server = subprocess.Popen(["bash", "-c", shell], pass_fds=(fd,), stderr=subprocess.PIPE, env=environment())

@@ -408,7 +408,7 @@ HIDDEN, NO_YAMA = "hidden", "no Yama"
 
 def settings(broker, scope, paranoid):
     for name, value in (("yama/ptrace_scope", scope), ("perf_event_paranoid", paranoid)):
-        path = f"/proc/{broker.pid}/root/proc/sys/kernel/{name}"
+        path = os.path.join("/proc", str(broker.pid), "root", "proc/sys/kernel", name)
         if value == NO_YAMA:
             shutil.rmtree(os.path.dirname(path))
             continue
