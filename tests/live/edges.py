@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# run-live: once
 """Edges of the call graph of a program that documents what each of its functions calls, in Python and in C: any other
 edge in a stack is false. Many of its C functions end with a tail call, or are so short that a sample hits only the interpreter's
 helpers. Needs root.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# run-live: once
 """A user's session shows nothing of a program that its target executes, if that may not be read by the user: programs that are setuid, setgid,
 have file capabilities, or may be run and not read, nor of what makes itself undumpable (prctl), enters a user namespace, or was root's and became the user.
 At attach, as samples begin, and in the middle; of the target itself and of a child of it (-s); CPU and wall mode, one thread and many. Needs root.

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# run-live: once
 """Edges of the call graph at polymorphic call sites, against a target that says what may stand between a site and the Python function
 that it calls, and what a site may call that ends in C: none other may. In long runs the time of each C function against the target's own
 clock. Needs root.

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# run-live: once
 """Code objects of files that take the memory of others that are gone: stacks have no function of a module that did not run. Needs root.
 
 From 3.12 on each module that is loaded is new code: of 10 seconds (--seconds 10) more comes than the engine keeps at once, and all that is
