@@ -81,7 +81,7 @@ static __always_inline void dead_add(__u64 key)
 	dead_end++;
 }
 
-static __always_inline void dead_tell(__u64 key)
+static __always_inline void dead_emit(__u64 key)
 {
 	const struct leaving *leaving = bpf_map_lookup_elem(&leavings, &key);
 	struct task_struct *task = (struct task_struct *)key;
@@ -97,14 +97,14 @@ static __always_inline void dead_tell(__u64 key)
 }
 
 /* A function of its own: on_exit has no stack left for it (6.1). */
-HOST_APART int dead_tell_some(void)
+HOST_APART int dead_emit_some(void)
 {
 	__u32 i, end = dead_end;
 
 	if (end - dead_first > DEAD_KEPT)
 		dead_first = end - DEAD_KEPT;
 	for (i = 0; i < DEAD_AT_ONCE && dead_first != end; i++)
-		dead_tell(dead_tasks[dead_first++ & (DEAD_KEPT - 1)]);
+		dead_emit(dead_tasks[dead_first++ & (DEAD_KEPT - 1)]);
 	return 0;
 }
 
@@ -121,7 +121,7 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 
 	if (!as)
 		return 0;
-	dead_tell_some();
+	dead_emit_some();
 	if (tgid == parent_tgid) {
 		if (authorised_as(parent, as) == AUTHORISED_NO)
 			return 0;
@@ -240,7 +240,7 @@ int BPF_PROG(on_exit, struct task_struct *who)
 		leaving = (struct leaving){event.header.task.process_start, event.header.task.thread_start, event.header.task.tgid,
 					   event.header.task.tid};
 		event.flags = bpf_map_update_elem(&leavings, &key, &leaving, BPF_ANY) ? 0 : EVENT_SETTLES;
-		dead_tell_some();
+		dead_emit_some();
 	}
 	bpf_ringbuf_output(&ring, &event, sizeof(event), dead ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	if (allowed)

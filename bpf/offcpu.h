@@ -123,7 +123,7 @@ static __always_inline void wait_record(struct record_wait *to, const struct wai
 	to->args[1] = whole ? place->args[1] : 0;
 }
 
-static __always_inline void wait_told(struct wait_place *place)
+static __always_inline void wait_emitted(struct wait_place *place)
 {
 	place->waited = 0;
 	place->ready = 0;
@@ -131,7 +131,7 @@ static __always_inline void wait_told(struct wait_place *place)
 }
 
 /* Sends the sums to this CPU's sample ring. Interrupts must be off, as in a tick. */
-static __always_inline void wait_tell(struct wait_place *place, struct task_struct *task, __u64 time)
+static __always_inline void wait_emit(struct wait_place *place, struct task_struct *task, __u64 time)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct sample_ring *ring = bpf_map_lookup_elem(&samples, &cpu);
@@ -147,7 +147,7 @@ static __always_inline void wait_tell(struct wait_place *place, struct task_stru
 	if (head + sizeof(struct record_wait) - *(volatile __u64 *)&ring->tail > SAMPLE_RING_BYTES)
 		return;
 	wait_record((struct record_wait *)(ring->data + (head & (SAMPLE_RING_BYTES - 1))), place, task, time, may == AUTHORISED_YES);
-	wait_told(place);
+	wait_emitted(place);
 	asm volatile("" ::: "memory");
 	*(volatile __u64 *)&ring->head = head + sizeof(struct record_wait);
 }
@@ -219,7 +219,7 @@ static long wait_flush_round(__u32 i, void *context)
 	if (!place->waited && !place->ready)
 		return 0;
 	if (!c->to_ring) {
-		wait_tell(place, bpf_get_current_task_btf(), c->time);
+		wait_emit(place, bpf_get_current_task_btf(), c->time);
 		return 0;
 	}
 	may = authorised(c->task, task_tgid(c->task));
@@ -227,7 +227,7 @@ static long wait_flush_round(__u32 i, void *context)
 		return 1;
 	wait_record(&record, place, c->task, c->time, may == AUTHORISED_YES);
 	if (!bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP))
-		wait_told(place);
+		wait_emitted(place);
 	return 0;
 }
 
@@ -397,7 +397,7 @@ static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struc
 	at &= WAIT_PLACES - 1;
 	place = &slot->places[at];
 	if (place->waited | place->ready)
-		wait_tell(place, task, now);
+		wait_emit(place, task, now);
 	place->key = key;
 	place->taken = 0;
 	place->waker = 0;

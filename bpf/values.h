@@ -221,7 +221,7 @@ static __always_inline __u32 values_part(const struct locals_captures *captured_
 					 __u32 size, int *fresh)
 {
 	struct values_out *to;
-	__u32 n, told;
+	__u32 n, state;
 
 	host_barrier(size);
 	if (!walk->n || size > SAMPLE_RECORD_MAX - sizeof(*to) - sizeof(struct part_object))
@@ -240,17 +240,17 @@ static __always_inline __u32 values_part(const struct locals_captures *captured_
 	host_barrier(n);
 	if (!n || n > sizeof(to->entries))
 		return size;
-	told = to->part.values_state;
-	*fresh |= told & VALUES_STATE_NEW;
+	state = to->part.values_state;
+	*fresh |= state & VALUES_STATE_NEW;
 	n += sizeof(struct part_values);
-	to->part.flags = told & VALUES_STATE_CUT ? VALUES_CUT : 0;
+	to->part.flags = state & VALUES_STATE_CUT ? VALUES_CUT : 0;
 	to->part.part.kind = PART_VALUES;
 	to->part.part.loss = 0;
 	to->part.part.size = n;
 	to->part.own = walk->thread_pointer;
 	record->parts++;
 	size += n;
-	if (!(told & VALUES_STATE_OBJECT))
+	if (!(state & VALUES_STATE_OBJECT))
 		return size;
 	host_barrier(size);
 	if (size > SAMPLE_RECORD_MAX - sizeof(struct part_object))

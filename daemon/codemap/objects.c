@@ -56,15 +56,15 @@ static int image_of(const struct codemap *self, const struct object_names *objec
 
 int objects__lines(struct codemap *self, struct object_names *object)
 {
-	struct jit_object told;
+	struct jit_object info;
 	uint64_t process;
 	int mem, err;
 
 	if (object->certain || object->no_lines)
 		return object->certain ? 0 : -ENOENT;
-	err = image_of(self, object, &process, &told, &mem);
+	err = image_of(self, object, &process, &info, &mem);
 	if (!err && !object->names) {
-		object->names = namer__add_object(self->namer, mem, told.image, told.image_size);
+		object->names = namer__add_object(self->namer, mem, info.image, info.image_size);
 		object->copied = object->names ? process : 0;
 		err = object->names ? -EAGAIN : -ENOMEM;
 	} else if (!err) {

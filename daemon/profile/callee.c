@@ -9,9 +9,9 @@
  * (classes/callables.h), and the bytecode at the Python frame (sites.c). What neither proves is left out; the last
  * resort, what the same call site called before, is used for leaves only.
  *
- *    callee__choose()  -> choose()      from native frames, outermost first, with names that the bytecode loads
- *                      -> told()        from the instruction alone, when the C function has no frame yet, or no more
- *                      -> guess()       from what was learned at this site */
+ *    callee__choose()  -> choose()          from native frames, outermost first, with names that the bytecode loads
+ *                      -> by_instruction()  from the instruction alone, when the C function has no frame yet, or no more
+ *                      -> guess()           from what was learned at this site */
 #include <string.h>
 
 #include "arch/arch.h"
@@ -336,8 +336,8 @@ static bool has_foreign(const struct profile *profile, uint32_t begin, uint32_t 
 /* What a call instruction calls or is about to call, by the instruction alone: what it is specialised for, the
  * function of its cached descriptor, or the builtin that it loads by name. *ret_certain false: it rests on the
  * absence of other code in the stack. */
-static const char *told(struct profile *profile, const struct record_header *header, struct site *site, uint32_t begin, uint32_t end,
-			bool *ret_certain)
+static const char *by_instruction(struct profile *profile, const struct record_header *header, struct site *site,
+				  uint32_t begin, uint32_t end, bool *ret_certain)
 {
 	const struct callables *builtins = profile->sites.builtins;
 	const char *name = NULL, *own = site->own && builtins ? site->names[site->own - 1] : NULL;
@@ -384,7 +384,7 @@ static bool is_between(const struct stack *stack, uint32_t begin, uint32_t end)
 	return callable && callable->kind == CALLABLE_SWITCHER;
 }
 
-/* The result goes through these steps: native frames (choose), then for a leaf what the instruction says (told),
+/* The result goes through these steps: native frames (choose), then for a leaf what the instruction says (by_instruction),
  * then a slot that no call is meant for is refused, then learning, then a guess. `leaf`: nothing runs further in, so
  * the call may be about to happen, or be over. What is learned comes from proofs only (`certain`). */
 void callee__choose(struct profile *profile, const struct record_header *header, const struct py_frame *frame, uint32_t begin,
@@ -411,7 +411,7 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 	if (!leaf && !outermost)
 		site->python |= profile->stack->items[begin - 1].kind == WEAVE_PYTHON;
 	if (leaf && kind == OPCODE_CALL && !site->several && !site->python)
-		name = told(profile, header, site, begin, end, &certain);
+		name = by_instruction(profile, header, site, begin, end, &certain);
 	if (name)
 		outermost = name;
 	else if (kind == OPCODE_CALL && slot && !(outermost = choose(profile, site, header, begin, end, TRUST_EXPORTED, &slot)))

@@ -303,7 +303,7 @@ int waits__place(struct profile *profile, struct item *item, const struct sample
 /* This thread held the GIL then. */
 void waits__held(struct thread *thread, uint64_t time);
 /* Of a tick that is about to be taken: a row for time that was no CPU time, although no wait was reported. */
-int waits__untold(struct profile *profile, struct thread *thread, uint64_t time);
+int waits__unrecorded(struct profile *profile, struct thread *thread, uint64_t time);
 /* For a tick: the thread ran for all of its wall time. */
 void waits__ran(struct thread *thread, struct item *item);
 /* The client is authorised for this thread again, as of `time`: adds a row for the time in which it was not. */

@@ -8,81 +8,81 @@
 
 #include "profile/internal.h"
 
-int profile__process(struct profile *profile, const struct profile_process *told)
+int profile__process(struct profile *profile, const struct profile_process *info)
 {
 	struct process *process = tasks__find_process(
-		&profile->tasks, told->tgid, told->process_start, told->exec, told->exec_known);
-	char *name = told->name ? strdup(told->name) : NULL;
+		&profile->tasks, info->tgid, info->process_start, info->exec, info->exec_known);
+	char *name = info->name ? strdup(info->name) : NULL;
 
-	if (told->name && !name)
+	if (info->name && !name)
 		return -ENOMEM;
 	if (!process)
-		process = life__add_process(profile, told->tgid, told->process_start, told->time);
+		process = life__add_process(profile, info->tgid, info->process_start, info->time);
 	if (!process) {
 		free(name);
 		return -ENOMEM;
 	}
-	life__show(profile, process, told->time);
-	if (told->exec_known) {
-		process->exec = told->exec;
+	life__show(profile, process, info->time);
+	if (info->exec_known) {
+		process->exec = info->exec;
 		process->exec_known = true;
 	}
-	if (told->parent)
-		process->parent = told->parent;
+	if (info->parent)
+		process->parent = info->parent;
 	free(process->name);
 	process->name = name;
-	process->lines = told->lines;
-	process->runtime = told->runtime;
-	process->runtime_end = told->runtime_end;
-	strncpy(process->python, told->python ? told->python : "", PYTHON_LEN - 1);
-	strncpy(process->unsupported, told->unsupported ? told->unsupported : "", PYTHON_LEN - 1);
-	if (told->lines)
-		profile->lines = told->lines;
+	process->lines = info->lines;
+	process->runtime = info->runtime;
+	process->runtime_end = info->runtime_end;
+	strncpy(process->python, info->python ? info->python : "", PYTHON_LEN - 1);
+	strncpy(process->unsupported, info->unsupported ? info->unsupported : "", PYTHON_LEN - 1);
+	if (info->lines)
+		profile->lines = info->lines;
 	process->changed = true;
 	return 0;
 }
 
-static struct thread *find(struct profile *profile, const struct profile_thread *told,
+static struct thread *find(struct profile *profile, const struct profile_thread *info,
 			   struct process **ret_process)
 {
 	*ret_process =
-		tasks__find_process(&profile->tasks, told->tgid, told->process_start, 0, false);
-	return *ret_process ? tasks__find_thread(&profile->tasks, *ret_process, told->tid,
-						 told->thread_start)
+		tasks__find_process(&profile->tasks, info->tgid, info->process_start, 0, false);
+	return *ret_process ? tasks__find_thread(&profile->tasks, *ret_process, info->tid,
+						 info->thread_start)
 			    : NULL;
 }
 
 /* The CPU time from /proc is a baseline that may be a scheduler tick old (`cpu_rough`, see cpu.c). */
-int profile__thread_listed(struct profile *profile, const struct profile_thread *told)
+int profile__thread_listed(struct profile *profile, const struct profile_thread *info)
 {
 	struct process *process;
-	struct thread *thread = find(profile, told, &process);
+	struct thread *thread = find(profile, info, &process);
 
 	if (!process)
 		return -ESRCH;
 	if (process->ending || thread)
 		return 0; /* records know it better */
-	thread = life__add_thread(profile, process, told->tid, told->thread_start, told->time);
+	thread = life__add_thread(profile, process, info->tid, info->thread_start, info->time);
 	if (!thread)
 		return -ENOMEM;
-	if (!thread->cpu_known && told->cpu_known) {
+	if (!thread->cpu_known && info->cpu_known) {
 		thread->cpu_known = thread->cpu_rough = true;
-		thread->cpu_seen = told->cpu_time;
+		thread->cpu_seen = info->cpu_time;
 	}
-	if (told->name)
-		strncpy(thread->comm, told->name, sizeof(thread->comm) - 1);
+	if (info->name)
+		strncpy(thread->comm, info->name, sizeof(thread->comm) - 1);
 	return 0;
 }
 
-int profile__thread_cpu(struct profile *profile, const struct profile_thread *told)
+int profile__thread_cpu(struct profile *profile, const struct profile_thread *info)
 {
 	struct process *process;
-	struct thread *thread = find(profile, told, &process);
+	struct thread *thread = find(profile, info, &process);
 
 	if (!thread)
 		return -ESRCH;
-	if (!thread->ending && !thread->lost && !process->withheld && told->cpu_known)
-		thread->cpu_final = told->cpu_time;
+	if (!thread->ending && !thread->lost && !process->withheld && info->cpu_known)
+		thread->cpu_final = info->cpu_time;
 	return 0;
 }
 

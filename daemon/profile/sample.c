@@ -164,7 +164,7 @@ int profile__sample(struct profile *profile, const struct sample *sample)
 		return err;
 	cpu__seen(profile, thread, sample->record->cpu_time, header->time > thread->last ? header->time : thread->last);
 	if (profile->wall)
-		err = waits__untold(profile, thread, header->time);
+		err = waits__unrecorded(profile, thread, header->time);
 	if (err) {
 		free(item.unfinished);
 		return err;

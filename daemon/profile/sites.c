@@ -73,19 +73,19 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame)
 
 /* Copies the answer; names become interned texts, which live as long as the sites. Names that find no memory are
  * left out, and `own` with them. */
-static void take(struct profile *profile, struct site *site, const struct call_site *told)
+static void take(struct profile *profile, struct site *site, const struct call_site *decoded)
 {
-	site->kind = told->kind;
-	site->exact = told->exact;
-	site->own = told->own;
-	site->owner = told->owner;
-	site->of_global = told->of_global;
-	site->builtin = told->builtin;
-	site->inlines = told->inlines;
-	site->callee = told->callee;
-	site->function = told->function;
-	for (site->n = 0; site->n < told->n; site->n++)
-		if (!(site->names[site->n] = texts__keep(&profile->sites.texts, told->names[site->n])))
+	site->kind = decoded->kind;
+	site->exact = decoded->exact;
+	site->own = decoded->own;
+	site->owner = decoded->owner;
+	site->of_global = decoded->of_global;
+	site->builtin = decoded->builtin;
+	site->inlines = decoded->inlines;
+	site->callee = decoded->callee;
+	site->function = decoded->function;
+	for (site->n = 0; site->n < decoded->n; site->n++)
+		if (!(site->names[site->n] = texts__keep(&profile->sites.texts, decoded->names[site->n])))
 			break;
 	if (site->own > site->n)
 		site->own = 0;
@@ -94,7 +94,7 @@ static void take(struct profile *profile, struct site *site, const struct call_s
 void sites__read(struct profile *profile, const struct record_header *header, struct site *site, bool again)
 {
 	struct call_sites *call_sites = profile->options.call_sites;
-	struct call_site told;
+	struct call_site decoded;
 	uint32_t serial;
 
 	if ((site->state == SITE_READ && !again) || site->offset < 0 || !call_sites)
@@ -109,11 +109,11 @@ void sites__read(struct profile *profile, const struct record_header *header, st
 	if (serial == CODE_NONE)
 		return; /* it may come */
 	site->state = call_sites->read(call_sites, header, site->key, codes__get(profile->codes, serial)->address,
-				   (uint32_t)site->offset, &told)
+				   (uint32_t)site->offset, &decoded)
 			      ? SITE_UNREADABLE
 			      : SITE_READ;
 	if (site->state == SITE_READ)
-		take(profile, site, &told);
+		take(profile, site, &decoded);
 }
 
 const char *sites__ufunc(struct profile *profile, const struct record_header *header, struct site *site)

@@ -424,18 +424,18 @@ void waits__held(struct thread *thread, uint64_t time)
 /* Wall time that was neither run nor reported as a wait. The scheduler counts what a thread runs at each of its
  * ticks, so a thread that had no tick of ours for several periods, and no more CPU time either, was not on a CPU.
  * Nobody saw where; most likely it could run, and others did. */
-#define UNTOLD_PERIODS 4u
+#define UNRECORDED_PERIODS 4u
 #define SCHEDULER_TICK_NS 10000000u /* the longest */
-int waits__untold(struct profile *profile, struct thread *thread, uint64_t time)
+int waits__unrecorded(struct profile *profile, struct thread *thread, uint64_t time)
 {
-	static const struct record_wait untold = {.key = WAIT_KEY_RAN, .syscall = -1};
+	static const struct record_wait unrecorded = {.key = WAIT_KEY_RAN, .syscall = -1};
 	uint64_t period = profile->options.rate ? 1000000000u / profile->options.rate : 0;
 	uint64_t wall = time > thread->last ? time - thread->last : 0;
 	uint64_t ran = thread->carry + (thread->ahead < SCHEDULER_TICK_NS ? SCHEDULER_TICK_NS - thread->ahead : 0);
 
-	if (!period || !thread->cpu_known || wall <= UNTOLD_PERIODS * period || wall <= ran)
+	if (!period || !thread->cpu_known || wall <= UNRECORDED_PERIODS * period || wall <= ran)
 		return 0;
-	return put(profile, thread, NULL, &untold, wall - ran, true);
+	return put(profile, thread, NULL, &unrecorded, wall - ran, true);
 }
 
 /* In wall mode what is no wait was on a CPU, so a tick's time is CPU time at once. What of it the scheduler has not

@@ -355,9 +355,9 @@ void drain__counts(struct session *session)
 		profile__counts(session->profile, &sum);
 	}
 	collector__counts(session->collector, &counts);
-	if (counts.bad > session->bad_told)
-		profile__loss(session->profile, LOSS_RECORD_BAD, counts.bad - session->bad_told);
-	session->bad_told = counts.bad;
+	if (counts.bad > session->bad_counted)
+		profile__loss(session->profile, LOSS_RECORD_BAD, counts.bad - session->bad_counted);
+	session->bad_counted = counts.bad;
 	missed = blocking__missed(session->id);
 	if (missed)
 		profile__loss(session->profile, LOSS_TARGET_MUTE, missed);

@@ -32,7 +32,7 @@
 #define THREADS_MAX 65536u
 
 struct thread {
-	struct dump_result told;
+	struct dump_result result;
 	/* When it is given up (monotonic ns); 0: it has had no slot yet. */
 	uint64_t until;
 	unsigned tries;
@@ -49,7 +49,7 @@ struct dumping {
 	struct dump_unwinder *unwinder;
 	struct python_walker *python;
 	struct thread *threads;
-	uint32_t n, told;
+	uint32_t n, emitted;
 	/* Who has slot i: index of the thread + 1; 0: the slot is free. */
 	uint32_t in[DUMP_SLOTS];
 	/* 0: stacks are still being gathered. Else names are waited for until then. */
@@ -78,8 +78,8 @@ void dump__close(struct session *session)
 	if (!dump)
 		return;
 	for (uint32_t i = 0; i < dump->n; i++) {
-		free(dump->threads[i].told.natives);
-		free(dump->threads[i].told.python.frames);
+		free(dump->threads[i].result.natives);
+		free(dump->threads[i].result.python.frames);
 	}
 	free(dump->threads);
 	dump_unwinder__free(dump->unwinder);
@@ -150,10 +150,10 @@ static int unwind(struct dumping *dump, struct thread *thread, const struct dump
 		if (dump_slots__pass(dump->slots, &rows, &n) || !is_still(slot, rows, n))
 			dump_unwinder__walk(dump->unwinder, &state, natives);
 	}
-	thread->told.natives = malloc(DUMP_NATIVE_BYTES(natives->n));
-	if (!thread->told.natives)
+	thread->result.natives = malloc(DUMP_NATIVE_BYTES(natives->n));
+	if (!thread->result.natives)
 		return -ENOMEM;
-	memcpy(thread->told.natives, natives, DUMP_NATIVE_BYTES(natives->n));
+	memcpy(thread->result.natives, natives, DUMP_NATIVE_BYTES(natives->n));
 	return 0;
 }
 
@@ -178,7 +178,7 @@ static int list_threads(struct session *session)
 	if (!dump->threads)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)
-		dump->threads[i].told = (struct dump_result){.thread = rows[i], .native = how[session->request.native]};
+		dump->threads[i].result = (struct dump_result){.thread = rows[i], .native = how[session->request.native]};
 	dump->n = n;
 	return 0;
 }
@@ -195,7 +195,7 @@ static bool assign(struct dumping *dump, uint64_t now)
 		if (!dump->in[i] && next < dump->n) {
 			dump->threads[next].until = now + SCHEDULE_DUMP_THREAD_NS;
 			dump->in[i] = next + 1;
-			dump_slots__want(dump->slots, i, dump->threads[next].told.thread.tid);
+			dump_slots__want(dump->slots, i, dump->threads[next].result.thread.tid);
 		}
 		any |= dump->in[i] != 0;
 	}
@@ -218,8 +218,8 @@ static void again(struct dumping *dump, uint32_t i)
 {
 	struct thread *thread = thread_in(dump, i);
 
-	free(thread->told.python.frames);
-	thread->told.python = (struct python_frames){};
+	free(thread->result.python.frames);
+	thread->result.python = (struct python_frames){};
 	if (++thread->tries < TRIES)
 		dump_slots__again(dump->slots, i);
 	else
@@ -245,16 +245,16 @@ static int walk_python(struct dumping *dump)
 		/* Addresses of code objects that this slot holds: threads of other slots name them by their keys
 		 * only. */
 		python_walker__learn(dump->python, slot);
-		if (slot->thread.tid != thread->told.thread.tid) {
+		if (slot->thread.tid != thread->result.thread.tid) {
 			again(dump, i);
 		} else if (slot->how == DUMP_TICK) {
-			err = python_walker__take(dump->python, slot, &thread->told.python);
+			err = python_walker__take(dump->python, slot, &thread->result.python);
 			thread->proven = true;
 		} else {
 			/* The list of thread states is read once, after the first slot was filled: it holds for all
 			 * threads that were asleep by then. */
 			err = any ? 0 : python_walker__list(dump->python, &tstates);
-			err = err ?: python_walker__walk(dump->python, &slot->thread, &tstates, &thread->told.python);
+			err = err ?: python_walker__walk(dump->python, &slot->thread, &tstates, &thread->result.python);
 			any = walked[i] = true;
 		}
 	}
@@ -285,7 +285,7 @@ static int look(struct dumping *dump, uint64_t now)
 
 		if (!thread || thread->proven || dump_slots__done(dump->slots, i))
 			continue;
-		thread->gone = !row_of(rows, n, thread->told.thread.tid);
+		thread->gone = !row_of(rows, n, thread->result.thread.tid);
 		if (thread->gone || now > thread->until)
 			release(dump, i);
 	}
@@ -314,8 +314,8 @@ static bool gather(struct session *session, uint64_t now)
 			continue;
 		if (session->request.native != REQUEST_NATIVE_OFF)
 			session->error = unwind(dump, thread, slot);
-		thread->told.how = (uint8_t)slot->how;
-		thread->told.thread = slot->thread;
+		thread->result.how = (uint8_t)slot->how;
+		thread->result.thread = slot->thread;
 		release(dump, i);
 	}
 	return !session->error;
@@ -333,8 +333,8 @@ static bool names_ready(struct session *session, uint64_t now)
 	bool ready = true;
 
 	for (uint32_t i = 0; process && i < dump->n; i++) {
-		const struct dump_native *natives = dump->threads[i].told.natives;
-		const struct record_task task = dump_task(&dump->threads[i].told);
+		const struct dump_native *natives = dump->threads[i].result.natives;
+		const struct record_task task = dump_task(&dump->threads[i].result);
 
 		if (natives && codemap__eval_known(codemap, &task, now) == -EAGAIN)
 			ready = false;
@@ -385,18 +385,18 @@ static bool emit(struct engine *engine, struct session *session, uint64_t now)
 	uint64_t until = now + SCHEDULE_DUMP_STEP_NS;
 	json_t *json;
 
-	while (dump->told < dump->n && engine__now() < until && session->owner && !session->owner->dead) {
-		const struct thread *thread = &dump->threads[dump->told++];
+	while (dump->emitted < dump->n && engine__now() < until && session->owner && !session->owner->dead) {
+		const struct thread *thread = &dump->threads[dump->emitted++];
 
-		if (thread->gone && !thread->told.how)
+		if (thread->gone && !thread->result.how)
 			continue;
-		json = dump__emit(dump->python, session->codemap, &thread->told, now);
+		json = dump__emit(dump->python, session->codemap, &thread->result, now);
 		if (!json)
 			session->error = -ENOMEM;
 		else
 			say(engine, session, json, false);
 	}
-	return dump->told < dump->n;
+	return dump->emitted < dump->n;
 }
 
 /* The answer, then the end of the session: a dump has no stream and no `end` event. */

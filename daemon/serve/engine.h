@@ -153,7 +153,7 @@ struct tracee {
 	bool dead;
 	/* Dead, and known by its pidfd: tracee__announce_ends() reports it to the profile, after the records of before.
 	 * Else its exit record did, in order. */
-	bool pidfd_told;
+	bool end_pending;
 	bool root;                      /* the one that was attached to */
 	bool forked;                    /* in this session */
 	/* It ran before the session did, so no record announced its threads: /proc/PID/task is read once it is
@@ -421,7 +421,7 @@ struct session {
 	/* All records of before this time went to the profile. */
 	uint64_t handed_on;
 	/* Bad records that the profile has counted; the collector's counter only grows. */
-	uint64_t bad_told;
+	uint64_t bad_counted;
 	/* Reason and detail of its `end` event; NULL: it goes on, or was refused. */
 	const char *reason;
 	char detail[160];

@@ -102,7 +102,7 @@ void tracee__free(struct engine *engine, struct tracee *tracee)
 int tracee__announce(struct tracee *tracee)
 {
 	char name[256];
-	struct profile_process told = {.tgid = (uint32_t)tracee->pid,
+	struct profile_process info = {.tgid = (uint32_t)tracee->pid,
 				       .parent = (uint32_t)tracee->parent,
 				       .process_start = tracee->start,
 				       .exec = tracee->exec,
@@ -116,8 +116,8 @@ int tracee__announce(struct tracee *tracee)
 	int err;
 
 	proc__command(tracee->pid, name, sizeof(name));
-	told.name = *name ? name : NULL; /* it just ended: its comm is known by its records */
-	err = profile__process(tracee->session->profile, &told);
+	info.name = *name ? name : NULL; /* it just ended: its comm is known by its records */
+	err = profile__process(tracee->session->profile, &info);
 	if (!err && tracee->list)
 		proc__threads(tracee->session, tracee, false);
 	tracee->list = false;
@@ -127,10 +127,10 @@ int tracee__announce(struct tracee *tracee)
 void tracee__announce_ends(struct session *session, uint64_t up_to)
 {
 	for (struct tracee *p = session->tracees; p; p = p->next) {
-		if (!p->dead || !p->pidfd_told || p->ended > up_to)
+		if (!p->dead || !p->end_pending || p->ended > up_to)
 			continue;
 		profile__process_gone(session->profile, (uint32_t)p->pid, p->start, p->ended);
-		p->pidfd_told = false;
+		p->end_pending = false;
 	}
 }
 
@@ -213,7 +213,7 @@ static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t eve
 	if (tracee->session->state == SESSION_RUNNING)
 		ring__drain(tracee->session->ring);
 	end(engine, tracee, UINT64_MAX, engine__now());
-	tracee->pidfd_told = true;
+	tracee->end_pending = true;
 }
 
 void tracee__open(struct engine *engine, struct tracee *tracee, const struct broker_message *message,
@@ -283,7 +283,7 @@ void tracee__ask_memory(struct engine *engine, struct tracee *tracee)
 static void announce_forked(struct tracee *child, uint64_t time)
 {
 	struct session *session = child->session;
-	struct profile_process told = {.tgid = (uint32_t)child->pid,
+	struct profile_process info = {.tgid = (uint32_t)child->pid,
 				       .parent = (uint32_t)child->parent,
 				       .process_start = child->start,
 				       .exec = child->exec,
@@ -292,7 +292,7 @@ static void announce_forked(struct tracee *child, uint64_t time)
 				       .python = child->python,
 				       .unsupported = child->unsupported,
 				       .time = time};
-	int err = profile__process(session->profile, &told);
+	int err = profile__process(session->profile, &info);
 
 	if (err && !session->error)
 		session->error = err;
@@ -464,7 +464,7 @@ void tracee__retry(struct engine *engine, struct session *session, uint64_t now,
 		session->error = err;
 	for (struct tracee *p = session->tracees; p; p = next) {
 		next = p->next;
-		if (p->dead && !p->pidfd_told) {
+		if (p->dead && !p->end_pending) {
 			/* Samples of before its end may still come. */
 			if (session->state != SESSION_RUNNING || session->handed_on > p->ended)
 				tracee__free(engine, p);

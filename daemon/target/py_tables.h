@@ -19,8 +19,8 @@ struct py_debug_offset {
 };
 
 /* For the tables: the offset at `position` is that of a member of 16, or 32, bits. */
-#define TOLD16(position, member) {position, offsetof(struct py_layout, member), 2}
-#define TOLD32(position, member) {position, offsetof(struct py_layout, member), 4}
+#define READ16(position, member) {position, offsetof(struct py_layout, member), 2}
+#define READ32(position, member) {position, offsetof(struct py_layout, member), 4}
 
 /* One layout. `layout.version` is 0 here: the copy gets the target's. */
 struct py_table {

@@ -177,7 +177,7 @@ static void put_note(struct output *out, enum weave_kind kind)
 static void put_woven(const struct weave_input *in, const struct plan *plan, struct output *out)
 {
 	uint32_t number, n = 0, at = 0;
-	bool cut_told = in->python_whole;
+	bool cut_done = in->python_whole;
 	struct group group = {};
 	struct loop loop = {};
 
@@ -191,16 +191,16 @@ static void put_woven(const struct weave_input *in, const struct plan *plan, str
 		if (group.begin == group.end)
 			put(out, WEAVE_NATIVE, loop.begin, loop.end);
 		put(out, WEAVE_PYTHON, group.begin, group.end);
-		if (++n == plan->groups && !cut_told) {
+		if (++n == plan->groups && !cut_done) {
 			put_note(out, WEAVE_CUT_PYTHON);
-			cut_told = true;
+			cut_done = true;
 		}
 	}
 	put(out, WEAVE_NATIVE, at, in->n_native);
 	if (!in->native_whole)
 		put_note(out, WEAVE_CUT_NATIVE);
 	put(out, WEAVE_PYTHON, group.end, in->n_python);
-	if (!cut_told)
+	if (!cut_done)
 		put_note(out, WEAVE_CUT_PYTHON);
 }
 

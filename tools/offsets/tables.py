@@ -114,7 +114,7 @@ def debug_offsets_body(found):
     for key, position in found.items():
         if key.startswith("debug ") and key != "debug size":
             name = key[len("debug "):]
-            entries.append("%s(%d, %s)," % ("TOLD32" if name in WORDS else "TOLD16", position, name))
+            entries.append("%s(%d, %s)," % ("READ32" if name in WORDS else "READ16", position, name))
     return wrap(entries, "\t")
 
 
@@ -236,7 +236,7 @@ def text_of(all_rows, names):
             arrays[row.debug_offsets] = "debug_offsets_" + name_of(row.minor, row.free_threaded)
             if list(arrays.values()).count(arrays[row.debug_offsets]) > 1:
                 arrays[row.debug_offsets] += "_%d" % row.versions[0][2]
-            out.append("/* Where _Py_DebugOffsets of %s tells them. */\nstatic const struct py_debug_offset %s[] = {\n%s\n};\n"
+            out.append("/* Where _Py_DebugOffsets of %s has them. */\nstatic const struct py_debug_offset %s[] = {\n%s\n};\n"
                        % (name_of(row.minor, row.free_threaded).replace("_", "."), arrays[row.debug_offsets], row.debug_offsets))
     out.append("const struct py_table py_tables[] = {")
     for row in all_rows:
