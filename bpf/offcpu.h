@@ -247,7 +247,7 @@ __attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
 }
 
 /* Clears the slot and frees it. */
-static __always_inline void wait_forget(struct wait_slot *slot)
+static __always_inline void wait_clear(struct wait_slot *slot)
 {
 	__builtin_memset(slot->places, 0, sizeof(slot->places));
 	slot->out = 0;
@@ -268,7 +268,7 @@ static __always_inline void wait_end(struct task_struct *task, __u64 time)
 	if (!slot)
 		return;
 	wait_flush(time, 1);
-	wait_forget(slot);
+	wait_clear(slot);
 }
 
 /* May waits of the thread be followed? Of a process that the client may not read, not even sums are kept. */
@@ -281,7 +281,7 @@ __attribute__((noinline, weak, visibility("hidden"))) int wait_allowed(struct ta
 	slot = wait_find(wait_thread(task));
 	if (!slot)
 		return 0;
-	wait_forget(slot);
+	wait_clear(slot);
 	if (waits_begin)
 		emit_lost(task);
 	return 0;

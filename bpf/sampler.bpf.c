@@ -124,7 +124,7 @@ struct {
 #define HINTS 64u
 struct cpu_scratch {
 	struct py_walk walk;
-	/* The image of the process that was sampled last here: cheaper than the look-up in a hash map. */
+	/* The image of the process that was sampled last here: cheaper than the lookup in a hash map. */
 	struct image_key image_key;
 	__u64 image_maps;       /* locals_captures.maps at that time */
 	struct image image;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* Facts about the current thread: which image it runs, what earlier samples found, whether it is exiting. Each CPU
- * caches HINTS threads in a plain array (struct cpu_scratch), so that most ticks need no hash map look-up. Part of
+ * caches HINTS threads in a plain array (struct cpu_scratch), so that most ticks need no hash map lookup. Part of
  * sampler.bpf.c, after its maps and helpers. */
 #ifndef CPROFD_BPF_THREAD_H
 #define CPROFD_BPF_THREAD_H

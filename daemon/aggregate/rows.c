@@ -60,7 +60,7 @@ uint32_t *rows__of_frame(struct rows *rows, uint32_t frame)
 	return buf__at(&rows->of_frame, sizeof(uint32_t), frame);
 }
 
-void rows__forget_frames(struct rows *rows)
+void rows__clear_frames(struct rows *rows)
 {
 	buf__clear(&rows->of_frame);
 }

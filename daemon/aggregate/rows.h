@@ -60,7 +60,7 @@ void rows__exclusive(struct rows *rows, uint32_t row, uint32_t column, const str
 /* A cache for the row of each frame: row + 1, at first 0. NULL: out of memory. */
 uint32_t *rows__of_frame(struct rows *rows, uint32_t frame);
 /* Clears that cache, when ids of frames change. */
-void rows__forget_frames(struct rows *rows);
+void rows__clear_frames(struct rows *rows);
 void rows__free(struct rows *rows);
 
 #endif

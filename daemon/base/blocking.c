@@ -407,7 +407,7 @@ uint64_t blocking__missed(uint32_t id)
 	return missed;
 }
 
-void blocking__forget(uint32_t id)
+void blocking__release(uint32_t id)
 {
 	struct owner *owner = id ? owner_of(id) : NULL;
 
@@ -551,7 +551,7 @@ int blocking__ioctl(int fd, unsigned long request, void *argument, size_t size)
 }
 
 /* The descriptor's number may be reused: late rows must not apply to the next file. */
-static void forget_fd(int fd)
+static void close_late_rows(int fd)
 {
 	uint32_t i;
 
@@ -569,7 +569,7 @@ void blocking__close(int fd)
 		return;
 	}
 	if (run.n_late) {
-		forget_fd(fd);
+		close_late_rows(fd);
 		if (is_refused(FD_CLOSES)) /* closes of this owner hang: leak this descriptor */
 			return;
 	}

@@ -30,7 +30,7 @@ void blocking__loop(void (*main)(void *context), void *context) __attribute__((n
 void blocking__owner(uint32_t owner);
 /* Number of this owner's calls that were late or refused since the last call of this function. */
 uint64_t blocking__missed(uint32_t owner);
-void blocking__forget(uint32_t owner);
+void blocking__release(uint32_t owner);
 
 /* As the system calls of these names, but they return -errno, and -ETIMEDOUT. Results may be short. */
 ssize_t blocking__pread(int fd, void *dst, size_t size, uint64_t offset);

@@ -17,7 +17,7 @@
 #define SCHEDULE_RUSH_NS (200 * MS)
 #define SCHEDULE_RUSH_DRAIN_NS (4 * MS)
 #define SCHEDULE_RUSH_TICKS 5u
-/* What was urgent and not done is looked at again after this. */
+/* What was urgent and not done is tried again after this. */
 #define SCHEDULE_URGENT_NS (20 * MS)
 /* Records are kept for a batch: where JITs replace their code no longer than this, as polls before and after tell what the code was. */
 #define SCHEDULE_HOLD_JIT_NS (90 * MS)
@@ -37,7 +37,7 @@
 
 /* --- which Python is it? --- */
 
-/* A program that just began is in its dynamic loader: its interpreter is looked for this long. */
+/* A program that just began is in its dynamic loader: its interpreter is searched for this long. */
 #define SCHEDULE_STARTING_NS (2000 * MS)
 /* Between tries: each pause is twice the one before, close while it starts, and then no longer than the last. */
 #define SCHEDULE_IDENTIFY_FIRST_NS (1 * MS)
@@ -47,7 +47,7 @@
 /* Of CPU time since its exec. No CPython runs its first frame on less; and the loader has mapped its
  * libraries: a program that shows no interpreter by then is none for now. */
 #define SCHEDULE_SHOWS_NS (2 * MS)
-/* From a look that shows no interpreter to the first frame: it has to be mapped, linked and set up. */
+/* From a poll that finds no interpreter to the first frame: it has to be mapped, linked and set up. */
 #define SCHEDULE_LOADS_NS (1 * MS)
 /* Where the GIL's state lies: so often, so many times. */
 #define SCHEDULE_GIL_NS (100 * MS)

@@ -55,7 +55,7 @@ static unsigned busy_of(uid_t payer)
 }
 
 /* One of this payer's entries; there is one, as the caller's thread put it there. */
-static void forget_busy(uid_t payer)
+static void remove_busy(uid_t payer)
 {
 	unsigned i = 0;
 
@@ -89,7 +89,7 @@ static void *close_waiting(void *context)
 		pthread_mutex_unlock(&lock);
 		close(connection.fd);
 		pthread_mutex_lock(&lock);
-		forget_busy(connection.payer);
+		remove_busy(connection.payer);
 	}
 	n_threads--;
 	pthread_mutex_unlock(&lock);

@@ -30,7 +30,7 @@ static struct running {
 } running[RUNNING_MAX + HELPER_LATE_MAX];
 static unsigned n_running;
 
-static void forget(pid_t pid)
+static void remove_pid(pid_t pid)
 {
 	unsigned i = n_running;
 
@@ -139,7 +139,7 @@ void helper__end(struct helper *helper)
 	if (helper->pid > 0) {
 		kill(helper->pid, SIGKILL);
 		if (is_gone(helper->pid))
-			forget(helper->pid);
+			remove_pid(helper->pid);
 		else
 			set_late(helper->pid);
 	}

@@ -130,7 +130,7 @@ void charge__give(struct charge *charge, enum broker_limit limit, uint64_t amoun
 	quota.used[limit] -= amount;
 }
 
-static void forget(struct quota_user *user)
+static void remove_user(struct quota_user *user)
 {
 	struct quota_user **at = &quota.users;
 
@@ -146,6 +146,6 @@ void charge__end(struct charge *charge)
 	for (int i = 0; i < LIMIT_COUNT; i++)
 		charge__give(charge, i, charge->taken[i]);
 	if (charge->user && !--charge->user->charges)
-		forget(charge->user);
+		remove_user(charge->user);
 	charge->user = NULL;
 }

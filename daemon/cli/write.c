@@ -167,7 +167,7 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 	const char *const wants[] = {options->thread, options->class_name, options->function,
 				     options->module};
 	static const char *const names[] = {"thread", "class", "function", "module"};
-	char hint[600], look[600];
+	char hint[600], listing[600];
 	size_t i;
 
 	if (!strcmp(missing->option, "exclude")) {
@@ -179,12 +179,12 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 		say__failure("`cprofd rules list` shows which compilers are known", "%s has no compile, so none is a first one: leave --skip-first out", input);
 		return;
 	}
-	snprintf(look, sizeof(look), "`cprofd report %.500s --by=%s` shows what there is", path,
+	snprintf(listing, sizeof(listing), "`cprofd report %.500s --by=%s` shows what there is", path,
 		 strcmp(missing->option, "thread") ? "function,module,class" : "thread");
 	snprintf(hint, sizeof(hint), "is it one of these? %s", missing->close);
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(missing->option, names[i]))
-			say__failure(*missing->close ? hint : look,
+			say__failure(*missing->close ? hint : listing,
 				     "%s has no %s %s", input, names[i], wants[i]);
 }
 

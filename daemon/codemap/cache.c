@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-void code_cache__forget(struct code_cache *cache)
+void code_cache__clear(struct code_cache *cache)
 {
 	uint32_t i;
 

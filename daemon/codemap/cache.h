@@ -60,7 +60,7 @@ struct code_cache {
 };
 
 /* Empties the cache: the caller's rows are not valid any more (a new epoch). */
-void code_cache__forget(struct code_cache *cache);
+void code_cache__clear(struct code_cache *cache);
 /* Drops the addresses whose row is not valid any more. */
 void code_cache__drop(struct code_cache *cache, bool (*is_replaced)(const void *rows, uint32_t row), const void *rows);
 /* The ids of a process's generations at `time`. */

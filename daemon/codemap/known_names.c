@@ -11,7 +11,7 @@ static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
 }
 
 /* The rows go, the text stays: tables may still borrow it until the epoch ends. */
-static void forget(struct known_names *known)
+static void clear(struct known_names *known)
 {
 	known->stale |= known->n > 0;
 	slots__clear(&known->by_place);
@@ -42,7 +42,7 @@ static void retain_used(struct known_names *known)
 	const uint32_t n = known->n;
 	struct arena old = known->text;
 
-	forget(known);
+	clear(known);
 	known->text = (struct arena){};
 	for (uint32_t i = 0; i < n; i++)
 		if (known->rows[i].used)
@@ -90,7 +90,7 @@ const char *known_names__keep(struct known_names *known, uint64_t files, const s
 	struct known_name row = *name;
 
 	if (known->files != files)
-		forget(known);
+		clear(known);
 	known->files = files;
 	row.used = true;
 	return add(known, &row);

@@ -85,7 +85,7 @@ static void free_names(struct names *names)
 
 /* Answers about lines. Dropping them costs questions, not correctness: a row that is still wanted is asked for
  * again. */
-static void forget_rows(struct namer *namer)
+static void free_rows(struct namer *namer)
 {
 	free(namer->rows);
 	free(namer->by_vaddr.slots);
@@ -111,7 +111,7 @@ static void destroy(void *context)
 		close(namer->answer);
 	if (namer->event >= 0)
 		close(namer->event);
-	forget_rows(namer);
+	free_rows(namer);
 	pthread_cond_destroy(&namer->wake);
 	pthread_cond_destroy(&namer->answered);
 	pthread_mutex_destroy(&namer->lock);
@@ -298,7 +298,7 @@ static int add_row(struct namer *namer, const struct names *names, uint64_t vadd
 	int err;
 
 	if (namer->n_rows >= NAMER_LINES_KEPT || namer->texts.strings.bytes >= NAMER_TEXT_MAX)
-		forget_rows(namer);
+		free_rows(namer);
 	err = array__reserve((void **)&namer->rows, sizeof(row), namer->n_rows, &namer->rows_capacity);
 	if (!err)
 		err = slots__reserve(&namer->by_vaddr, namer->n_rows, hash_row, namer);

@@ -31,12 +31,12 @@ struct time_line {
 };
 
 /* The time line needs neither stacks nor slices of time. */
-static int forget_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
+static int ignore_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
 {
 	return 0;
 }
 
-static int forget_epoch(struct model *model) { return 0; }
+static int ignore_epoch(struct model *model) { return 0; }
 
 /* `key` includes its quotes, colon and leading comma. */
 static void put_string(struct buf *out, const char *key, const char *value)
@@ -172,8 +172,8 @@ int time_line__json(int recording_fd, const struct export_options *options, stru
 	how.lines = true; /* triggers of compiles are lines */
 	err = model__init(&line->model, &how);
 	line->model.with_units = line->model.units.keep = true;
-	line->model.slice = forget_slice;
-	line->model.epoch = forget_epoch;
+	line->model.slice = ignore_slice;
+	line->model.epoch = ignore_epoch;
 	err = err ?: model__read(&line->model, recording_fd, &ret->missing);
 	err = err ?: model__order(&line->model, &line->threads, &line->n);
 	err = err ?: unit_spans__make(&line->model, line->threads, line->n,

@@ -131,7 +131,7 @@ static bool is_file_code(struct modules_process *process, uint64_t start, uint64
 		struct code *code = &process->code[i];
 
 		file |= code->file != NULL;
-		if (time <= process->read_end && code->look == process->polls && code->born < time) {
+		if (time <= process->read_end && code->seen_at_poll == process->polls && code->born < time) {
 			code->born = time;
 			code->exact = true;
 		}

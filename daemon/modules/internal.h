@@ -85,7 +85,7 @@ struct code {
 	bool descriptor;     /* its JIT's list is known to `jit` */
 	/* modules_process.polls at which it was seen first: the last poll may have seen it before its mapping was
 	 * reported. */
-	uint32_t look;
+	uint32_t seen_at_poll;
 	/* `born` is the time that the sampler reported. Else it is the begin of the poll before the one that saw it: it
 	 * came some time after that. */
 	bool exact;

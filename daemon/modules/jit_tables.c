@@ -371,7 +371,7 @@ void jit_tables__want(struct modules *modules, struct modules_process *process, 
 void jit_tables__prepare(struct modules *modules, struct modules_process *process)
 {
 	_cleanup_free_ struct jit_function *functions = NULL;
-	uint32_t i, k, n, looked = 0;
+	uint32_t i, k, n, tried = 0;
 	uint64_t at;
 
 	if (!modules->tables || !jit__has_trampolines(process->jit))
@@ -382,7 +382,7 @@ void jit_tables__prepare(struct modules *modules, struct modules_process *proces
 
 		if (code->file)
 			continue;
-		for (at = code->start & ~(JIT_BLOCK - 1); at < code->end && looked < PREPARED_MAX; at += JIT_BLOCK, looked++) {
+		for (at = code->start & ~(JIT_BLOCK - 1); at < code->end && tried < PREPARED_MAX; at += JIT_BLOCK, tried++) {
 			n = jit__functions(process->jit, at, at + JIT_BLOCK, functions, FUNCTIONS_MAX);
 			for (k = n; k > 0 && functions[k - 1].kind != JIT_KIND_PY_TRAMPOLINE; k--)
 				;

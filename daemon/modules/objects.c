@@ -176,7 +176,7 @@ void objects__want(struct modules *modules, struct modules_process *process, uin
 		give(modules, process, o, &by_worker);
 }
 
-static void forget_ended(struct modules_process *process)
+static void remove_ended(struct modules_process *process)
 {
 	uint32_t i, kept = 0;
 
@@ -328,7 +328,7 @@ void objects__sweep(struct modules *modules, struct modules_process *process, ui
 
 	if (ends == process->ends && !process->n_ended)
 		return;
-	forget_ended(process);
+	remove_ended(process);
 	for (i = 0; i < process->n_objects; i++) {
 		struct object *object = &process->objects[i];
 		const struct jit_object *o = object_of(process, object->id);

@@ -45,7 +45,7 @@ static void add_code(struct modules *modules, struct modules_process *process,
 	to->file = files__get(modules, process, m);
 	to->born = changes__taken(process, m->start, m->end, born);
 	to->exact = to->born != born;
-	to->look = process->polls;
+	to->seen_at_poll = process->polls;
 }
 
 /* Makes process->code[] anew from what was read: mappings that were there before keep their entry (with its times), new
@@ -193,7 +193,7 @@ static bool read_code(const struct modules_process *process, struct maps *ret)
 }
 
 /* Reads the mappings once, and takes over what changed. */
-static void look(struct modules *modules, struct modules_process *process, uint64_t now)
+static void poll_mappings(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct maps maps = {};
 	/* The times of this reading itself, as `now` may be some time ago: a mapping must not seem to be younger than
@@ -306,7 +306,7 @@ struct modules_process *modules__open_process(struct modules *modules, int32_t p
 	if (!process)
 		return NULL;
 	modules_process__memory(process, mem, maps);
-	look(modules, process, now);
+	poll_mappings(modules, process, now);
 	files__ask(modules);
 	jit_files__scan(modules, process, now);
 	return process;
@@ -386,7 +386,7 @@ void modules_process__poll(struct modules *modules, struct modules_process *proc
 {
 	if (process->maps < 0 || process->closed)
 		return;
-	look(modules, process, now);
+	poll_mappings(modules, process, now);
 	files__ask(modules);
 	bias_all(process);
 	lists__publish(modules, process, now);
@@ -401,7 +401,7 @@ static void tick(struct modules *modules, struct modules_process *process, uint6
 			if (process->pause > PAUSE_LAST)
 				process->pause = PAUSE_LAST;
 		}
-		look(modules, process, now);
+		poll_mappings(modules, process, now);
 	}
 	if (process->dirty)
 		bias_all(process);

@@ -110,8 +110,8 @@ int announce__thread_end(struct profile *profile, struct thread *thread, const s
 	int err;
 
 	thread->ended = true;
-	memo__forget(&thread->memo, &profile->tasks);
-	waits__forget(profile, thread);
+	memo__free(&thread->memo, &profile->tasks);
+	waits__free(profile, thread);
 	profile->ledger.missed_ended += ledger__missed(profile, thread);
 	profile->tasks.n_ended++;
 	thread->process->living--;

@@ -77,7 +77,7 @@ int classify__emit(struct profile *profile, struct event_sink *sink, bool all)
 	return sink->event(sink, &event);
 }
 
-void classify__forget(struct profile *profile)
+void classify__clear(struct profile *profile)
 {
 	struct classes *classes = &profile->classes;
 

@@ -222,7 +222,7 @@ void stands__end(struct profile *profile, const struct item *item);
 int stack__read(struct profile *profile, struct process *process,
 		const struct sample *sample, const struct part_native_frames *native,
 		bool again, bool *ret_whole);
-void stack__forget(struct stack *stack); /* a new epoch: ids of frames are not valid any more */
+void stack__clear(struct stack *stack); /* a new epoch: ids of frames are not valid any more */
 
 /* unfinished.c */
 /* Sets item->row.stack, or keeps the sample in item->unfinished, to be read when a table has come. -errno: the item
@@ -246,7 +246,7 @@ void sites__read(struct profile *profile, const struct record_header *header, st
 /* The name of the ufunc that the site calls, "<ufunc 'sin'>"; NULL: which one is not known. */
 const char *sites__ufunc(struct profile *profile, const struct record_header *header, struct site *site);
 size_t sites__bytes(const struct sites *sites);
-void sites__forget(struct sites *sites);
+void sites__clear(struct sites *sites);
 
 /* callee.c */
 /* Native frames that a Python frame called, items [begin, end) of the stack, innermost first:
@@ -265,7 +265,7 @@ uint16_t classify__kernel(struct profile *profile, const struct sample *sample,
 int classify__without_gil(struct profile *profile, struct item *item);
 /* Emits the rows of classes that are new since the last call (all: every row of the epoch, for a late joiner). */
 int classify__emit(struct profile *profile, struct event_sink *sink, bool all);
-void classify__forget(struct profile *profile); /* a new epoch; the arrays stay */
+void classify__clear(struct profile *profile); /* a new epoch; the arrays stay */
 void classify__free(struct profile *profile);
 
 /* sample.c */
@@ -293,7 +293,7 @@ int workers__decide(struct profile *profile, struct item *item, bool last);
 /* waits.c. In wall mode, but for waits__asleep() and waits__woke(). */
 /* The stack that was recorded under this key at exactly that time; NULL: it is not kept any more. */
 const struct sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time);
-void waits__forget(struct profile *profile, struct thread *thread);
+void waits__free(struct profile *profile, struct thread *thread);
 int waits__keep(struct profile *profile, struct thread *thread, const struct sample *sample);
 /* Sessions of CPU time: the thread was found asleep; a tick shows that it sleeps no more. */
 int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample);

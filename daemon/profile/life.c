@@ -345,7 +345,7 @@ int profile__lost(struct profile *profile, const struct record_event *lost)
 	if (!thread || thread->ending)
 		return 0;
 	thread->lost = true;
-	waits__forget(profile, thread);
+	waits__free(profile, thread);
 	return 0;
 }
 
@@ -488,7 +488,7 @@ static void drop_withheld(struct profile *profile)
 		if (!thread->process->withheld || !thread->ending || thread->ended)
 			continue;
 		thread->end_queued = thread->ended = true;
-		waits__forget(profile, thread);
+		waits__free(profile, thread);
 		thread->process->living--;
 		profile->tasks.n_ending--;
 		profile->tasks.n_ended++;

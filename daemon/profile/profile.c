@@ -65,13 +65,13 @@ struct profile *profile__free(struct profile *profile)
 	free((char *)profile->session.command);
 	unfinished__free(profile);
 	for (struct thread *thread = profile->tasks.threads; thread; thread = thread->next)
-		waits__forget(profile, thread);
+		waits__free(profile, thread);
 	free(profile->queue.items);
 	free(profile->stack);
 	tasks__free(&profile->tasks);
 	tables__free(&profile->tables);
 	classify__free(profile);
-	sites__forget(&profile->sites);
+	sites__clear(&profile->sites);
 	codes__free(profile->codes);
 	free(profile);
 	return NULL;
@@ -209,9 +209,9 @@ int profile__rotate(struct profile *profile, uint64_t now)
 		return err;
 	profile->epoch_due = false;
 	tables__clear(&profile->tables);
-	classify__forget(profile);
+	classify__clear(profile);
 	if (profile->options.codemap)
-		stack__forget(profile->stack);
+		stack__clear(profile->stack);
 	tasks__renew(&profile->tasks);
 	profile->next_process = profile->next_thread = 0;
 	profile->epoch++;

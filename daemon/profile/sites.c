@@ -60,7 +60,7 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame)
 	if (known)
 		return known;
 	if (sites->n >= SITES_MAX)
-		sites__forget(sites);
+		sites__clear(sites);
 	if (array__reserve((void **)&sites->rows, sizeof(*sites->rows), sites->n, &sites->capacity) ||
 	    slots__reserve(&sites->by_place, sites->n, hash_place, profile))
 		return NULL;
@@ -139,7 +139,7 @@ size_t sites__bytes(const struct sites *sites)
 	return sites->capacity * sizeof(*sites->rows) + sites->by_place.capacity * sizeof(uint32_t) + texts__bytes(&sites->texts);
 }
 
-void sites__forget(struct sites *sites)
+void sites__clear(struct sites *sites)
 {
 	free(sites->rows);
 	free(sites->by_place.slots);

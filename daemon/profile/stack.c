@@ -16,9 +16,9 @@
 #include "collect/collect.h"
 #include "profile/internal.h"
 
-void stack__forget(struct stack *stack)
+void stack__clear(struct stack *stack)
 {
-	code_cache__forget(&stack->cache);
+	code_cache__clear(&stack->cache);
 	stack->now = (struct code_now){};
 }
 

@@ -26,7 +26,7 @@ void tasks__init(struct tasks *tasks)
 	tasks->threads_end = &tasks->threads;
 }
 
-void memo__forget(struct memo *memo, struct tasks *tasks)
+void memo__free(struct memo *memo, struct tasks *tasks)
 {
 	tasks->memo_bytes -= (uint64_t)memo->capacity * sizeof(*memo->frames);
 	free(memo->frames);
@@ -35,7 +35,7 @@ void memo__forget(struct memo *memo, struct tasks *tasks)
 
 static void free_thread(struct tasks *tasks, struct thread *thread)
 {
-	memo__forget(&thread->memo, tasks);
+	memo__free(&thread->memo, tasks);
 	tasks->bytes -= sizeof(*thread);
 	free(thread);
 }
@@ -152,7 +152,7 @@ void tasks__renew(struct tasks *tasks)
 			continue;
 		}
 		thread->id = ID_NONE;
-		memo__forget(&thread->memo, tasks);
+		memo__free(&thread->memo, tasks);
 		thread->same_bucket = tasks->thread_buckets[bucket(thread->tid)];
 		tasks->thread_buckets[bucket(thread->tid)] = thread;
 		thread_at = &thread->next;

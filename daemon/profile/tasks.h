@@ -127,6 +127,6 @@ struct thread *tasks__add_thread(struct tasks *tasks, struct process *process, u
 				 uint64_t start);
 /* A new epoch: drops those that ended, and takes the ids of all others. */
 void tasks__renew(struct tasks *tasks);
-void memo__forget(struct memo *memo, struct tasks *tasks);
+void memo__free(struct memo *memo, struct tasks *tasks);
 
 #endif

@@ -58,7 +58,7 @@ static void drop(struct profile *profile, struct wait_place *place)
 	*place = (struct wait_place){};
 }
 
-void waits__forget(struct profile *profile, struct thread *thread)
+void waits__free(struct profile *profile, struct thread *thread)
 {
 	uint32_t i;
 

@@ -61,7 +61,7 @@ void workers__left(struct thread *thread, const struct sample *sample, uint64_t 
 /* Fills in seen->call, the thread's innermost Python frame, and seen->outside: does code outside of the interpreter
  * run inside of it? Where the thread left its CPU the innermost code that is not the C library's decides; at a tick,
  * any frame. False: it depends on names of native code that are still being read. */
-static bool look(const struct tables *tables, struct attribution_seen *seen)
+static bool locate(const struct tables *tables, struct attribution_seen *seen)
 {
 	bool settled = false, pending = false;
 	struct function_row row;
@@ -141,7 +141,7 @@ static int bring_up(struct profile *profile, struct thread *thread, uint64_t now
 	if (thread->left)
 		err = decide_left(profile, thread);
 	seen = thread->off.time > thread->tick.time && thread->off.time <= now ? &thread->off : &thread->tick;
-	if (seen->stack && !seen->call && !look(&profile->tables, seen)) {
+	if (seen->stack && !seen->call && !locate(&profile->tables, seen)) {
 		thread->attribution.seen = *seen;
 		seen->call = 0;
 		return -EAGAIN;

@@ -36,7 +36,7 @@ void table__free(struct table *table)
 void table__next(struct table *table, uint32_t file)
 {
 	table->file = file;
-	rows__forget_frames(&table->rows);
+	rows__clear_frames(&table->rows);
 }
 
 /* Links a new row to its parent: lists in two arrays of indices, as arrays may move. The newest row comes first; the

@@ -272,7 +272,7 @@ static int take_until(struct tracee *tracee, uint64_t until)
 	if (tracee->asleep_at < tracee->asleep.len)
 		return err;
 	if (tracee->asleep_again)
-		asleep__forget(tracee);
+		asleep__drop(tracee);
 	tracee->asleep_at = 0;
 	tracee->asleep_again = tracee->asleep.len > 0;
 	return err;
@@ -307,12 +307,12 @@ int asleep__last(struct session *session)
 	for (struct tracee *t = session->tracees; t; t = t->next) {
 		if (has_some(t) && !t->asleep_again && !err)
 			err = take_until(t, until);
-		asleep__forget(t);
+		asleep__drop(t);
 	}
 	return err;
 }
 
-void asleep__forget(struct tracee *tracee)
+void asleep__drop(struct tracee *tracee)
 {
 	buf__free(&tracee->asleep);
 	tracee->asleep_at = 0;

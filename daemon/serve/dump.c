@@ -7,7 +7,7 @@
  * slot at its next tick, Python frames included. Either way the stack is of one instant:
  *
  *    assign()       tid -> free slot
- *    look()         runs the iterator over all threads: those off-CPU fill their slots
+ *    pass()         runs the iterator over all threads: those off-CPU fill their slots
  *    walk_python()  walks Python frames, runs the iterator again: has each thread stayed where it was? Else once more
  *    gather()       unwinds the native stack of each slot that is proven, and frees the slot
  *    names_ready()  waits for files and symbols, at most SCHEDULE_DUMP_NAMES_NS
@@ -272,7 +272,7 @@ static int walk_python(struct dumping *dump)
 
 /* One pass of the iterator: threads that are on no CPU fill their slots. One that runs all the time and gets no tick in
  * time is given up, and reported as running, without a stack. */
-static int look(struct dumping *dump, uint64_t now)
+static int pass(struct dumping *dump, uint64_t now)
 {
 	const struct dump_thread *rows;
 	uint32_t n, i;
@@ -305,7 +305,7 @@ static bool gather(struct session *session, uint64_t now)
 	for (i = 0; i < DUMP_SLOTS; i++)
 		rest |= dump->in[i] && thread_in(dump, i)->proven;
 	if (!rest)
-		session->error = look(dump, now);
+		session->error = pass(dump, now);
 	for (i = 0; i < DUMP_SLOTS && !session->error && engine__now() < until; i++) {
 		struct thread *thread = thread_in(dump, i);
 		const struct dump_slot *slot = thread && thread->proven ? dump_slots__done(dump->slots, i) : NULL;

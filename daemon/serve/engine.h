@@ -161,7 +161,7 @@ struct tracee {
 	bool list;
 	/* gil.c: when the GIL is searched for again, how often it was, and whether its address is final. */
 	uint64_t gil_due;
-	uint32_t gil_looks;
+	uint32_t gil_polls;
 	bool gil_sure;                  /* its address is final */
 	uint64_t ended;                 /* monotonic ns */
 	int32_t pid, parent;
@@ -291,7 +291,7 @@ int asleep__sample(struct session *session, const struct record_sample *sample);
  * the loop. *ret_next is lowered to the time of the next work, if there is any. */
 int asleep__step(struct session *session, uint64_t *ret_next);
 int asleep__last(struct session *session); /* nothing is sampled any more */
-void asleep__forget(struct tracee *tracee);
+void asleep__drop(struct tracee *tracee);
 int session_units__replay(struct session *session, struct event_sink *sink);
 /* Which locals the sampler captures in frames of this code object (by its key); false: none. */
 bool session_units__locals_capture(const struct session *session, uint64_t key, struct locals_capture *ret);
@@ -364,7 +364,7 @@ struct session {
 	/* A record asked for a poll now. Not set by RECORD_MAP alone, which is frequent and mostly needs none. */
 	bool woken;
 	/* Polls that were made in a rush: every SCHEDULE_RUSH_TICKS-th does the work that is not urgent. */
-	uint32_t beats;
+	uint32_t rush_polls;
 	uint64_t rush_until;            /* monotonic ns */
 	struct session *next;
 	struct engine *engine;

@@ -17,10 +17,10 @@ void gil__poll(struct session *session, uint64_t now)
 	if (!(session->request.wall || session->request.idle || session->request.gil))
 		return;
 	for (struct tracee *t = session->tracees; t; t = t->next) {
-		if (t->dead || t->mem < 0 || t->state != TRACEE_KNOWN || !t->image.runtime || t->gil_sure || t->gil_looks >= SCHEDULE_GIL_POLLS || now < t->gil_due)
+		if (t->dead || t->mem < 0 || t->state != TRACEE_KNOWN || !t->image.runtime || t->gil_sure || t->gil_polls >= SCHEDULE_GIL_POLLS || now < t->gil_due)
 			continue;
 		t->gil_due = now + SCHEDULE_GIL_NS;
-		t->gil_looks++;
+		t->gil_polls++;
 		if (target_process__init(&process, t->pid, t->mem, t->maps, t->key))
 			continue;
 		address = gil__address(&process.reader, &t->image, &t->gil_sure);

@@ -118,7 +118,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 void session__reap(struct engine *engine, struct session *session)
 {
 	blocking__owner(session->id);
-	blocking__forget(session->id);
+	blocking__release(session->id);
 	while (session->tracees)
 		tracee__free(engine, session->tracees);
 	drain__close(session);
@@ -212,7 +212,7 @@ void session__abandoned(struct engine *engine, struct session *session)
 
 /* Nothing is sampled from here on: `time` (0: now) is the end of all waits. What sleeps is accounted for until then,
  * and each thread's CPU time is read from /proc, as its last sample may be older. */
-static void close_books(struct session *session, uint64_t time)
+static void finish_accounting(struct session *session, uint64_t time)
 {
 	int err = session->profile ? asleep__last(session) : 0;
 
@@ -235,7 +235,7 @@ static void finish(struct engine *engine, struct session *session)
 		/* If memory ran out, this is what the last lines are built in. */
 		memory__spend_reserve(engine);
 		if (!session->detached)
-			close_books(session, 0);
+			finish_accounting(session, 0);
 		drain__run(engine, session, UINT64_MAX);
 		drain__counts(session);
 		tracee__announce_ends(session, UINT64_MAX);
@@ -377,7 +377,7 @@ static void tick(struct engine *engine, struct session *session)
 	codemap__tick(session->codemap);
 	gil__poll(session, now);
 	drain__run(engine, session, now - SCHEDULE_SETTLE_NS);
-	if (session->rushes && ++session->beats % SCHEDULE_RUSH_TICKS)
+	if (session->rushes && ++session->rush_polls % SCHEDULE_RUSH_TICKS)
 		return;
 	rush(session, now);
 	tracee__announce_ends(session, now - SCHEDULE_SETTLE_NS);
@@ -590,7 +590,7 @@ void session__answered(struct engine *engine, struct session *session,
 		if (session->state != SESSION_DETACHING || session->detached)
 			break;
 		if (session->profile && session->reason)
-			close_books(session, session->request.wall || session->request.idle ? message->start : 0);
+			finish_accounting(session, session->request.wall || session->request.idle ? message->start : 0);
 		if (!session->detached || !session->codemap || engine->broker_gone)
 			finish(engine, session);
 		break;

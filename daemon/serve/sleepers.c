@@ -60,7 +60,7 @@ struct sleepers {
 };
 
 /* Its place is taken by the last one: indices are not stable, `last` is only a hint. */
-static void forget(struct sleepers *all, uint32_t i)
+static void remove_at(struct sleepers *all, uint32_t i)
 {
 	buf__free(&all->of[i].record);
 	if (all->of[i].schedstat)
@@ -76,7 +76,7 @@ void sleepers__close(struct session *session)
 	struct sleepers *all = session->sleepers;
 
 	while (all && all->n)
-		forget(all, 0);
+		remove_at(all, 0);
 	if (all)
 		python_walker__free(all->python);
 	free(all);
@@ -107,7 +107,7 @@ static struct sleeper *add(struct sleepers *all)
 		for (i = 1; i < all->n; i++)
 			if (all->of[i].ticked < all->of[oldest].ticked)
 				oldest = i;
-		forget(all, oldest);
+		remove_at(all, oldest);
 	}
 	all->last = all->n;
 	return &all->of[all->n++];
@@ -300,7 +300,7 @@ static bool is_off(struct sleeper *sleeper, uint64_t count, uint64_t at)
 }
 
 /* One thread. The timeslices are read before and after its frames are: only if they are the same is the record true. */
-static int look_at(struct session *session, struct sleeper *sleeper, uint64_t at)
+static int poll_one(struct session *session, struct sleeper *sleeper, uint64_t at)
 {
 	const struct tracee *tracee = tracee__find(session, (int32_t)sleeper->task.tgid);
 	uint64_t count, again, cpu, until = sleeper->asleep ? sleeper->seen : 0;
@@ -340,9 +340,9 @@ int sleepers__poll(struct session *session, uint64_t at)
 		if (!awaits || at < sleeper->ticked + quiet)
 			continue;
 		news = true;
-		err = look_at(session, sleeper, at);
+		err = poll_one(session, sleeper, at);
 		if (err == -ENOENT || err == -ESRCH) { /* it ended */
-			forget(all, i--);
+			remove_at(all, i--);
 			err = 0;
 		}
 	}

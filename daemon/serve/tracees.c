@@ -59,7 +59,7 @@ struct tracee *tracee__new(struct session *session, int32_t pid)
 static void close_image(struct tracee *tracee)
 {
 	native__leave(tracee);
-	asleep__forget(tracee);
+	asleep__drop(tracee);
 	if (tracee->mem >= 0)
 		blocking__close(tracee->mem);
 	if (tracee->maps >= 0)
@@ -231,7 +231,7 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	tracee->maps = fcntl(fds[2], F_DUPFD_CLOEXEC, 3);
 	if (!tracee->start)
 		tracee->start = message->process_start;
-	tracee->gil_looks = 0;
+	tracee->gil_polls = 0;
 	tracee->key = (struct image_key){.arg_start = message->arg_start, .start_data = message->start_data};
 	if (!runs)
 		native__enter(tracee);

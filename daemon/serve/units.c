@@ -59,7 +59,7 @@ static const uint8_t *page_of(struct page_reader *self, uint64_t number)
 	return pages->bytes[at];
 }
 
-static void forget_pages(struct pages *pages)
+static void clear_pages(struct pages *pages)
 {
 	memset(pages->numbers, 0, sizeof(pages->numbers));
 	pages->since = engine__now();
@@ -74,9 +74,9 @@ static void refresh(struct page_reader *self, const struct tracee *tracee, uint6
 	bool other = self->of != tracee || self->mem != tracee->mem;
 
 	if (other || time >= self->pages.since)
-		forget_pages(&self->pages);
+		clear_pages(&self->pages);
 	if (other || time >= self->still.since + SCHEDULE_STILL_NS) {
-		forget_pages(&self->still);
+		clear_pages(&self->still);
 		self->still_end = image->runtime + image->runtime_size;
 		self->still_from = image->code_type < image->runtime ? image->code_type : image->runtime;
 		self->still_from -= self->still_from < STILL_BEFORE ? self->still_from : STILL_BEFORE;

@@ -267,7 +267,7 @@ static int unpack(struct lines *lines, const char *data, size_t len)
 	return unpack_units(lines, &head, data) ?: unpack_spans(lines, data + units, head.spans);
 }
 
-static void forget_list(struct lines *lines)
+static void free_list(struct lines *lines)
 {
 	free(lines->pieces);
 	free(lines->units);
@@ -291,7 +291,7 @@ int lines__open(const struct elf_image *image, const void *known, size_t len, st
 	lines->limit = 4096;
 	err = dwarf__open(&lines->dwarf, image);
 	if (!err && (!known || unpack(lines, known, len))) {
-		forget_list(lines);
+		free_list(lines);
 		err = list_once(lines);
 	}
 	if (err) {
@@ -302,7 +302,7 @@ int lines__open(const struct elf_image *image, const void *known, size_t len, st
 	return 0;
 }
 
-static void forget_unit(struct lines *lines)
+static void free_unit(struct lines *lines)
 {
 	dwarf_abbrevs__free(&lines->abbrevs);
 	dwarf_lines__free(&lines->table);
@@ -314,7 +314,7 @@ static void forget_unit(struct lines *lines)
 
 void lines__rest(struct lines *lines)
 {
-	forget_unit(lines);
+	free_unit(lines);
 	dwarf__rest(&lines->dwarf);
 	buf__free(&lines->text);
 }
@@ -441,7 +441,7 @@ static int enter_unit(struct lines *lines, uint32_t number)
 
 	if (lines->current == number)
 		return lines->current_error;
-	forget_unit(lines);
+	free_unit(lines);
 	lines->dwarf.work = WORK_UNIT;
 	err = dwarf_unit__read(&lines->dwarf, lines->units[number], &lines->unit);
 	if (!err)

@@ -229,7 +229,7 @@ int symbol_table__build(struct symbol_table *table, struct candidates *candidate
 		return 0;
 	err = sort(candidates);
 	if (!err)
-		err = candidates__look_at_names(candidates, table, machine);
+		err = candidates__read_names(candidates, table, machine);
 	if (err)
 		return err;
 	choose(candidates);

@@ -145,7 +145,7 @@ const struct code_range *code_ranges__find(const struct code_ranges *ranges, uin
 /* Reads the first bytes of names where they matter: sets RANK_UNDERSCORES, and RANK_DROP of what is not to be shown
  * (local labels, mapping symbols, empty names). `candidates` is sorted by address. */
 #define RANK_DROP 0x100u
-int candidates__look_at_names(struct candidates *candidates, const struct symbol_table *table,
+int candidates__read_names(struct candidates *candidates, const struct symbol_table *table,
 			      uint16_t machine);
 
 /* table_kept.c. Fills in the rows of `table`, which has everything else, from the stored file. -ENOENT and others:

@@ -61,7 +61,7 @@ static bool tied(const struct candidates *candidates, uint32_t i)
 	       (i + 1 < candidates->n && c[i + 1].start == c[i].start);
 }
 
-int candidates__look_at_names(struct candidates *candidates, const struct symbol_table *table,
+int candidates__read_names(struct candidates *candidates, const struct symbol_table *table,
 			      uint16_t machine)
 {
 	_cleanup_free_ struct wanted *wanted = NULL;

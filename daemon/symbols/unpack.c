@@ -84,7 +84,7 @@ int unpack__new(const struct elf_bytes *bytes, uint64_t offset, uint64_t packed,
 	return 0;
 }
 
-static void forget_run(struct unpack *unpack)
+static void free_run(struct unpack *unpack)
 {
 	struct run *run = unpack->run;
 
@@ -123,7 +123,7 @@ static bool keep_whole(struct unpack *unpack)
 void unpack__rest(struct unpack *unpack)
 {
 	if (unpack && unpack->run && !keep_whole(unpack))
-		forget_run(unpack);
+		free_run(unpack);
 }
 
 struct unpack *unpack__free(struct unpack *unpack)
@@ -132,7 +132,7 @@ struct unpack *unpack__free(struct unpack *unpack)
 
 	if (!unpack)
 		return NULL;
-	forget_run(unpack);
+	free_run(unpack);
 	for (i = 0; i < unpack->n_points; i++)
 		free(unpack->points[i]);
 	free(unpack);
@@ -342,7 +342,7 @@ int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uin
 		*work -= *work < UNPACK_STEP ? *work : UNPACK_STEP;
 	}
 	if (err) {
-		forget_run(unpack);
+		free_run(unpack);
 		return err;
 	}
 	*ret_data = run->window;

@@ -137,7 +137,7 @@ static int add_thread(struct units *units, const struct event_thread *thread)
 }
 
 /* A new epoch: all ids become invalid. An open unit begins again with its first sample in the new epoch. */
-static void forget(struct units *units)
+static void clear(struct units *units)
 {
 	uint32_t i;
 
@@ -276,10 +276,10 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_SESSION:
 		units->tick = event->session.rate ? 1000000000u / event->session.rate : 0;
 		units->period = !strcmp(event->session.mode, "cpu") ? units->tick : 0;
-		forget(units);
+		clear(units);
 		break;
 	case EVENT_EPOCH:
-		forget(units);
+		clear(units);
 		break;
 	case EVENT_THREAD:
 		err = add_thread(units, &event->thread);
@@ -384,7 +384,7 @@ struct units *units__free(struct units *units)
 {
 	if (!units)
 		return NULL;
-	forget(units);
+	clear(units);
 	read__free(units);
 	texts__free(&units->texts);
 	free(units->rule_codes);

@@ -167,7 +167,7 @@ static void pop(struct code_state *s, uint8_t to)
 }
 
 /* Forgets everything that is relative to the base. */
-static void forget_base(struct code_state *s)
+static void drop_based(struct code_state *s)
 {
 	uint32_t i;
 
@@ -183,7 +183,7 @@ static void forget_base(struct code_state *s)
 /* The stack pointer is now where only the running program knows: what follows is known by that. */
 static void rebase(struct code_state *s, uint32_t at)
 {
-	forget_base(s);
+	drop_based(s);
 	s->base = at;
 	s->regs[UNWIND_SP] = (struct code_value){.what = CODE_IS_BASED};
 }
@@ -304,7 +304,7 @@ bool code_state__meet(struct code_state *s, const struct code_state *o)
 	if (s->base != o->base) {
 		/* Two bases: nothing that is known by either holds for both. */
 		copy = *o;
-		forget_base(&copy);
+		drop_based(&copy);
 		o = &copy;
 	}
 	for (i = 0; i < CODE_REGISTERS; i++)

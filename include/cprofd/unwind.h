@@ -351,7 +351,7 @@ HOST_INLINE __u32 unwind_set_of(__u64 word)
 	return (__u32)(word >> UNWIND_PART_BITS) & (UNWIND_SETS - 1);
 }
 
-/* Prefetch: a look-up of `pc` will follow soon. */
+/* Prefetch: a lookup of `pc` will follow soon. */
 HOST_INLINE void unwind_touch(const struct unwind_state *s, __u64 pc)
 {
 	host_touch(&s->cache[unwind_set_of(pc + s->process)]);

@@ -76,7 +76,7 @@ static void columns_are_apart(void **state)
 	assert_int_equal(*known, 0);
 	*known = 2;
 	assert_int_equal(*rows__of_frame(&rows, 1000), 2);
-	rows__forget_frames(&rows);
+	rows__clear_frames(&rows);
 	assert_int_equal(*rows__of_frame(&rows, 1000), 0);
 	rows__free(&rows);
 }

@@ -39,7 +39,7 @@
 #define UNWIND_BP 6u
 #define UNWIND_SP 7u
 #define UNWIND_PC 16u
-/* General registers, for who looks at all of them. */
+/* General registers, for code that goes over all of them. */
 #define UNWIND_GENERAL 16u
 /* Those that a callee keeps, by bit (psABI, 3.2.1). */
 #define UNWIND_KEPT (1u << UNWIND_BASE | 1u << UNWIND_BP | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15)

@@ -6,7 +6,7 @@
 #include "frame.h"
 #include "tstate.h"
 
-/* Frames that need no more than a look: not the innermost, they lie in the window, their code was proven lately, and no
+/* Frames that need one check: not the innermost, they lie in the window, their code was proven lately, and no
  * native code begins there that has to be checked. It calls nothing, so that all it works with stays in registers, and leaves
  * every other frame to py_walk_warm. */
 HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, struct py_out *out)
@@ -93,7 +93,7 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 
 	if (!frame)
 		return walk->closed && n ? WARM_ENDED : WARM_OTHER;
-	/* Alone in memory: a generator's or a shim. The innermost one needs a closer look. */
+	/* Alone in memory: a generator's or a shim. The innermost one needs more checks. */
 	if (!n && frame - walk->window >= walk->window_end && frame - walk->chunk >= walk->top - walk->chunk)
 		return WARM_OTHER;
 	place = frame - walk->window;

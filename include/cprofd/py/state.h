@@ -12,7 +12,7 @@
 
 #define PY_TSTATES_MAX 4u       /* thread states of one OS thread that are followed */
 #define PY_INTERPRETERS_MAX 256u
-#define PY_THREADS_MAX 65536u   /* thread states looked through for ours */
+#define PY_THREADS_MAX 65536u   /* thread states searched for ours */
 #define PY_REGISTERS UNWIND_GENERAL
 #define PY_RAW_FRAME 128u
 #define PY_RAW_CODE 192u
@@ -20,7 +20,7 @@
 #define PY_CFRAMES 1024u        /* bytes of the C stack from one _PyCFrame to the next, read at once */
 
 #define PY_WINDOW 8192u         /* bytes of the data stack, read at once */
-#define PY_STACK_WORDS 64u      /* locals and stack of a frame that a repair looks through */
+#define PY_STACK_WORDS 64u      /* locals and stack of a frame that a repair searches */
 #define PY_SHIMS 4096u          /* bytes of the C stack, read at once for the shims of 3.12+ */
 #define PY_ROUND 24u            /* frames in a round of the loop */
 #define PY_SETS 1024u           /* of four slots: a compile of Numba's is at work on some 1,500 code objects */
@@ -116,7 +116,7 @@ struct py_walk {
 	__u8 closed;            /* the last frame was an entry: the chain may end */
 	__u8 code_of_file;      /* of the code object proven last */
 	__u8 repairs;           /* in: who walks has the registers, and calls py_walk_repair() where a walk is cut */
-	__u32 searched;         /* thread states looked through */
+	__u32 searched;         /* thread states searched */
 	struct py_tstate tstates[PY_TSTATES_MAX];
 	__u64 interp;
 	__u64 candidate;        /* search */

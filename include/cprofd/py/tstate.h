@@ -169,7 +169,7 @@ HOST_APART int py_search(struct py_walk *walk, const struct image *image)
 }
 
 /* Finds the thread states of this OS thread. The usual case costs one read: one interpreter, and the
- * thread state found before. That there is one is looked at every PY_HINT_NS. */
+ * thread state found before. Whether there is one is checked every PY_HINT_NS. */
 HOST_APART int py_find_tstates(struct py_walk *walk, const struct image *image, const struct host_window *stack)
 {
 	if (!walk || !image)
