@@ -48,7 +48,7 @@ static __always_inline __u64 maps_of(const struct sample_ring *to)
 	return *(volatile const __u64 *)&to->captured_locals.maps;
 }
 
-/* The round in which code objects are sent: what was sent before is sent again. Mixed, so that it meets no other's key. */
+/* The round in which code objects are sent: what was sent before is sent again. Mixed, so that it equals no other's key. */
 static __always_inline void codes_round(struct py_walk *walk, const struct sample_ring *to)
 {
 	__u64 round = to->captured_locals.codes * 0x9e3779b97f4a7c15ull;

@@ -49,7 +49,7 @@ void limits__add_file(int fd)
 	set_memory(limits.memory);
 }
 
-static int meet(const char *format, uint64_t base, unsigned factor)
+static int refuse(const char *format, uint64_t base, unsigned factor)
 {
 	snprintf(limits.words, sizeof(limits.words), format, (unsigned long long)base, factor);
 	return -E2BIG;
@@ -59,7 +59,7 @@ int limits__text(uint64_t text, uint64_t file)
 {
 	if (!limits.on || text <= LIMIT_TEXT_BASE + LIMIT_TEXT_FACTOR * file)
 		return 0;
-	return meet("it expands to more than %llu MB and %u times its size", LIMIT_TEXT_BASE >> 20, LIMIT_TEXT_FACTOR);
+	return refuse("it expands to more than %llu MB and %u times its size", LIMIT_TEXT_BASE >> 20, LIMIT_TEXT_FACTOR);
 }
 
 int limits__walk(uint64_t frames)
@@ -67,14 +67,14 @@ int limits__walk(uint64_t frames)
 	limits.frames += frames;
 	if (!limits.on || limits.frames <= LIMIT_FRAMES_BASE + LIMIT_FRAMES_FACTOR * limits.files)
 		return 0;
-	return meet("its stacks have more than %llu million frames, and %u for each of its bytes", LIMIT_FRAMES_BASE / 1000000, LIMIT_FRAMES_FACTOR);
+	return refuse("its stacks have more than %llu million frames, and %u for each of its bytes", LIMIT_FRAMES_BASE / 1000000, LIMIT_FRAMES_FACTOR);
 }
 
 int limits__output(uint64_t bytes)
 {
 	if (!limits.on || bytes <= LIMIT_OUTPUT_BASE + LIMIT_OUTPUT_FACTOR * limits.files)
 		return 0;
-	return meet("it makes more than %llu MB of text, and %u bytes for each of its own", LIMIT_OUTPUT_BASE >> 20, LIMIT_OUTPUT_FACTOR);
+	return refuse("it makes more than %llu MB of text, and %u bytes for each of its own", LIMIT_OUTPUT_BASE >> 20, LIMIT_OUTPUT_FACTOR);
 }
 
 const char *limits__words(int err)

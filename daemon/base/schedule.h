@@ -83,7 +83,7 @@
 
 /* --- a dump --- */
 
-/* The clock that meets a thread that runs; work at once; one thread that runs, and does not tick; files to be opened. */
+/* The clock that samples a thread that runs; work at once; one thread that runs, and does not tick; files to be opened. */
 #define SCHEDULE_DUMP_TICK_NS (1 * MS)
 #define SCHEDULE_DUMP_STEP_NS (3 * MS)
 #define SCHEDULE_DUMP_THREAD_NS (300 * MS)

@@ -103,7 +103,7 @@ static struct engine **slot_of(struct broker *broker, const struct engine *engin
 }
 
 /* The engine of this identity, started if there is none. `client` is moved into it. */
-static int engine_for(struct broker *broker, struct identity *client, struct engine **ret, struct limit_met *ret_met)
+static int engine_for(struct broker *broker, struct identity *client, struct engine **ret, struct limit_reached *ret_reached)
 {
 	struct engine *engine;
 	int err;
@@ -117,7 +117,7 @@ static int engine_for(struct broker *broker, struct identity *client, struct eng
 	}
 	if (broker->n_engines == ENGINES_MAX)
 		return -EUSERS;
-	err = engine__start(client, &broker->program, &engine, ret_met);
+	err = engine__start(client, &broker->program, &engine, ret_reached);
 	if (err)
 		return err;
 	engine->next = broker->engines;
@@ -127,16 +127,16 @@ static int engine_for(struct broker *broker, struct identity *client, struct eng
 	return 0;
 }
 
-/* Finds or starts the client's engine and passes the socket on. Moves or frees `identity`. -EDQUOT: *ret_met says which
+/* Finds or starts the client's engine and passes the socket on. Moves or frees `identity`. -EDQUOT: *ret_reached says which
  * limit. -EPIPE: the engine that there was has just ended. */
-static int add_client(struct broker *broker, int fd, struct identity *identity, const struct peer *peer, struct limit_met *ret_met)
+static int add_client(struct broker *broker, int fd, struct identity *identity, const struct peer *peer, struct limit_reached *ret_reached)
 {
 	/* Copied first: engine_for() moves the identity into a new engine. */
 	struct identity who = {.uid = identity->uid, .gid = identity->gid};
 	struct engine *engine;
 	int err;
 
-	err = engine_for(broker, identity, &engine, ret_met);
+	err = engine_for(broker, identity, &engine, ret_reached);
 	if (!err) {
 		err = engine__give_client(engine, fd, peer, &who);
 		if (err == -EPIPE)
@@ -147,7 +147,7 @@ static int add_client(struct broker *broker, int fd, struct identity *identity, 
 }
 
 /* *ret_payer: whose connection it is, for the closer. */
-static int serve_client(struct broker *broker, int fd, struct limit_met *ret_met, uid_t *ret_payer)
+static int serve_client(struct broker *broker, int fd, struct limit_reached *ret_reached, uid_t *ret_payer)
 {
 	struct identity identity;
 	struct peer peer = {.pidfd = -1};
@@ -158,7 +158,7 @@ static int serve_client(struct broker *broker, int fd, struct limit_met *ret_met
 	for (int turn = 0; turn < 2 && err == -EPIPE; turn++) {
 		err = identity__of_socket(fd, &peer, &identity);
 		if (!err)
-			err = add_client(broker, fd, &identity, &peer, ret_met);
+			err = add_client(broker, fd, &identity, &peer, ret_reached);
 	}
 	peer__free(&peer);
 	return err;
@@ -193,16 +193,16 @@ static void refuse_one(struct broker *broker)
 static void accept_client(struct broker *broker)
 {
 	int fd = accept_one(broker), err;
-	struct limit_met met;
+	struct limit_reached reached;
 	uid_t payer;
 
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
 		refuse_one(broker);
 	if (fd < 0)
 		return;
-	err = serve_client(broker, fd, &met, &payer);
+	err = serve_client(broker, fd, &reached, &payer);
 	if (err)
-		refuse__client(fd, broker->options->hello, err, &met);
+		refuse__client(fd, broker->options->hello, err, &reached);
 	closer__close(fd, payer);
 	if (!err && !broker->spare.sampler)
 		load_spare(broker);
@@ -320,7 +320,7 @@ int broker__run(const struct broker_options *options)
 {
 	struct broker broker = {.options = options, .program = {.fd = -1, .main = options->engine_main}};
 	struct identity identity;
-	struct limit_met met;
+	struct limit_reached reached;
 	struct peer peer;
 	int err;
 
@@ -349,7 +349,7 @@ int broker__run(const struct broker_options *options)
 		if (!err)
 			err = identity__of_user(options->client_uid, options->client_gid, &peer, &identity);
 		if (!err)
-			err = add_client(&broker, options->client_fd, &identity, &peer, &met);
+			err = add_client(&broker, options->client_fd, &identity, &peer, &reached);
 		peer__free(&peer);
 		close(options->client_fd);
 	}

@@ -155,8 +155,8 @@ int broker__send(int channel, const struct broker_message *message, const int *f
 int broker__receive(int channel, struct broker_message *ret, int fds[BROKER_FDS_MAX], unsigned *ret_n);
 
 /* For an answer with LIMIT: stores the limit that was reached in `limit`, `start` and `end`. */
-void broker_message__set_limit(struct broker_message *message, const struct limit_met *met);
-bool broker_message__limit(const struct broker_message *message, struct limit_met *ret);
+void broker_message__set_limit(struct broker_message *message, const struct limit_reached *reached);
+bool broker_message__limit(const struct broker_message *message, struct limit_reached *ret);
 
 const char *broker_error__sentence(enum broker_error error);
 const char *broker_error__hint(enum broker_error error);

@@ -124,7 +124,7 @@ static void free_engine(struct engine *engine)
 	free(engine);
 }
 
-int engine__start(struct identity *client, const struct engine_program *program, struct engine **ret, struct limit_met *ret_met)
+int engine__start(struct identity *client, const struct engine_program *program, struct engine **ret, struct limit_reached *ret_reached)
 {
 	struct engine *engine = calloc(1, sizeof(*engine));
 	uint64_t memory;
@@ -134,7 +134,7 @@ int engine__start(struct identity *client, const struct engine_program *program,
 	if (!engine)
 		return -ENOMEM;
 	err = charge(engine, client, &memory);
-	*ret_met = engine->charge.met;
+	*ret_reached = engine->charge.reached;
 	if (!err && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		err = -errno;
 	if (err) {

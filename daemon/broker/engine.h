@@ -43,8 +43,8 @@ struct engine_program {
 
 /* Starts an engine. It has stdin, stdout, stderr, its channel and its directory for unwind tables, nothing else, and
  * runs as the client (for uid 0 as a user of its own, privileges.h) without capabilities. `client` is moved into
- * *ret. -EDQUOT: *ret_met says which limit. */
-int engine__start(struct identity *client, const struct engine_program *program, struct engine **ret, struct limit_met *ret_met);
+ * *ret. -EDQUOT: *ret_reached says which limit. */
+int engine__start(struct identity *client, const struct engine_program *program, struct engine **ret, struct limit_reached *ret_reached);
 
 /* Passes a client's socket to the engine; the caller keeps its own descriptor. */
 int engine__give_client(struct engine *engine, int client, const struct peer *peer, const struct identity *identity);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses `--limit sessions=16/128`, and makes the sentences that a client reads when a limit is met. The table of
+/* Parses `--limit sessions=16/128`, and makes the sentences that a client reads when a limit is reached. The table of
  * limits itself is in limit.h; who has how much of what is counted in quota.c. */
 #include "broker/limit.h"
 
@@ -107,20 +107,20 @@ const char *limits__set(struct broker_limits *limits, const char *text)
 	return NULL;
 }
 
-/* "a user may have 16 sessions, and you have 16 now (limit sessions)". `used` is rounded up, or a limit that was met
- * would read as not met. */
-void limit__sentence(const struct limit_met *met, char *ret, size_t size)
+/* "a user may have 16 sessions, and you have 16 now (limit sessions)". `used` is rounded up, or a limit that was reached
+ * would read as not reached. */
+void limit__sentence(const struct limit_reached *reached, char *ret, size_t size)
 {
-	uint64_t of = unit(met->limit);
+	uint64_t of = unit(reached->limit);
 
-	snprintf(ret, size, "%s %llu %s, and %s %llu now (limit %s)", met->all ? "all users together may have" : met->engine ? "this engine may have" : "a user may have",
-		 (unsigned long long)(met->most / of), rows[met->limit].what, met->all ? "they have" : met->engine ? "it has" : "you have",
-		 (unsigned long long)((met->used + of - 1) / of), rows[met->limit].name);
+	snprintf(ret, size, "%s %llu %s, and %s %llu now (limit %s)", reached->all ? "all users together may have" : reached->engine ? "this engine may have" : "a user may have",
+		 (unsigned long long)(reached->most / of), rows[reached->limit].what, reached->all ? "they have" : reached->engine ? "it has" : "you have",
+		 (unsigned long long)((reached->used + of - 1) / of), rows[reached->limit].name);
 }
 
-void limit__hint(const struct limit_met *met, char *ret, size_t size)
+void limit__hint(const struct limit_reached *reached, char *ret, size_t size)
 {
-	snprintf(ret, size, "%s; an administrator may allow more: cprofd serve --limit=%s=%s%s", met->all ? "try again later" : rows[met->limit].hint,
-		 rows[met->limit].name, met->all ? "USER/ALL" : "N",
-		 met->limit == LIMIT_DESCRIPTORS ? ", within what the daemon itself may open (ulimit -n, LimitNOFILE=)" : "");
+	snprintf(ret, size, "%s; an administrator may allow more: cprofd serve --limit=%s=%s%s", reached->all ? "try again later" : rows[reached->limit].hint,
+		 rows[reached->limit].name, reached->all ? "USER/ALL" : "N",
+		 reached->limit == LIMIT_DESCRIPTORS ? ", within what the daemon itself may open (ulimit -n, LimitNOFILE=)" : "");
 }

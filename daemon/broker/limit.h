@@ -27,7 +27,7 @@ struct broker_limits {
 };
 
 /* A limit that was reached. */
-struct limit_met {
+struct limit_reached {
 	enum broker_limit limit;
 	bool all;                /* the limit of all users together */
 	bool engine;             /* the engine's share of the user's limit */
@@ -45,7 +45,7 @@ const char *limits__set(struct broker_limits *limits, const char *text);
 const char *limits__names(void);
 
 /* Texts for users: which limit was reached, and how to get more. */
-void limit__sentence(const struct limit_met *met, char *ret, size_t size);
-void limit__hint(const struct limit_met *met, char *ret, size_t size);
+void limit__sentence(const struct limit_reached *reached, char *ret, size_t size);
+void limit__hint(const struct limit_reached *reached, char *ret, size_t size);
 
 #endif

@@ -41,21 +41,21 @@ const char *broker_error__hint(enum broker_error error)
 /* The bit of `limit` that says: the limit of all users. */
 #define LIMIT_OF_ALL 0x80000000u
 
-void broker_message__set_limit(struct broker_message *message, const struct limit_met *met)
+void broker_message__set_limit(struct broker_message *message, const struct limit_reached *reached)
 {
 	message->error = BROKER_ERROR_LIMIT;
-	message->limit = (1 + met->limit) | (met->all ? LIMIT_OF_ALL : 0);
-	message->start = met->most;
-	message->end = met->used;
+	message->limit = (1 + reached->limit) | (reached->all ? LIMIT_OF_ALL : 0);
+	message->start = reached->most;
+	message->end = reached->used;
 }
 
-bool broker_message__limit(const struct broker_message *message, struct limit_met *ret)
+bool broker_message__limit(const struct broker_message *message, struct limit_reached *ret)
 {
 	uint32_t limit = message->limit & ~LIMIT_OF_ALL;
 
 	if (message->error != BROKER_ERROR_LIMIT || !limit || limit > LIMIT_COUNT)
 		return false;
-	*ret = (struct limit_met){
+	*ret = (struct limit_reached){
 		.limit = limit - 1, .all = message->limit & LIMIT_OF_ALL, .most = message->start, .used = message->end};
 	return true;
 }

@@ -79,7 +79,7 @@ void charge__begin_like(struct charge *charge, const struct charge *other)
 static int refuse(struct charge *charge, enum broker_limit limit, bool all, uint64_t most, uint64_t used)
 {
 	charge->refused = true;
-	charge->met = (struct limit_met){.limit = limit, .all = all, .most = most, .used = used};
+	charge->reached = (struct limit_reached){.limit = limit, .all = all, .most = most, .used = used};
 	return -EDQUOT;
 }
 

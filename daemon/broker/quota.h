@@ -17,7 +17,7 @@ struct charge {
 	struct quota_user *user;     /* NULL: nothing is counted */
 	uint64_t taken[LIMIT_COUNT];
 	bool refused;
-	struct limit_met met;        /* why, if `refused` */
+	struct limit_reached reached;        /* why, if `refused` */
 };
 
 /* NULL: no limits. The limit on descriptors is at most half of the broker's RLIMIT_NOFILE. */
@@ -26,7 +26,7 @@ void quota__set(const struct broker_limits *limits);
 int charge__begin(struct charge *charge, uid_t payer);
 /* Starts an empty charge of the same user as `other`. */
 void charge__begin_like(struct charge *charge, const struct charge *other);
-/* -EDQUOT: over the limit, and `met` says which. */
+/* -EDQUOT: over the limit, and `reached` says which. */
 int charge__take(struct charge *charge, enum broker_limit limit, uint64_t amount);
 /* Takes half of what the user has left. *ret 0: there is no limit. -EDQUOT: the half is less than `least`. */
 int charge__take_half(struct charge *charge, enum broker_limit limit, uint64_t least, uint64_t *ret);

@@ -17,7 +17,7 @@ struct words {
 	const char *code;
 };
 
-static void words_of(int err, const struct limit_met *met, struct words *ret)
+static void words_of(int err, const struct limit_reached *reached, struct words *ret)
 {
 	enum broker_error error = err == -EDQUOT || err == -EUSERS ? BROKER_ERROR_LIMIT :
 				  err == -EMFILE || err == -ENFILE ? BROKER_ERROR_NO_DESCRIPTORS :
@@ -27,8 +27,8 @@ static void words_of(int err, const struct limit_met *met, struct words *ret)
 
 	ret->code = broker_error__name(error);
 	if (err == -EDQUOT) {
-		limit__sentence(met, ret->error, sizeof(ret->error));
-		limit__hint(met, ret->hint, sizeof(ret->hint));
+		limit__sentence(reached, ret->error, sizeof(ret->error));
+		limit__hint(reached, ret->hint, sizeof(ret->hint));
 		return;
 	}
 	snprintf(ret->error, sizeof(ret->error), "%s%s%s", broker_error__sentence(error), error == BROKER_ERROR_INTERNAL ? ": " : "",
@@ -45,12 +45,12 @@ static void keep_plain(char *text)
 			*text = '\'';
 }
 
-void refuse__client(int fd, const char *hello, int err, const struct limit_met *met)
+void refuse__client(int fd, const char *hello, int err, const struct limit_reached *reached)
 {
 	struct words words;
 	char line[1024];
 
-	words_of(err, met, &words);
+	words_of(err, reached, &words);
 	keep_plain(words.error);
 	keep_plain(words.hint);
 	snprintf(line, sizeof(line), "{\"ev\":\"answer\",\"ok\":false,\"error\":\"%s\",\"hint\":\"%s\",\"code\":\"%s\"}\n", words.error, words.hint,

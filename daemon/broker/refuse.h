@@ -5,8 +5,8 @@
 
 #include "broker/limit.h"
 
-/* Sends `hello` (NULL: none) and an error reply for -errno; with -EDQUOT, `met` is the limit. Never blocks: a client
+/* Sends `hello` (NULL: none) and an error reply for -errno; with -EDQUOT, `reached` is the limit. Never blocks: a client
  * that does not read loses the reply. `fd` is borrowed. */
-void refuse__client(int fd, const char *hello, int err, const struct limit_met *met);
+void refuse__client(int fd, const char *hello, int err, const struct limit_reached *reached);
 
 #endif

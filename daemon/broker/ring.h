@@ -26,7 +26,7 @@ void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 
 /* Requests locals of a code object (struct locals_captures). */
 void ring__capture_locals(struct ring *ring, const struct locals_capture *capture);
-/* Has the sampler send each code object that it meets once more: the reader is about to forget those that it has. */
+/* Has the sampler send each code object that it samples once more: the reader is about to forget those that it has. */
 void ring__resend_codes(struct ring *ring);
 /* Whether threads that hold values may make others wait: if so, ticks of those, and forks, wake the reader. */
 void ring__await(struct ring *ring, bool awaited);

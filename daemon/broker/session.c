@@ -40,7 +40,7 @@ void reply__fail_at(struct reply *reply, const struct charge *charge, enum broke
 {
 	reply__fail(reply, error, err);
 	if (err == -EDQUOT && charge->refused)
-		broker_message__set_limit(&reply->message, &charge->met);
+		broker_message__set_limit(&reply->message, &charge->reached);
 }
 
 void reply__close(struct reply *reply)

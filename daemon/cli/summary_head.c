@@ -420,7 +420,7 @@ static void print_nameless(struct head *head)
 		if (!is_nameless(name))
 			continue;
 		sum += result->functions[i].self;
-		/* Functions are sorted by exclusive time: the first one met is the heaviest. One of LLVM
+		/* Functions are sorted by exclusive time: The first one is the heaviest. One of LLVM
 		 * takes precedence, as there is more advice for it. */
 		heaviest = heaviest ? heaviest : name;
 		if (llvm_version(name)) {

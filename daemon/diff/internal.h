@@ -142,7 +142,7 @@ struct diff {
 	struct buf of_class;		      /* uint32_t: class -> row + 1 */
 	struct buf begun;		      /* uint32_t by node: outermost compiles */
 	struct buf spent;		      /* uint64_t by node: all of its own time */
-	uint64_t unmet;			      /* CPU time that no sample represents yet (export/unmet.h) */
+	uint64_t unsampled;		      /* CPU time that no sample represents yet (export/unsampled.h) */
 	struct buf quiet;		      /* char by thread of the recording: it hardly ran (export/quiet.h) */
 	struct buf stamps;		      /* uint32_t by row: the stamp that it was last counted for; 0: none */
 	uint32_t stamp;			      /* number of the current sample, or path of units */

@@ -3,7 +3,7 @@
  *
  *     model__read() -> on_sample() -> whole__follow()   which compile is it in?
  *                                  -> add_weight()      into the rows of its class, unit, stack, in the current cell
- *     then finish_unmet(), whole__finish(), diff__add_units()
+ *     then finish_unsampled(), whole__finish(), diff__add_units()
  *
  * There are two measures of the same samples (struct measure): cells of equal time, and cells of equally many
  * compiles. What a cell is grows with the recording: when all 512 are used up, pairs are joined. */
@@ -218,7 +218,7 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	struct diff *diff = model->ctx;
 	struct diff_recording *recording = current(diff);
 	/* `spent`: the thread's own time. `ns`: what the sample counts for in tables, which in CPU mode
-	 * includes time of others (export/unmet.h). */
+	 * includes time of others (export/unsampled.h). */
 	uint64_t spent = model->wall_mode ? shown : ran;
 	uint64_t ns = model->wall_mode ? shown : sample__weight(ran, model->given_now, model->others_now);
 	int err;
@@ -234,17 +234,17 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 		return 0;
 	recording->time += spent;
 	/* What threads ran, less what samples represent: it must end at 0, or else the rest has no sample. */
-	diff->unmet += spent;
-	diff->unmet -= ns < diff->unmet ? ns : diff->unmet;
+	diff->unsampled += spent;
+	diff->unsampled -= ns < diff->unsampled ? ns : diff->unsampled;
 	return add_spent(diff, spent) ?: add_weight(diff, stack, spent, ns);
 }
 
 /* CPU time that no sample represents belongs to "(not sampled)". */
-static int finish_unmet(struct diff *diff)
+static int finish_unsampled(struct diff *diff)
 {
-	uint64_t ns = diff->unmet;
+	uint64_t ns = diff->unsampled;
 
-	diff->unmet = 0;
+	diff->unsampled = 0;
 	if (!ns || diff->model->filter)
 		return 0;
 	diff->model->call_now = CALL_NONE;
@@ -364,7 +364,7 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	model.ctx = diff;
 	diff->model = &model;
 	err = err ?: model__read(&model, recording_fd, &diff->missing);
-	err = err ?: finish_unmet(diff) ?: whole__finish(diff) ?: diff__add_units(diff, recording) ?: note_functions(diff, after) ?: describe(diff, recording, name);
+	err = err ?: finish_unsampled(diff) ?: whole__finish(diff) ?: diff__add_units(diff, recording) ?: note_functions(diff, after) ?: describe(diff, recording, name);
 	diff->model = NULL;
 	model__free(&model);
 	clear(diff);

@@ -6,7 +6,7 @@
  *     model.c       the event sink, sessions, threads, samples
  *     projection.c  functions, frames and stacks: ids of the epoch -> ids of the model
  *     timeline.c    samples -> slices of a thread's time
- *     unmet.c       CPU time that samples of other threads represent
+ *     unsampled.c   CPU time that samples of other threads represent
  *     units.c       compiles
  *     view.c        what exporters ask of a model that was read
  *
@@ -199,7 +199,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 					       row->stack ? stack : model->no_stack, waiting);
 		/* After its own time: its stack also represents threads that ended without a sample. */
 		if (!err && row->others)
-			err = unmet__stand(model, row->stack ? stack : model->no_stack, row->others);
+			err = unsampled__stand(model, row->stack ? stack : model->no_stack, row->others);
 	}
 	return err;
 }
@@ -487,7 +487,7 @@ static int find_followed(struct model *model)
 		uint32_t known = pids.n;
 
 		err = intern__id(&pids, &process->pid, sizeof(process->pid), &id);
-		/* The pid was met before, and that means later in the recording. */
+		/* The pid was seen before, and that means later in the recording. */
 		process->followed = id < known;
 	}
 	intern__free(&pids);
@@ -544,20 +544,20 @@ static void find_quiet(struct model *model)
 }
 
 /* CPU time that no sample represents gets no class. */
-static int give_up_unmet(struct model *model)
+static int give_up_unsampled(struct model *model)
 {
 	int err = class_names__id(&model->classes, 0, &model->class_now);
 
 	model->call_now = CALL_NONE;
 	model->how_now = 0;
-	return err ?: unmet__finish(model);
+	return err ?: unsampled__finish(model);
 }
 
 /* Reads the events, then computes what is known only at the end: how long each thread lived, and which are shown,
  * listed, counted, quiet. */
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
-	int err = read_filtered(model, recording_fd, ret_missing) ?: give_up_unmet(model) ?: unit_tree__finish(&model->units);
+	int err = read_filtered(model, recording_fd, ret_missing) ?: give_up_unsampled(model) ?: unit_tree__finish(&model->units);
 	uint32_t i, shown = 0;
 
 	/* Not even a session event: the file is empty or ends in its first line. */
@@ -611,7 +611,7 @@ void model__free(struct model *model)
 		intern__free(interns[i]);
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
-	unmet__free(&model->unmet);
+	unsampled__free(&model->unsampled);
 	filter__free(model->filter);
 	hide__free(model->hide);
 	unit_tree__free(&model->units);

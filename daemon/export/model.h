@@ -22,7 +22,7 @@
 #include "export/hide.h"
 #include "base/intern.h"
 #include "export/units.h"
-#include "export/unmet.h"
+#include "export/unsampled.h"
 
 #define MODEL_ROOT 0u /* stack node: no frame */
 
@@ -98,7 +98,7 @@ struct model {
 	uint32_t class_now; /* class_now ... caller_now: of the sample that is being handled */
 	bool with_units; /* set before model__read() to read compile units */
 	struct unit_tree units;
-	struct unmet unmet;
+	struct unsampled unsampled;
 	uint32_t call_now; /* call of the sample, or CALL_NONE */
 	uint64_t time_now; /* its time */
 	uint64_t given_now, others_now; /* struct sample_row */

@@ -126,9 +126,9 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 	if (err || !model->slice)
 		return err ? err : emit(model, thread, stack, ran, ran);
 	/* `given` is earlier CPU time without a sample of this thread. In sums over threads it goes to the samples
-	 * of other threads that represent it (unmet.h). A time line, which returned above, keeps it where it was. */
+	 * of other threads that represent it (unsampled.h). A time line, which returned above, keeps it where it was. */
 	given = model->given_now > ran ? ran : model->given_now;
-	err = unmet__keep(model, thread, given);
+	err = unsampled__keep(model, thread, given);
 	return err ? err : emit(model, thread, stack, ran - given, ran - given);
 }
 

@@ -38,7 +38,7 @@ struct unit_node {
 struct unit_call {
 	uint32_t node, thread, parent; /* parent: a call, or CALL_NONE */
 	uint32_t depth, inner;         /* inner: for a call that goes on in a new epoch, the next call inside of it */
-	bool ended, met;               /* met: free for the user of the tree, to count calls */
+	bool ended, counted;           /* counted: free for the user of the tree, to count calls */
 	uint32_t number;               /* free for the user of the tree; 0 at first */
 	uint32_t object;               /* number of the object that named it; 0: unknown */
 	uint64_t begin, end;           /* end: until it has ended, the time of its last sample */

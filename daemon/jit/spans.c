@@ -117,7 +117,7 @@ int spans__add(struct spans *spans, const struct span *span)
 	return 0;
 }
 
-/* Visits the rows of a subtree that meet [lo, hi), in order of start. Recursion to the left only; depth: log2 of n. */
+/* Visits the rows of a subtree that overlap [lo, hi), by start. Recursion to the left only; depth: log2 of n. */
 static bool visit(const struct span *rows, uint32_t n, uint64_t lo, uint64_t hi, spans_fn *fn,
 		  void *ctx)
 {

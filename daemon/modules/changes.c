@@ -39,12 +39,12 @@ bool polls__affordable(const struct modules_process *process, uint64_t now)
 	return now >= due(process);
 }
 
-static bool meet(const struct change *change, uint64_t start, uint64_t end)
+static bool overlaps(const struct change *change, uint64_t start, uint64_t end)
 {
 	return change->start < end && start < change->end;
 }
 
-/* The oldest change goes: no walk can meet it any more if a list knows of it. Else it is merged into the next: too
+/* The oldest change goes: no walk can see it any more if a list knows of it. Else it is merged into the next: too
  * large a range only cuts more walks than needed. */
 static void make_room(struct modules_process *process)
 {
@@ -81,9 +81,9 @@ static uint32_t first_behind(const struct modules_process *process, uint64_t sta
 	return low;
 }
 
-/* The next mapping from `i` on that meets [start, end): first of those that are there, then of those that are gone; n +
+/* The next mapping from `i` on that overlaps [start, end): first of those that are there, then of those that are gone; n +
  * n_gone: none. */
-static uint32_t next_met(const struct modules_process *process, uint32_t i, uint64_t start, uint64_t end)
+static uint32_t next_overlap(const struct modules_process *process, uint32_t i, uint64_t start, uint64_t end)
 {
 	uint32_t all = process->n + process->n_gone;
 
@@ -104,8 +104,8 @@ static bool correct(struct modules_process *process, uint64_t start, uint64_t en
 	bool file = false;
 	uint32_t i;
 
-	for (i = next_met(process, first_behind(process, start), start, end); i < process->n + process->n_gone;
-	     i = next_met(process, i + 1, start, end)) {
+	for (i = next_overlap(process, first_behind(process, start), start, end); i < process->n + process->n_gone;
+	     i = next_overlap(process, i + 1, start, end)) {
 		struct code *code = &process->code[i];
 
 		if (i < process->n && code->born < time) {
@@ -157,7 +157,7 @@ static bool has_file(const struct modules_process *process, uint32_t i, uint64_t
 {
 	uint32_t all = process->n + process->n_gone;
 
-	for (i = next_met(process, i, start, end); i < all; i = next_met(process, i + 1, start, end))
+	for (i = next_overlap(process, i, start, end); i < all; i = next_overlap(process, i + 1, start, end))
 		if (process->code[i].file)
 			return true;
 	return false;
@@ -220,7 +220,7 @@ uint64_t changes__left(const struct modules_process *process, uint64_t start, ui
 	uint32_t i;
 
 	for (i = 0; i < process->n_changes; i++)
-		if (meet(&process->changes[i], start, end) && process->changes[i].time > after)
+		if (overlaps(&process->changes[i], start, end) && process->changes[i].time > after)
 			return process->changes[i].time;
 	return after;
 }
@@ -232,7 +232,7 @@ uint64_t changes__taken(const struct modules_process *process, uint64_t start, u
 	uint32_t i;
 
 	for (i = process->n_changes; i-- > 0;)
-		if (meet(&process->changes[i], start, end) && process->changes[i].time > last)
+		if (overlaps(&process->changes[i], start, end) && process->changes[i].time > last)
 			last = process->changes[i].time;
 	for (i = process->n_given; i-- > 0;)
 		if (process->given[i].start < end && start < process->given[i].end &&

@@ -153,7 +153,7 @@ struct jit_files {
 	int32_t own; /* the process's own pid; 0: not known yet */
 	bool asked;
 	uint64_t asked_at, pause;
-	/* The latest time at which a walk met code that nothing names; the perf map may have appeared since. */
+	/* The latest time at which a walk reached code that nothing names; the perf map may have appeared since. */
 	uint64_t wanted;
 	uint64_t news;	   /* when something was read */
 	/* Cursor of jit__replaced(). */
@@ -195,7 +195,7 @@ struct modules_process {
 	uint64_t read_end;  /* and when it ended */
 	/* Readings of the mappings that found a change. */
 	uint32_t polls;
-	/* The latest time at which a walk met a pc in no mapping. */
+	/* The latest time at which a walk reached a pc in no mapping. */
 	uint64_t asked_for;
 	/* How long to wait before the mappings are read again for such a pc; doubles while that finds nothing. */
 	uint64_t pause;
@@ -403,7 +403,7 @@ bool jit_files__current(const struct modules_process *process);
 bool jit_files__known(const struct modules_process *process, enum jit_source source, uint64_t time);
 /* Is the perf map on its way? */
 bool jit_files__awaited(const struct modules_process *process);
-/* A walk met code that no file names. */
+/* A walk reached code that no file names. */
 void jit_files__miss(const struct modules_process *process, uint64_t time);
 void jit_files__close(struct modules_process *process);
 void jit_files__free(struct modules *modules, struct modules_process *process, uint64_t now);

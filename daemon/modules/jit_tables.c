@@ -426,7 +426,7 @@ int jit_tables__done(struct modules *modules, struct modules_process *process, s
 
 /* --- code that was replaced --- */
 
-/* Removes the functions that meet the range. True: there were some. */
+/* Removes the functions that overlap the range. True: there were some. */
 static bool leave_out(struct jit_function *functions, uint32_t *n, const struct jit_range *range)
 {
 	uint32_t i, kept = 0, before = *n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Codes: the registry of captured code objects.
  *
- * The sampler sends a code object when a walk meets it for the first time (bpf/capture.h), as RECORD_CODE: names,
+ * The sampler sends a code object when a walk sees it for the first time (bpf/capture.h), as RECORD_CODE: names,
  * file, first line, line table. It may come several times, with its line table in pieces in any order. Its identity
  * is the capture key, which frames of samples carry; within the session it also has a serial number (from 0, in
  * order of arrival). Strings are kept once, in UTF-8. Keys are computed from the target's bytes, so the hash is

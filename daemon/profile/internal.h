@@ -182,7 +182,7 @@ struct profile {
 	uint64_t waits_begin;             /* in it: when time lines begin */
 	size_t waits_bytes;               /* waits.c */
 	/* stands.c: CPU time of ended threads, ns, that no sample stands for yet; when a CPU's clock ticked last */
-	uint64_t unmet, of_cpu;
+	uint64_t unsampled, of_cpu;
 	struct ledger ledger;
 	struct classes classes;
 	struct sites sites;
@@ -286,7 +286,7 @@ void workers__made(struct profile *profile, struct thread *thread, const struct 
 /* For a tick: sets row.how, row.call and item->caller, or item->undecided. */
 int workers__give(struct profile *profile, const struct sample *sample, struct item *item);
 /* Repeats where a thread was at this item, so that decisions about later items see it in order. */
-void workers__met(const struct profile *profile, const struct item *item);
+void workers__sampled(const struct profile *profile, const struct item *item);
 /* Tries again, when stacks of earlier samples are known (last: with what is known). */
 int workers__decide(struct profile *profile, struct item *item, bool last);
 

@@ -18,7 +18,7 @@
 
 /* If code objects that live fill most of the registry, they are asked for again after this time, or the asking would never end. */
 #define NO_ROOM_NS 10000000000ull
-/* The sampler sends what it meets again for this long. What did not come by then is dropped. It covers records that
+/* The sampler sends what it samples again for this long. What did not come by then is dropped. It covers records that
  * are held back and samples that wait for names. */
 #define RESEND_NS 300000000ull
 
@@ -149,7 +149,7 @@ static bool codes_fill(const struct profile *profile, uint64_t now)
 	return bytes >= CODES_BYTES_MAX / 2 && bytes - profile->codes_kept >= CODES_BYTES_MAX / 4;
 }
 
-/* The sampler sends a code object once. So before some are dropped, it is asked to send those that it meets again. */
+/* The sampler sends a code object once. So before some are dropped, it is asked to send those that it samples again. */
 static void begin_resend(struct profile *profile, uint64_t now)
 {
 	if (profile->resend_time || !codes_fill(profile, now))
@@ -173,7 +173,7 @@ static bool is_resent(const struct profile *profile, uint64_t now)
 	return profile->resend_time && (int64_t)(now - profile->resend_time) >= (int64_t)RESEND_NS;
 }
 
-/* Makes room for code objects: those that did not come again are gone, or are not met any more. */
+/* Makes room for code objects: those that did not come again are gone, or are not sampled any more. */
 static int retain_codes(struct profile *profile, uint64_t now)
 {
 	uint32_t i, n = codes__count(profile->codes);

@@ -13,7 +13,7 @@
 #include "profile/internal.h"
 
 #define FIRST_TICKS 64u
-#define UNMET_PERIODS 4u /* that one ended thread adds: more than this was missed or lost, not left by chance */
+#define UNSAMPLED_PERIODS 4u /* that one ended thread adds: more than this was missed or lost, not left by chance */
 /* The pool goes up and down by chance. Ticks stand for a little more or less than a period, so that it stays near
  * this many periods: the next tick finds enough in it, and little is left at the end. */
 #define WAITING_PERIODS 8u
@@ -35,13 +35,13 @@ static uint64_t corrected(const struct profile *profile)
 {
 	uint64_t period = period_of(profile), usual = WAITING_PERIODS * period;
 
-	if (profile->unmet > usual)
-		return period + least((profile->unmet - usual) / (2 * WAITING_PERIODS), period / 4);
-	return period - least((usual - profile->unmet) / (2 * WAITING_PERIODS), period / 4);
+	if (profile->unsampled > usual)
+		return period + least((profile->unsampled - usual) / (2 * WAITING_PERIODS), period / 4);
+	return period - least((usual - profile->unsampled) / (2 * WAITING_PERIODS), period / 4);
 }
 
 /* Called for each sample as it is emitted; only ticks of a CPU's clock count. Moves time between this row and the
- * pool (profile->unmet); the sum over all rows stays what ran. */
+ * pool (profile->unsampled); the sum over all rows stays what ran. */
 void stands__row(struct profile *profile, struct item *item)
 {
 	struct thread *thread = item->thread;
@@ -51,23 +51,23 @@ void stands__row(struct profile *profile, struct item *item)
 	if (!item->of_cpu)
 		return;
 	profile->of_cpu = row->time;
-	if (!thread->met && row->time > thread->begin + FIRST_TICKS * period_of(profile))
-		thread->met = FIRST_TICKS; /* it is no new thread */
-	if (thread->met == FIRST_TICKS)
+	if (!thread->cpu_ticks && row->time > thread->begin + FIRST_TICKS * period_of(profile))
+		thread->cpu_ticks = FIRST_TICKS; /* it is no new thread */
+	if (thread->cpu_ticks == FIRST_TICKS)
 		return;
-	thread->met++;
+	thread->cpu_ticks++;
 	stands = corrected(profile);
 	if (row->cpu > stands)
 		row->given = row->cpu - stands;
 	else
-		row->others = least(stands - row->cpu, profile->unmet);
-	profile->unmet += row->given;
-	profile->unmet -= row->others;
+		row->others = least(stands - row->cpu, profile->unsampled);
+	profile->unsampled += row->given;
+	profile->unsampled -= row->others;
 }
 
 /* CPU time that a thread ran after its last sample belongs to no row: it goes to the pool. */
 void stands__end(struct profile *profile, const struct item *item)
 {
 	if (profile->of_cpu && item->row.time < profile->of_cpu + CLOCK_LASTS_NS)
-		profile->unmet += least(item->row.cpu, UNMET_PERIODS * period_of(profile));
+		profile->unsampled += least(item->row.cpu, UNSAMPLED_PERIODS * period_of(profile));
 }

@@ -76,7 +76,7 @@ struct thread {
 	uint64_t waiting_first, waiting_last; /* queue numbers of samples that wait */
 	uint32_t waiting;
 	/* What its samples stand for (stands.c) */
-	uint32_t met;                /* ticks of CPUs' clocks that sampled it, up to FIRST_TICKS */
+	uint32_t cpu_ticks;          /* ticks of CPUs' clocks that sampled it, up to FIRST_TICKS */
 	uint64_t samples;
 	struct memo memo;
 	struct waits *waits;         /* waits.c; NULL: none */

@@ -112,7 +112,7 @@ int unfinished__run(struct profile *profile, uint64_t now, bool all)
 		if (item->undecided && !blocked)
 			err = workers__decide(profile, item, all || now >= item->row.time + PROFILE_FINISH_NS);
 		else if (!blocked && !unfinished && profile->n_undecided && !item->wait && !item->end)
-			workers__met(profile, item);
+			workers__sampled(profile, item);
 		if (!unfinished || err)
 			continue;
 		err = read_now(profile, &unfinished->sample, all || now >= unfinished->until, item);

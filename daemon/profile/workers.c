@@ -36,7 +36,7 @@ void workers__ticked(struct profile *profile, struct thread *thread, const struc
 		tick(profile, thread, sample->record->header.time, stack);
 }
 
-void workers__met(const struct profile *profile, const struct item *item)
+void workers__sampled(const struct profile *profile, const struct item *item)
 {
 	tick(profile, item->thread, item->row.time, item->row.stack);
 }

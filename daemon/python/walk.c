@@ -110,7 +110,7 @@ static void walk_known(struct python_walker *self, const struct python_tstates *
 			py_walk_chain(walk, &self->image, &self->out, i, NULL);
 }
 
-/* Each round walks the whole stack with the code objects known so far; a walk that meets unknown ones lists them in
+/* Each round walks the whole stack with the code objects known so far; a walk that finds unknown ones lists them in
  * walk->todo. It ends when there are none, or after ROUNDS: a hostile stack may have more. host_reader_current is
  * what the walker's read_user() reads by, and is restored for who called us. */
 int python_walker__walk(struct python_walker *self, const struct dump_thread *thread, const struct python_tstates *tstates, struct python_frames *ret)

@@ -156,9 +156,9 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 	/* Counts each call at its first sample. */
 	for (at = model->call_now; at != CALL_NONE && !err; at = call->parent) {
 		call = unit_tree__call(&model->units, at);
-		if (call->met)
+		if (call->counted)
 			break; /* then the calls around it were counted, too */
-		call->met = true;
+		call->counted = true;
 		err = add_to(report, call->thread, call->node, &none, false, 1, call->begin);
 	}
 	return err;

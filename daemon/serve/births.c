@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Timers of CPUs, beside those of threads, while the target makes threads or processes.
  *
- * A thread that lives for less than a period may never be met by a timer of its own: the timer has to be set up for it
+ * A thread that lives for less than a period may never be sampled by a timer of its own: the timer has to be set up for it
  * first. The timers of CPUs (broker/clocks.h) tick whoever runs, so such threads are sampled by them. They cost a tick
  * on every CPU, so they run only while there are births: from the first clone or fork until there was none for
  * SCHEDULE_BIRTHS_LAST_NS.

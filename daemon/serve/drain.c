@@ -75,7 +75,7 @@ static bool is_begun(const struct modules_process *process, const struct sample 
 /* How many frames of its native stack can be trusted? UINT32_MAX: all; NATIVE_BEGUN: the first one is the whole stack.
  * Code that was unmapped or replaced since the sample makes what is further out doubtful, as its addresses belong to
  * another function by now. If no mappings are known under its pid, it may be a forked child that was not sampled
- * before: native__meet() sets it up. Also requests what its walk lacked. */
+ * before: native__of_forked() sets it up. Also requests what its walk lacked. */
 static uint32_t trusted(struct session *session, const struct sample *sample)
 {
 	int32_t pid = (int32_t)sample->record->header.task.tgid;
@@ -87,7 +87,7 @@ static uint32_t trusted(struct session *session, const struct sample *sample)
 		return UINT32_MAX;
 	process = modules__process(session->modules, pid, sample->record->header.time);
 	if (!process)
-		process = native__meet(session, pid);
+		process = native__of_forked(session, pid);
 	else if (modules_process__is_later(process, sample->record->header.time) &&
 		 tracee__forked_as(session, &sample->record->header.task))
 		return UINT32_MAX; /* of before its exec */

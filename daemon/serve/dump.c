@@ -27,7 +27,7 @@
 #include "serve/engine.h"
 #include "target/process.h"
 
-/* Attempts to meet a thread that wakes up while it is read; after that it is reported without a stack. */
+/* Attempts to read a thread that wakes up while it is read; after that it is reported without a stack. */
 #define TRIES 5u
 #define THREADS_MAX 65536u
 

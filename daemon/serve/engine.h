@@ -189,7 +189,7 @@ struct tracee {
 	struct image image;
 	char python[32];
 	char unsupported[32];           /* the Python that it runs, which is not walked: "Python 2.7.18", "PyPy" */
-	/* Its mappings. NULL: the session has no native stacks, or it was forked and no sample met it yet. Owned by
+	/* Its mappings. NULL: the session has no native stacks, or it was forked and it has no sample yet. Owned by
 	 * modules. */
 	struct modules_process *native;
 	/* asleep.c: records of threads that slept when the session began, kept until it is their turn. asleep_at:
@@ -206,7 +206,7 @@ struct tracee {
 	 * its exec count is native_exec. */
 	uint64_t native_from, native_since;
 	uint32_t native_exec;               /* ... and up to which exec */
-	bool native_met;                    /* it had samples since then */
+	bool native_sampled;                    /* it had samples since then */
 };
 
 /* State ASKED, without descriptors. NULL: no memory, or the session has SERVE_PROCESSES_MAX of them. */
@@ -270,7 +270,7 @@ void native__poll(struct tracee *tracee);
 void native__forked(struct tracee *child, const struct tracee *parent, uint64_t time);
 /* The mappings of a process that has none of its own yet, and is sampled. NULL: it is no forked child, or they are not
  * known. */
-struct modules_process *native__meet(struct session *session, int32_t pid);
+struct modules_process *native__of_forked(struct session *session, int32_t pid);
 /* A record says that executable memory was mapped. If it overlaps known code, the list of mappings is read again. */
 void native__mapped(struct session *session, const struct record_map *map);
 uint64_t native__refresh(struct session *session); /* monotonic ns: when there is more to do */
@@ -407,7 +407,7 @@ struct session {
 	struct buf pending;
 	unsigned pending_events;
 	struct spool *spool;
-	/* The spool met an error (a full disk), and the ledger has it. */
+	/* The spool had an error (a full disk), and the ledger has it. */
 	bool spool_failed;
 	struct tracee *tracees;
 	unsigned n_tracees;
@@ -519,10 +519,10 @@ void memory__begin(struct engine *engine); /* before the sandbox */
 /* Some memory is kept back, for what has to be said when there is no more. */
 void memory__reserve(struct engine *engine);
 void memory__spend_reserve(struct engine *engine);
-bool memory__met(const struct engine *engine, struct limit_met *ret); /* false: there is no limit */
+bool memory__limit(const struct engine *engine, struct limit_reached *ret); /* false: there is no limit */
 /* What begins where little is left would end others with it. */
-bool memory__is_short(const struct engine *engine, struct limit_met *ret);
-void refusal__set_limit(struct refusal *refusal, const struct limit_met *met);
+bool memory__is_short(const struct engine *engine, struct limit_reached *ret);
+void refusal__set_limit(struct refusal *refusal, const struct limit_reached *reached);
 /* -ENOMEM by the limit's name. */
 void refusal__set_internal(struct refusal *refusal, const struct engine *engine, const char *what, int err);
 

@@ -112,7 +112,7 @@ static int identify(struct engine *engine, struct tracee *tracee, struct refusal
 	struct target_problem problem = {};
 	struct target_process process;
 	struct image_key key;
-	struct limit_met met;
+	struct limit_reached reached;
 	int err = target_process__init(&process, tracee->pid, tracee->mem, tracee->maps, tracee->key);
 
 	if (err)
@@ -127,8 +127,8 @@ static int identify(struct engine *engine, struct tracee *tracee, struct refusal
 		return 0;
 	if ((unsigned)problem.kind >= TARGET_PROBLEM_COUNT || problem.kind == TARGET_PROBLEM_NONE)
 		problem.kind = TARGET_PROBLEM_NOT_PYTHON;
-	if (problem.kind == TARGET_PROBLEM_NO_MEMORY && memory__met(engine, &met))
-		refusal__set_limit(refusal, &met);
+	if (problem.kind == TARGET_PROBLEM_NO_MEMORY && memory__limit(engine, &reached))
+		refusal__set_limit(refusal, &reached);
 	else
 		refusal__set(refusal, codes[problem.kind], hint_of(problem.kind), "%s%s%s%s",
 		     target_problem__sentence(problem.kind), problem.detail[0] ? " (" : "", problem.detail,

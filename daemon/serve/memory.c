@@ -36,35 +36,35 @@ void memory__spend_reserve(struct engine *engine)
 	engine->reserve = NULL;
 }
 
-bool memory__met(const struct engine *engine, struct limit_met *ret)
+bool memory__limit(const struct engine *engine, struct limit_reached *ret)
 {
 	if (!engine->memory_most)
 		return false;
-	*ret = (struct limit_met){.limit = LIMIT_MEMORY, .engine = true, .most = engine->memory_most, .used = proc__own_data()};
+	*ret = (struct limit_reached){.limit = LIMIT_MEMORY, .engine = true, .most = engine->memory_most, .used = proc__own_data()};
 	return true;
 }
 
 /* A new session is refused at three quarters: it would push those that run over the limit. */
-bool memory__is_short(const struct engine *engine, struct limit_met *ret)
+bool memory__is_short(const struct engine *engine, struct limit_reached *ret)
 {
-	return memory__met(engine, ret) && ret->used > ret->most / 4 * 3;
+	return memory__limit(engine, ret) && ret->used > ret->most / 4 * 3;
 }
 
-void refusal__set_limit(struct refusal *refusal, const struct limit_met *met)
+void refusal__set_limit(struct refusal *refusal, const struct limit_reached *reached)
 {
 	char sentence[sizeof(refusal->error)], hint[sizeof(refusal->hint)];
 
-	limit__sentence(met, sentence, sizeof(sentence));
-	limit__hint(met, hint, sizeof(hint));
+	limit__sentence(reached, sentence, sizeof(sentence));
+	limit__hint(reached, hint, sizeof(hint));
 	refusal__set(refusal, "LIMIT", hint, "%s", sentence);
 }
 
 void refusal__set_internal(struct refusal *refusal, const struct engine *engine, const char *what, int err)
 {
-	struct limit_met met;
+	struct limit_reached reached;
 
-	if (err == -ENOMEM && memory__met(engine, &met))
-		refusal__set_limit(refusal, &met);
+	if (err == -ENOMEM && memory__limit(engine, &reached))
+		refusal__set_limit(refusal, &reached);
 	else
 		refusal__set(refusal, "INTERNAL", "run with -vv", "%s: %s", what, strerror(-err));
 }

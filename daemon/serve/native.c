@@ -272,16 +272,16 @@ void native__forked(struct tracee *child, const struct tracee *parent, uint64_t 
 
 /* The first sample of a forked child: sets up what it inherits, and requests its own files of /proc. Children that exec
  * at once never come here. */
-struct modules_process *native__meet(struct session *session, int32_t pid)
+struct modules_process *native__of_forked(struct session *session, int32_t pid)
 {
 	struct tracee *tracee = tracee__find(session, pid);
 
 	if (!tracee || tracee->state != TRACEE_FORKED)
 		return NULL;
-	if (!tracee->native && tracee->native_from && !tracee->native_met)
+	if (!tracee->native && tracee->native_from && !tracee->native_sampled)
 		tracee->native = modules__fork_process(session->modules, pid, tracee->native_from,
 						       tracee->native_since, engine__now());
-	tracee->native_met = true;
+	tracee->native_sampled = true;
 	tracee__ask_memory(session->engine, tracee);
 	return tracee->native;
 }

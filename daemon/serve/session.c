@@ -74,7 +74,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 						  native__flags(request),
 					 .ring_bytes = SERVE_RING_BYTES};
 	struct session *session;
-	struct limit_met met;
+	struct limit_reached reached;
 	int err;
 
 	if (client->unnamed) {
@@ -86,8 +86,8 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 			     engine->n_sessions);
 		return -EDQUOT;
 	}
-	if (memory__is_short(engine, &met)) {
-		refusal__set_limit(ret_refusal, &met);
+	if (memory__is_short(engine, &reached)) {
+		refusal__set_limit(ret_refusal, &reached);
 		return -EDQUOT;
 	}
 	session = calloc(1, sizeof(*session));
@@ -345,15 +345,15 @@ static bool holds_back(struct session *session, uint64_t now)
 	return false;
 }
 
-/* A stage met an error. With -ENOMEM the user reads which limit was reached, not "Cannot allocate memory". */
+/* A stage had an error. With -ENOMEM the user reads which limit was reached, not "Cannot allocate memory". */
 static void fail(struct engine *engine, struct session *session)
 {
 	char words[sizeof(session->detail)];
-	struct limit_met met;
+	struct limit_reached reached;
 
 	snprintf(words, sizeof(words), "%s", strerror(-session->error));
-	if (session->error == -ENOMEM && memory__met(engine, &met))
-		limit__sentence(&met, words, sizeof(words));
+	if (session->error == -ENOMEM && memory__limit(engine, &reached))
+		limit__sentence(&reached, words, sizeof(words));
 	session__stop(engine, session, "failed", words);
 }
 
@@ -552,10 +552,10 @@ static void refused_by_broker(struct engine *engine, struct session *session,
 			      const struct broker_message *message)
 {
 	struct refusal refusal;
-	struct limit_met met;
+	struct limit_reached reached;
 
-	if (broker_message__limit(message, &met))
-		refusal__set_limit(&refusal, &met);
+	if (broker_message__limit(message, &reached))
+		refusal__set_limit(&refusal, &reached);
 	else
 		set_refusal(&refusal, (enum broker_error)message->error, message->error_errno);
 	session__refuse(engine, session, &refusal);

@@ -5,7 +5,7 @@
  * The sample named a code object and an offset; when it is read here, that object may have been freed and its memory
  * used again. A code object's bytes never change but for the specialisation of its instructions (PEP 659), so its key,
  * computed again from the target's memory AFTER the bytecode was read, proves that the bytes are those of the object
- * that the tick met. */
+ * that was sampled. */
 #include <errno.h>
 
 #include "python/code.h"

@@ -337,7 +337,7 @@ void tracee__announce_forked(struct tracee *parent)
 }
 
 /* A fork. With vfork or posix_spawn an exec follows at once, so nothing is asked of the broker before the child is
- * sampled (native__meet()) or a page of it is missing (drain.c). */
+ * sampled (native__of_forked()) or a page of it is missing (drain.c). */
 static void forked(struct session *session, const struct record_fork *fork)
 {
 	const struct record_task *task = &fork->header.task;

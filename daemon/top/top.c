@@ -156,7 +156,7 @@ static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
 }
 
 /* The model's callback for each slice of time: adds it to the rows of all views except units. Also called for
- * time that no tick met (export/unmet.h). */
+ * time that no tick sampled (export/unsampled.h). */
 static int on_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
 {
 	struct top *top = model->ctx;

@@ -108,7 +108,7 @@ static int put_gap(struct writing *w, uint32_t *at)
 	bool emitted = false;
 	int err = 0;
 
-	while (!err && *at < f->size && !(w->flow->marks[*at] & FLOW_COVERED)) {
+	while (!err && *at < f->size && !(w->flow->flags[*at] & FLOW_COVERED)) {
 		uint32_t i;
 
 		/* Only to tell padding from code: nothing here is interpreted. */
@@ -117,7 +117,7 @@ static int put_gap(struct writing *w, uint32_t *at)
 			err = put(w, *at, NULL, UNWIND_UNSUPPORTED_CODE_REACHED);
 			emitted = true;
 		}
-		for (i = 0; i < op.length && !(w->flow->marks[*at] & FLOW_COVERED); i++)
+		for (i = 0; i < op.length && !(w->flow->flags[*at] & FLOW_COVERED); i++)
 			++*at;
 	}
 	return err;
@@ -132,7 +132,7 @@ static int put_all(struct flow *flow, struct code_rows *rows)
 	while (!err && at < flow->function->size) {
 		if (flow->block_at[at])
 			err = put_block(&w, &flow->blocks[flow->block_at[at] - 1]);
-		if (!err && !(flow->marks[at] & FLOW_COVERED))
+		if (!err && !(flow->flags[at] & FLOW_COVERED))
 			err = put_gap(&w, &at);
 		else
 			at++;
@@ -168,15 +168,15 @@ static int prepare(struct flow *flow, const struct code_decoder *decoder,
 	memset(flow, 0, sizeof(*flow));
 	flow->decoder = decoder;
 	flow->function = f;
-	flow->marks = calloc(f->size, 1);
+	flow->flags = calloc(f->size, 1);
 	flow->op_at = calloc(f->size, sizeof(*flow->op_at));
 	flow->block_at = calloc(f->size, sizeof(*flow->block_at));
-	return flow->marks && flow->op_at && flow->block_at ? 0 : -ENOMEM;
+	return flow->flags && flow->op_at && flow->block_at ? 0 : -ENOMEM;
 }
 
 static void release(struct flow *flow)
 {
-	free(flow->marks);
+	free(flow->flags);
 	free(flow->op_at);
 	free(flow->block_at);
 	free(flow->ops);

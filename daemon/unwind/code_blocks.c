@@ -36,14 +36,14 @@ static int decode(struct flow *flow, uint32_t at)
 }
 
 /* Queues an address from which decoding must go on: it begins a block. */
-static int later(struct flow *flow, uint32_t at, uint8_t marks)
+static int later(struct flow *flow, uint32_t at, uint8_t flags)
 {
 	int err = array__reserve((void **)&flow->stack, sizeof(*flow->stack), flow->n_stack,
 				 &flow->stack_capacity);
 
 	if (err)
 		return err;
-	flow->marks[at] |= marks | FLOW_LEADER;
+	flow->flags[at] |= flags | FLOW_LEADER;
 	flow->stack[flow->n_stack++] = at;
 	return 0;
 }
@@ -72,9 +72,9 @@ static int follow(struct flow *flow, uint32_t at)
 		struct code_op op;
 
 		/* Another path was here: if this one did not begin here, a block ends in front of it. */
-		if (flow->marks[at] & FLOW_REACHED) {
+		if (flow->flags[at] & FLOW_REACHED) {
 			if (!first)
-				flow->marks[at] |= FLOW_LEADER;
+				flow->flags[at] |= FLOW_LEADER;
 			return 0;
 		}
 		first = false;
@@ -82,20 +82,20 @@ static int follow(struct flow *flow, uint32_t at)
 		if (err)
 			return err;
 		op = *flow__op(flow, at); /* the array may move */
-		flow->marks[at] |= FLOW_REACHED;
+		flow->flags[at] |= FLOW_REACHED;
 		for (i = at; i < at + op.length; i++)
-			flow->marks[i] |= FLOW_COVERED;
+			flow->flags[i] |= FLOW_COVERED;
 		if ((op.kind == CODE_JUMP || op.kind == CODE_BRANCH) && op.near &&
 		    is_inside(flow, op.value))
 			err = later(flow, (uint32_t)op.value, 0);
 		if (op.kind == CODE_CALL && op.near && is_inside(flow, op.value) &&
 		    op.value != at + op.length)
 			err = later(flow, (uint32_t)op.value, FLOW_CALLED);
-		if (ends(&op) || (flow->marks[at] & FLOW_NO_RETURN))
+		if (ends(&op) || (flow->flags[at] & FLOW_NO_RETURN))
 			return err;
 		at += op.length;
 		if ((op.kind == CODE_BRANCH || op.kind == CODE_CALL) && at < size)
-			flow->marks[at] |= FLOW_LEADER;
+			flow->flags[at] |= FLOW_LEADER;
 	}
 	return err;
 }
@@ -121,10 +121,10 @@ static int seed(struct flow *flow)
 	while (!err && at < flow->function->size) {
 		const struct code_op *op;
 
-		banned |= (flow->marks[at] & FLOW_BANNED) != 0;
-		if (flow->marks[at] & FLOW_COVERED)
+		banned |= (flow->flags[at] & FLOW_BANNED) != 0;
+		if (flow->flags[at] & FLOW_COVERED)
 			banned = false;
-		if (flow->marks[at] & FLOW_COVERED || banned) {
+		if (flow->flags[at] & FLOW_COVERED || banned) {
 			at++;
 			continue;
 		}
@@ -162,14 +162,14 @@ static int add_block(struct flow *flow, uint32_t at)
 	flow->block_at[at] = flow->n_blocks;
 	block->at = block->last = at;
 	block->from = FLOW_NOBODY;
-	block->seed = flow->marks[at] & FLOW_SEED;
-	block->entry = flow->marks[at] & FLOW_CALLED;
+	block->seed = flow->flags[at] & FLOW_SEED;
+	block->entry = flow->flags[at] & FLOW_CALLED;
 	block->ways_in = block->seed || block->entry;
 	for (;;) {
 		op = flow__op(flow, block->last);
 		next = block->last + op->length;
 		if (ends(op) || op->kind == CODE_BRANCH || op->kind == CODE_CALL ||
-		    next >= flow->function->size || flow->marks[next] & FLOW_LEADER)
+		    next >= flow->function->size || flow->flags[next] & FLOW_LEADER)
 			return 0;
 		block->last = next;
 	}
@@ -188,7 +188,7 @@ void flow__ways(const struct flow *flow, const struct flow_block *block, struct 
 		if (op->near && !ret->leaves)
 			ret->to = flow->block_at[op->value] - 1;
 	}
-	if (ends(op) || flow->marks[block->last] & FLOW_NO_RETURN)
+	if (ends(op) || flow->flags[block->last] & FLOW_NO_RETURN)
 		return;
 	ret->call = op->kind == CODE_CALL;
 	if (next < flow->function->size) {
@@ -209,7 +209,7 @@ static int make_blocks(struct flow *flow)
 	flow->n_blocks = 0;
 	for (at = 0; at < flow->function->size; at++) {
 		flow->block_at[at] = 0;
-		if ((flow->marks[at] & (FLOW_LEADER | FLOW_REACHED)) !=
+		if ((flow->flags[at] & (FLOW_LEADER | FLOW_REACHED)) !=
 		    (FLOW_LEADER | FLOW_REACHED))
 			continue;
 		err = add_block(flow, at);
@@ -234,7 +234,7 @@ int flow__discover(struct flow *flow)
 	int err = 0;
 
 	for (i = 0; i < f->size; i++)
-		flow->marks[i] &= FLOW_NO_RETURN | FLOW_BANNED;
+		flow->flags[i] &= FLOW_NO_RETURN | FLOW_BANNED;
 	for (i = 0; !err && i < f->n_entries; i++)
 		if (f->entries[i].at < f->size)
 			err = later(flow, f->entries[i].at, 0);

@@ -173,7 +173,7 @@ static int begin(struct flow *flow)
 			   entry->state ? entry->state : &fresh, false);
 	}
 	for (i = 0; !err && i < flow->n_blocks; i++)
-		if (flow->marks[flow->blocks[i].at] & FLOW_CALLED)
+		if (flow->flags[flow->blocks[i].at] & FLOW_CALLED)
 			err = lead(flow, FLOW_NOBODY, i, &fresh, false);
 		else if (flow->blocks[i].seed)
 			err = lead(flow, FLOW_NOBODY, i, &flow->at_table, false);
@@ -229,13 +229,13 @@ static struct flow_block *suspect(struct flow *flow, uint32_t i)
 	return NULL;
 }
 
-/* Kept from round to round, in marks. */
+/* Kept from round to round, in flags. */
 static void accuse(struct flow *flow, struct flow_block *block)
 {
 	if (block->seed)
-		flow->marks[block->at] |= FLOW_BANNED;
+		flow->flags[block->at] |= FLOW_BANNED;
 	else
-		flow->marks[block->last] |= FLOW_NO_RETURN;
+		flow->flags[block->last] |= FLOW_NO_RETURN;
 }
 
 /* Resolves a conflict. If a call continues into code that another path reaches with another stack pointer, the call is

@@ -11,7 +11,7 @@
 #define FLOW_NOBODY UINT32_MAX
 
 /* Flags of each byte of the function. */
-enum flow_mark {
+enum flow_flag {
 	FLOW_REACHED = 1,    /* an operation that some path reaches begins here */
 	FLOW_COVERED = 2,    /* part of such an operation */
 	FLOW_LEADER = 4,     /* a block begins here */
@@ -50,8 +50,8 @@ struct flow_conflict {
 struct flow {
 	const struct code_decoder *decoder;
 	const struct code_function *function;
-	/* Of each byte of the function: enum flow_mark, by bit. */
-	uint8_t *marks;
+	/* Of each byte of the function: enum flow_flag, by bit. */
+	uint8_t *flags;
 	uint32_t *op_at, *block_at; /* of each byte: index + 1 */
 	struct code_op *ops;
 	uint32_t n_ops, ops_capacity;

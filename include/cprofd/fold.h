@@ -38,7 +38,7 @@ struct fold {
 	__u32 head, to; /* indices in `out`: the head of the current sequence, and the next free word */
 	__u32 distance; /* 0: the sequence still collects literals */
 	__u32 repeat;
-	__u16 met[FOLD_TABLE]; /* last index of a word with this hash; perhaps of an earlier record: compare */
+	__u16 last_at[FOLD_TABLE]; /* last index of a word with this hash; perhaps of an earlier record: compare */
 	__u64 out[FOLD_OUT];
 };
 
@@ -90,8 +90,8 @@ HOST_INLINE void fold_begin(struct fold *f, const struct fold_words *from)
 	slot = (__u32)((word * 0x9e3779b97f4a7c15ull) >> (64 - FOLD_TABLE_BITS));
 	host_barrier(slot);
 	slot &= FOLD_TABLE - 1;
-	before = f->met[slot];
-	f->met[slot] = (__u16)at;
+	before = f->last_at[slot];
+	f->last_at[slot] = (__u16)at;
 	/* A repetition of a single word is not worth a head: the next word must match, too. */
 	differ = (fold_at(from, before) ^ word) | (fold_at(from, before + 1) ^ fold_at(from, at + 1));
 	if (before < at && !differ) {

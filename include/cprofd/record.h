@@ -364,7 +364,7 @@ struct locals_captures {
 	/* Generation number: the engine increments it after each change of the maps, which invalidates the sampler's
 	 * caches. In this cache line, as each tick reads it. */
 	__u64 maps;
-	/* Generation number: the engine increments it before it forgets code objects. The sampler then sends those that it meets once more. */
+	/* Generation number: the engine increments it before it forgets code objects. The sampler then sends those that it samples once more. */
 	__u64 codes;
 	__u64 _pad[5];
 	__u64 bits[LOCALS_CAPTURE_BITS / 64]; /* Bloom filter (locals_capture_bit): few frames are searched below */

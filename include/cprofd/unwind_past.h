@@ -10,7 +10,7 @@
  *   past   states of an earlier walk that reached the thread's entry function, outermost last, each with the words that
  *          led to it
  *   scan   of a window that was read: which of them still have their words, from the outside to the first that has not
- *   meet   the walk is at one of these: the remaining program counters are copied
+ *   join   the walk is at one of these: the remaining program counters are copied
  *
  * A step without this guarantee has `link` UNWIND_UNPROVEN: from an interrupted frame (its rule may use all
  * registers, and another address), by a rule that is not PLAIN, or with an unknown frame pointer.
@@ -59,8 +59,8 @@ struct unwind_fast {
 	__u32 from;      /* the past's frames[from ..] are valid */
 	__u32 copy_to, left_to_copy; /* unwind_remember()'s */
 	__u32 fresh_from; /* fresh[fresh_from + 1 ..] are valid, by number of frame */
-	__u32 n;         /* unwind_meet()'s and unwind_remember()'s */
-	__u32 left;      /* index in `frames` where the last meeting ended; 0: none yet */
+	__u32 n;         /* unwind_join()'s and unwind_remember()'s */
+	__u32 left;      /* index in `frames` where the last join ended; 0: none yet */
 	struct unwind_state state;
 	__u64 fresh_pc[UNWIND_PAST];
 	struct unwind_frame_state fresh[UNWIND_PAST];
@@ -173,7 +173,7 @@ HOST_APART int unwind_scan(struct unwind_fast *f, struct unwind_past *past)
 	f->low = f->top;
 	host_loop(UNWIND_PAST / UNWIND_CHUNK + 1, unwind_scan_chunk, &c);
 	i = f->low;
-	/* A frame's words lead to the next one: so the frame below is where a walk can meet the past. */
+	/* A frame's words lead to the next one: so the frame below is where a walk can join the past. */
 	if (i != f->from)
 		i--;
 	f->low = i;
@@ -216,7 +216,7 @@ HOST_APART int unwind_remember(struct unwind_fast *f, struct unwind_past *past, 
 	f->copy_to = j;
 	f->left_to_copy = count;
 	host_loop(UNWIND_PAST / (UNWIND_CHUNK / 2), unwind_remember_chunk, &c);
-	/* Frames inside of an earlier meeting stay valid only if the copied ones reach it. */
+	/* Frames inside of an earlier join stay valid only if the copied ones reach it. */
 	if (!f->left || j - count != f->left)
 		past->n = UNWIND_PAST - 1 - j + count;
 	return 0;
@@ -277,7 +277,7 @@ HOST_LOOP_FN long unwind_leave_base(__u32 i, void *context)
 	return unwind_chunk_result(found);
 }
 
-/* Sets the registers to those of the frame where a meeting ends. */
+/* Sets the registers to those of the frame where a join ends. */
 HOST_APART int unwind_leave(struct unwind_fast *f, struct unwind_past *past)
 {
 	struct unwind_past_context c = {.f = f, .past = past};
@@ -302,7 +302,7 @@ HOST_APART int unwind_leave(struct unwind_fast *f, struct unwind_past *past)
 
 /* Continues at frames[f->low], the walk's frame number n: copies the frames from there to f->top. UNWIND_UP or
  * UNWIND_END; f->n is the new number of frames. */
-HOST_APART int unwind_meet(struct unwind_fast *f, struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
+HOST_APART int unwind_join(struct unwind_fast *f, struct unwind_past *past, struct unwind_pcs *pcs, __u32 n)
 {
 	__u32 j, last, count;
 
@@ -457,7 +457,7 @@ HOST_INLINE int unwind_round(struct unwind_fast *f, struct unwind_past *past, st
 		if (!unwind_search(f, past))
 			return UNWIND_UP;
 		f->n = n;
-		result = unwind_meet(f, past, pcs, n);
+		result = unwind_join(f, past, pcs, n);
 		*ret_n = f->n;
 		return result;
 	}

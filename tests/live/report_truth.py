@@ -155,21 +155,21 @@ def read_recording(path):
 
 def stand(samples):
     """The same time, but as shares have it: what samples give, and what ended without one, is of those that stand for it, the oldest first."""
-    result, unmet = [], collections.deque()
+    result, not_sampled = [], collections.deque()
     for sample in samples:
         given = sample.cpu if sample.stack == (NOT_SAMPLED,) else sample.given
         result.append(sample._replace(cpu=sample.cpu - given))
         if given:
-            unmet.append([sample, given])
+            not_sampled.append([sample, given])
         left = sample.others
-        while left and unmet:
-            taken = min(left, unmet[0][1])
-            result.append(sample._replace(thread=unmet[0][0].thread, cpu=taken, wall=0))
+        while left and not_sampled:
+            taken = min(left, not_sampled[0][1])
+            result.append(sample._replace(thread=not_sampled[0][0].thread, cpu=taken, wall=0))
             left -= taken
-            unmet[0][1] -= taken
-            if not unmet[0][1]:
-                unmet.popleft()
-    return result + [sample._replace(cpu=ns, wall=0, stack=(NOT_SAMPLED,), class_name=NO_CLASS, units=()) for sample, ns in unmet]
+            not_sampled[0][1] -= taken
+            if not not_sampled[0][1]:
+                not_sampled.popleft()
+    return result + [sample._replace(cpu=ns, wall=0, stack=(NOT_SAMPLED,), class_name=NO_CLASS, units=()) for sample, ns in not_sampled]
 
 
 def told(stack):

@@ -68,23 +68,23 @@ static void words(void **state)
 #define NAME(id, name, user, all, what, hint) name,
 	static const char *const names[] = {BROKER_LIMITS(NAME)};
 #undef NAME
-	const struct limit_met met = {.limit = LIMIT_MAPS, .most = 64 * LIMIT_MB, .used = 63 * LIMIT_MB + 1};
-	const struct limit_met all = {.limit = LIMIT_ENGINES, .all = true, .most = 3, .used = 3};
+	const struct limit_reached reached = {.limit = LIMIT_MAPS, .most = 64 * LIMIT_MB, .used = 63 * LIMIT_MB + 1};
+	const struct limit_reached all = {.limit = LIMIT_ENGINES, .all = true, .most = 3, .used = 3};
 	struct broker_message message = {};
-	struct limit_met got;
+	struct limit_reached got;
 	char text[256];
 
-	limit__sentence(&met, text, sizeof(text));
+	limit__sentence(&reached, text, sizeof(text));
 	assert_string_equal(text, "a user may have 64 MB of maps for samples and unwind tables, and you have 64 now (limit maps)");
-	limit__hint(&met, text, 160);
+	limit__hint(&reached, text, 160);
 	assert_string_equal(text, "end a session; an administrator may allow more: cprofd serve --limit=maps=N");
 	for (int i = 0; i < LIMIT_COUNT; i++) { /* a refusal's fields hold them */
-		const struct limit_met largest = {.limit = i, .all = true, .most = UINT64_MAX, .used = UINT64_MAX - LIMIT_MB};
+		const struct limit_reached largest = {.limit = i, .all = true, .most = UINT64_MAX, .used = UINT64_MAX - LIMIT_MB};
 
 		limit__sentence(&largest, text, sizeof(text));
 		assert_non_null(strstr(text, names[i]));
 		assert_true(strchr(text, ')') && strlen(text) < sizeof(text) - 1);
-		limit__hint(&(struct limit_met){.limit = i}, text, 160);
+		limit__hint(&(struct limit_reached){.limit = i}, text, 160);
 		assert_non_null(strstr(text, "=N"));
 	}
 	assert_false(broker_message__limit(&message, &got));
@@ -113,11 +113,11 @@ static void charges(void **state)
 
 	assert_int_equal(charge__take(&session, LIMIT_SESSIONS, 2), 0);
 	assert_int_equal(charge__take(&engine, LIMIT_SESSIONS, 1), -EDQUOT);
-	assert_true(engine.refused && engine.met.limit == LIMIT_SESSIONS && !engine.met.all && engine.met.most == 2 && engine.met.used == 2);
+	assert_true(engine.refused && engine.reached.limit == LIMIT_SESSIONS && !engine.reached.all && engine.reached.most == 2 && engine.reached.used == 2);
 	assert_int_equal(charge__take(&engine, LIMIT_SESSIONS, UINT64_MAX), -EDQUOT);
 	assert_int_equal(charge__take(&other, LIMIT_SESSIONS, 2), 0);
 	assert_int_equal(charge__take(&third, LIMIT_SESSIONS, 1), -EDQUOT);
-	assert_true(third.met.all && third.met.most == 4 && third.met.used == 4);
+	assert_true(third.reached.all && third.reached.most == 4 && third.reached.used == 4);
 	charge__give(&session, LIMIT_SESSIONS, 1);
 	assert_int_equal(charge__take(&third, LIMIT_SESSIONS, 1), 0);
 	charge__end(&session); /* and so is what it still has */

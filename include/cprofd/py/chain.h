@@ -18,7 +18,7 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 		    to_bytecode = l->code_instructions;
 	/* What marks a boundary to native code: 3.11's is_entry, or the owner of a shim. */
 	const int entry = l->frame_is_entry != PY_ABSENT;
-	const __u32 in_mark = (entry ? l->frame_is_entry : l->frame_owner) & 127,
+	const __u32 in_boundary = (entry ? l->frame_is_entry : l->frame_owner) & 127,
 		    first = entry ? 1 : l->owner_native_first;
 	/* Of what the first entry frame must go back to (tstate.h): */
 	enum { CHECKED = 1, NOT_READ = 2 };
@@ -53,7 +53,7 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 			break;
 		back = *(const py_word64 *)(raw + in_back);
 		flags = 0;
-		if (raw[in_mark] >= first) {
+		if (raw[in_boundary] >= first) {
 			if (walk->entered_from != back && walk->entered_from != CHECKED)
 				break;
 			walk->entered_from = CHECKED;

@@ -47,7 +47,7 @@ struct py_slot {
 #define PY_EACH_SIGHT (1ull << 23)
 #define PY_AGE_SHIFT 18
 #define PY_AGE_MASK 31u
-#define PY_SIGHTS 24u           /* fewer are met again and again by samples in step with a program */
+#define PY_SIGHTS 24u           /* fewer are sampled again and again by samples in step with a program */
 #define PY_AGES (PY_SIGHTS + 3)
 #define PY_UNTIL_MASK ((1ull << PY_AGE_SHIFT) - 1)
 #define PY_UNTIL_SHIFT 24

@@ -6,18 +6,18 @@
  * The time is queued in the order of the thread ends that reported it. Samples with `others` move it to their
  * stacks, still as time of the thread that ran it, so sums by thread and sums by stack are both right. What remains
  * at the end is (not sampled). Time lines do not use this: they keep the time where it was. */
-#ifndef CPROFD_EXPORT_UNMET_H
-#define CPROFD_EXPORT_UNMET_H
+#ifndef CPROFD_EXPORT_UNSAMPLED_H
+#define CPROFD_EXPORT_UNSAMPLED_H
 
 #include <stdint.h>
 
 struct model;
 struct model_thread;
 
-#define UNMET_MAX 4096u /* thread ends; a power of two */
+#define UNSAMPLED_MAX 4096u /* thread ends; a power of two */
 
-struct unmet {
-	struct unmet_time {
+struct unsampled {
+	struct unsampled_time {
 		struct model_thread *thread;
 		uint64_t ns;
 	} *times; /* a ring; NULL: none yet */
@@ -25,11 +25,11 @@ struct unmet {
 };
 
 /* `ns` of the thread's CPU time have no sample of their own; the thread is borrowed until the end. O(1). */
-int unmet__keep(struct model *model, struct model_thread *thread, uint64_t ns);
+int unsampled__keep(struct model *model, struct model_thread *thread, uint64_t ns);
 /* A sample of that stack represents `ns` of the queue. class_now is the sample's class. */
-int unmet__stand(struct model *model, uint32_t stack, uint64_t ns);
+int unsampled__stand(struct model *model, uint32_t stack, uint64_t ns);
 /* At the end of the recording. */
-int unmet__finish(struct model *model);
-void unmet__free(struct unmet *unmet);
+int unsampled__finish(struct model *model);
+void unsampled__free(struct unsampled *unsampled);
 
 #endif

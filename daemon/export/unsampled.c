@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A queue of CPU time without samples, oldest first. A sample that represents such time (`others`) takes it from the
  * front. */
-#include "export/unmet.h"
+#include "export/unsampled.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,16 +11,16 @@
 /* Passes at most *ns of the oldest time to the slice callback. */
 static int give(struct model *model, uint32_t stack, uint64_t *ns)
 {
-	struct unmet *unmet = &model->unmet;
-	/* first & (UNMET_MAX - 1): the ring's place; `first` itself only counts up, and may wrap around. */
-	struct unmet_time *time = &unmet->times[unmet->first & (UNMET_MAX - 1)];
+	struct unsampled *unsampled = &model->unsampled;
+	/* first & (UNSAMPLED_MAX - 1): the ring's place; `first` itself only counts up, and may wrap around. */
+	struct unsampled_time *time = &unsampled->times[unsampled->first & (UNSAMPLED_MAX - 1)];
 	uint64_t taken = time->ns < *ns ? time->ns : *ns;
 
 	*ns -= taken;
 	time->ns -= taken;
 	if (!time->ns) {
-		unmet->first++;
-		unmet->n--;
+		unsampled->first++;
+		unsampled->n--;
 	}
 	return timeline__emit(model, time->thread, stack, taken);
 }
@@ -33,46 +33,46 @@ static int give_up_oldest(struct model *model)
 	return give(model, model->not_sampled, &all);
 }
 
-int unmet__keep(struct model *model, struct model_thread *thread, uint64_t ns)
+int unsampled__keep(struct model *model, struct model_thread *thread, uint64_t ns)
 {
-	struct unmet *unmet = &model->unmet;
+	struct unsampled *unsampled = &model->unsampled;
 	int err = 0;
 
 	if (!ns)
 		return 0;
-	if (!unmet->times)
-		unmet->times = calloc(UNMET_MAX, sizeof(*unmet->times));
-	if (!unmet->times)
+	if (!unsampled->times)
+		unsampled->times = calloc(UNSAMPLED_MAX, sizeof(*unsampled->times));
+	if (!unsampled->times)
 		return -ENOMEM;
 	/* More thread ends than that without a sample in between: the oldest is reported as it is. */
-	if (unmet->n == UNMET_MAX)
+	if (unsampled->n == UNSAMPLED_MAX)
 		err = give_up_oldest(model);
-	unmet->times[(unmet->first + unmet->n++) & (UNMET_MAX - 1)] = (struct unmet_time){thread, ns};
+	unsampled->times[(unsampled->first + unsampled->n++) & (UNSAMPLED_MAX - 1)] = (struct unsampled_time){thread, ns};
 	return err;
 }
 
-int unmet__stand(struct model *model, uint32_t stack, uint64_t ns)
+int unsampled__stand(struct model *model, uint32_t stack, uint64_t ns)
 {
 	int err = 0;
 
 	/* What the sample represents beyond the queue is dropped: the engine counts the same time on both
 	 * sides, but a recording may have lost a part of it. */
-	while (!err && ns && model->unmet.n)
+	while (!err && ns && model->unsampled.n)
 		err = give(model, stack, &ns);
 	return err;
 }
 
-int unmet__finish(struct model *model)
+int unsampled__finish(struct model *model)
 {
 	int err = 0;
 
-	while (!err && model->unmet.n)
+	while (!err && model->unsampled.n)
 		err = give_up_oldest(model);
 	return err;
 }
 
-void unmet__free(struct unmet *unmet)
+void unsampled__free(struct unsampled *unsampled)
 {
-	free(unmet->times);
-	*unmet = (struct unmet){};
+	free(unsampled->times);
+	*unsampled = (struct unsampled){};
 }
