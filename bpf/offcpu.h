@@ -16,7 +16,7 @@
 #define CPROFD_BPF_OFFCPU_H
 
 #define WAIT_SLOTS 4096u /* threads; 4-way sets */
-#define WAIT_PLACES 8u
+#define WAIT_POINTS 8u
 #define WAIT_ATTRIBUTION 64u /* periods */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -25,7 +25,7 @@ struct bpf_iter__task {
 };
 #pragma clang attribute pop
 
-struct wait_place {
+struct wait_point {
 	__u64 key;          /* from wait_key(); 0: free */
 	__u64 waited, ready; /* ns, not sent yet */
 	__u64 begin;        /* of the last wait */
@@ -44,13 +44,13 @@ struct wait_slot {
 	__u64 in;           /* when it last got a CPU; 0: not known */
 	__u64 woken;        /* when it was woken last */
 	__u32 waker;
-	__u32 at;           /* index in places[]: where it waits, or waited last */
+	__u32 at;           /* index in points[]: where it waits, or waited last */
 	__u32 runs;         /* it was still runnable when it left (preempted) */
-	__u32 turn;         /* the place that the next new key replaces */
+	__u32 turn;         /* the point that the next new key replaces */
 	__u64 stay;         /* ns: length of the last wait, not in any sum yet */
 	__u64 delay;        /* the thread's run_delay when it left */
 	__u64 paid;         /* its budget of one stack per period is used up to this time (a token bucket) */
-	struct wait_place places[WAIT_PLACES];
+	struct wait_point points[WAIT_POINTS];
 };
 
 struct {
@@ -105,33 +105,33 @@ static __always_inline struct wait_slot *wait_make(__u64 thread)
 
 /* `whole`: else only how long, not where. During exec, and until the broker has authorised the new image, no more
  * may be reported; but this must be, or the time until the next tick would be taken for CPU time. */
-static __always_inline void wait_record(struct record_wait *to, const struct wait_place *place, struct task_struct *task,
+static __always_inline void wait_record(struct record_wait *to, const struct wait_point *point, struct task_struct *task,
 					__u64 time, __u32 whole)
 {
 	fill_header(&to->header, RECORD_WAIT, sizeof(*to), task);
 	to->header.time = time;
-	to->key = whole || place->key == WAIT_KEY_RAN ? place->key : WAIT_KEY_BEFORE;
-	to->waited = place->waited;
-	to->ready = place->ready;
-	to->begin = place->begin;
-	to->count = place->count;
-	to->waker = place->waker;
-	to->arg = whole ? place->arg : 0;
-	to->syscall = whole ? place->syscall : -1;
-	to->state = place->state;
-	to->args[0] = whole ? place->args[0] : 0;
-	to->args[1] = whole ? place->args[1] : 0;
+	to->key = whole || point->key == WAIT_KEY_RAN ? point->key : WAIT_KEY_BEFORE;
+	to->waited = point->waited;
+	to->ready = point->ready;
+	to->begin = point->begin;
+	to->count = point->count;
+	to->waker = point->waker;
+	to->arg = whole ? point->arg : 0;
+	to->syscall = whole ? point->syscall : -1;
+	to->state = point->state;
+	to->args[0] = whole ? point->args[0] : 0;
+	to->args[1] = whole ? point->args[1] : 0;
 }
 
-static __always_inline void wait_emitted(struct wait_place *place)
+static __always_inline void wait_emitted(struct wait_point *point)
 {
-	place->waited = 0;
-	place->ready = 0;
-	place->count = 0;
+	point->waited = 0;
+	point->ready = 0;
+	point->count = 0;
 }
 
 /* Sends the sums to this CPU's sample ring. Interrupts must be off, as in a tick. */
-static __always_inline void wait_emit(struct wait_place *place, struct task_struct *task, __u64 time)
+static __always_inline void wait_emit(struct wait_point *point, struct task_struct *task, __u64 time)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct sample_ring *ring = bpf_map_lookup_elem(&samples, &cpu);
@@ -146,8 +146,8 @@ static __always_inline void wait_emit(struct wait_place *place, struct task_stru
 	head = ring->head;
 	if (head + sizeof(struct record_wait) - *(volatile __u64 *)&ring->tail > SAMPLE_RING_BYTES)
 		return;
-	wait_record((struct record_wait *)(ring->data + (head & (SAMPLE_RING_BYTES - 1))), place, task, time, may == AUTHORISED_YES);
-	wait_emitted(place);
+	wait_record((struct record_wait *)(ring->data + (head & (SAMPLE_RING_BYTES - 1))), point, task, time, may == AUTHORISED_YES);
+	wait_emitted(point);
 	asm volatile("" ::: "memory");
 	*(volatile __u64 *)&ring->head = head + sizeof(struct record_wait);
 }
@@ -159,24 +159,24 @@ static __always_inline __u64 wait_delay(struct task_struct *task)
 	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
 }
 
-/* Adds the last wait to the sums of its place. */
+/* Adds the last wait to the sums of its point. */
 static __always_inline void wait_settle(struct wait_slot *slot, struct task_struct *task)
 {
-	struct wait_place *place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+	struct wait_point *point = &slot->points[slot->at & (WAIT_POINTS - 1)];
 	__u64 delay = wait_delay(task), ready = delay - slot->delay;
 
 	slot->delay = delay;
 	if (slot->runs || ready > slot->stay)
 		ready = slot->stay;
-	place->ready += ready;
-	place->waited += slot->stay - ready;
+	point->ready += ready;
+	point->waited += slot->stay - ready;
 	slot->stay = 0;
 }
 
 /* The wait is over. */
 static __always_inline void wait_back(struct wait_slot *slot, __u64 now)
 {
-	struct wait_place *place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+	struct wait_point *point = &slot->points[slot->at & (WAIT_POINTS - 1)];
 	__u64 out = slot->out;
 
 	slot->out = 0;
@@ -185,10 +185,10 @@ static __always_inline void wait_back(struct wait_slot *slot, __u64 now)
 	if (out < waits_begin)
 		out = waits_begin;
 	slot->stay = now > out ? now - out : 0;
-	place->begin = out;
-	place->count++;
+	point->begin = out;
+	point->count++;
 	if (slot->woken >= out)
-		place->waker = slot->waker;
+		point->waker = slot->waker;
 }
 
 /* The thread runs, but its switch to the CPU was not seen: some machines hide switches from processes of their own
@@ -212,22 +212,22 @@ struct wait_context {
 static long wait_flush_round(__u32 i, void *context)
 {
 	struct wait_context *c = context;
-	struct wait_place *place = &c->slot->places[i & (WAIT_PLACES - 1)];
+	struct wait_point *point = &c->slot->points[i & (WAIT_POINTS - 1)];
 	struct record_wait record;
 	int may;
 
-	if (!place->waited && !place->ready)
+	if (!point->waited && !point->ready)
 		return 0;
 	if (!c->to_ring) {
-		wait_emit(place, bpf_get_current_task_btf(), c->time);
+		wait_emit(point, bpf_get_current_task_btf(), c->time);
 		return 0;
 	}
 	may = authorised(c->task, task_tgid(c->task));
 	if (may == AUTHORISED_NO)
 		return 1;
-	wait_record(&record, place, c->task, c->time, may == AUTHORISED_YES);
+	wait_record(&record, point, c->task, c->time, may == AUTHORISED_YES);
 	if (!bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP))
-		wait_emitted(place);
+		wait_emitted(point);
 	return 0;
 }
 
@@ -242,14 +242,14 @@ __attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
 	if (c.slot->out)
 		wait_missed(c.slot, c.task, time);
 	wait_settle(c.slot, c.task);
-	bpf_loop(WAIT_PLACES, wait_flush_round, &c, 0);
+	bpf_loop(WAIT_POINTS, wait_flush_round, &c, 0);
 	return 0;
 }
 
 /* Clears the slot and frees it. */
 static __always_inline void wait_clear(struct wait_slot *slot)
 {
-	__builtin_memset(slot->places, 0, sizeof(slot->places));
+	__builtin_memset(slot->points, 0, sizeof(slot->points));
 	slot->out = 0;
 	slot->in = 0;
 	slot->stay = 0;
@@ -294,17 +294,17 @@ __attribute__((noinline, weak, visibility("hidden"))) int wait_allowed(struct ta
 static __always_inline struct wait_slot *wait_slept(struct task_struct *task)
 {
 	struct wait_slot *slot;
-	struct wait_place *place;
+	struct wait_point *point;
 
 	if (task->on_cpu || task->flags & PF_EXITING || task->start_time > waits_since)
 		return NULL;
 	slot = wait_make(wait_thread(task));
 	if (!slot)
 		return NULL;
-	place = &slot->places[0];
-	place->key = WAIT_KEY_BEFORE;
-	place->state = 1;
-	place->syscall = -1;
+	point = &slot->points[0];
+	point->key = WAIT_KEY_BEFORE;
+	point->state = 1;
+	point->syscall = -1;
 	slot->at = 0;
 	slot->turn = 1;
 	slot->runs = 0;
@@ -319,7 +319,7 @@ static __always_inline void wait_in(struct task_struct *task, __u64 now)
 {
 	__u64 thread = wait_thread(task);
 	struct wait_slot *slot = wait_find(thread);
-	struct wait_place *place;
+	struct wait_point *point;
 
 	if (!slot) {
 		if (task->flags & PF_EXITING)
@@ -329,9 +329,9 @@ static __always_inline void wait_in(struct task_struct *task, __u64 now)
 			return;
 		/* It neither left nor was woken while switches were followed: it was runnable all the time, or is
 		 * new. */
-		place = &slot->places[0];
-		place->key = WAIT_KEY_RAN;
-		place->syscall = -1;
+		point = &slot->points[0];
+		point->key = WAIT_KEY_RAN;
+		point->syscall = -1;
 		slot->turn = 1;
 		slot->runs = 1;
 		slot->delay = wait_delay(task);
@@ -378,34 +378,34 @@ static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u32 
 struct wait_capture {
 	struct task_struct *task;
 	__u64 now, key;
-	struct wait_place *place;
+	struct wait_point *point;
 	__u32 state;
 };
 
-/* The index of this key's place in the slot. A new key replaces the oldest place, whose sums are sent first. */
-static __always_inline __u32 wait_place(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now, __u32 state)
+/* The index of this key's point in the slot. A new key replaces the oldest point, whose sums are sent first. */
+static __always_inline __u32 wait_point(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now, __u32 state)
 {
-	struct wait_place *place;
+	struct wait_point *point;
 	__u32 at;
 
 	HOST_NO_UNROLL
-	for (at = 0; at < WAIT_PLACES; at++)
-		if (slot->places[at].key == key)
+	for (at = 0; at < WAIT_POINTS; at++)
+		if (slot->points[at].key == key)
 			return at;
 	at = slot->turn++;
 	host_barrier(at);
-	at &= WAIT_PLACES - 1;
-	place = &slot->places[at];
-	if (place->waited | place->ready)
-		wait_emit(place, task, now);
-	place->key = key;
-	place->taken = 0;
-	place->waker = 0;
-	place->arg = syscall_arg0(entered_with(task));
-	place->args[0] = (__u32)syscall_arg1(entered_with(task));
-	place->args[1] = (__u32)syscall_arg2(entered_with(task));
-	place->syscall = (__s32)syscall_number(entered_with(task));
-	place->state = state;
+	at &= WAIT_POINTS - 1;
+	point = &slot->points[at];
+	if (point->waited | point->ready)
+		wait_emit(point, task, now);
+	point->key = key;
+	point->taken = 0;
+	point->waker = 0;
+	point->arg = syscall_arg0(entered_with(task));
+	point->args[0] = (__u32)syscall_arg1(entered_with(task));
+	point->args[1] = (__u32)syscall_arg2(entered_with(task));
+	point->syscall = (__s32)syscall_number(entered_with(task));
+	point->state = state;
 	return at;
 }
 
@@ -414,7 +414,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 {
 	__u64 thread = wait_thread(c->task);
 	struct wait_slot *slot = wait_find(thread);
-	struct wait_place *place;
+	struct wait_point *point;
 	__u32 cpu, fresh, runs = !c->state;
 	__u64 paid;
 
@@ -436,32 +436,32 @@ static __always_inline int wait_out(struct wait_capture *c)
 	else if (slot->in)
 		waits_skew = slot->in - c->task->sched_info.last_arrival;
 	if (slot->stay) {
-		place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+		point = &slot->points[slot->at & (WAIT_POINTS - 1)];
 		wait_settle(slot, c->task);
 		/* Send all of them: otherwise this one's time would be placed too early by what the others still
 		 * hold. */
-		if (place->waited + place->ready >= tick_period)
+		if (point->waited + point->ready >= tick_period)
 			wait_flush(c->now, 0);
 	} else {
 		slot->delay = wait_delay(c->task);
 	}
 	c->key = wait_key(entered_with(c->task), runs);
-	slot->at = wait_place(slot, c->key, c->task, c->now, c->state);
+	slot->at = wait_point(slot, c->key, c->task, c->now, c->state);
 	slot->runs = runs;
 	slot->out = c->now;
-	place = &slot->places[slot->at & (WAIT_PLACES - 1)];
+	point = &slot->points[slot->at & (WAIT_POINTS - 1)];
 	if (!waits_begin)
 		return 0;
-	/* One stack per period; up to four unused ones accumulate. A new place may overdraw the budget, and so may
-	 * one without a stack for WAIT_PLACES periods: another call may wait there by now, for long, and must not
+	/* One stack per period; up to four unused ones accumulate. A new point may overdraw the budget, and so may
+	 * one without a stack for WAIT_POINTS periods: another call may wait there by now, for long, and must not
 	 * get the old stack. */
 	paid = slot->paid + 4 * tick_period > c->now ? slot->paid : c->now - 4 * tick_period;
-	fresh = place->taken && c->now - place->taken < WAIT_PLACES * tick_period;
+	fresh = point->taken && c->now - point->taken < WAIT_POINTS * tick_period;
 	if (paid + tick_period > c->now + (fresh ? 0 : WAIT_ATTRIBUTION * tick_period))
 		return 0;
 	slot->paid = paid + tick_period;
-	place->taken = c->now;
-	c->place = place;
+	point->taken = c->now;
+	c->point = point;
 	return 1;
 }
 
@@ -549,7 +549,7 @@ static __always_inline void wait_first(struct task_struct *task)
 	stack->sp = entry_sp(entry);
 	to->wait.part.kind = PART_WAIT;
 	to->wait.part.size = sizeof(to->wait);
-	to->wait.key = slot && slot->out ? slot->places[slot->at & (WAIT_PLACES - 1)].key : WAIT_KEY_BEFORE;
+	to->wait.key = slot && slot->out ? slot->points[slot->at & (WAIT_POINTS - 1)].key : WAIT_KEY_BEFORE;
 	to->wait.flags = WAIT_SEEN;
 	to->wait.args[0] = syscall_arg0(entry);
 	to->wait.args[1] = syscall_arg1(entry);
@@ -569,7 +569,7 @@ static __always_inline void wait_first(struct task_struct *task)
 static __always_inline void wait_last(struct task_struct *task)
 {
 	struct wait_context c = {.time = bpf_ktime_get_ns(), .to_ring = 1, .task = task};
-	struct wait_place *place;
+	struct wait_point *point;
 	__u64 out;
 
 	c.slot = wait_find(wait_thread(task));
@@ -578,19 +578,19 @@ static __always_inline void wait_last(struct task_struct *task)
 	if (c.slot->stay) {
 		wait_settle(c.slot, task);
 	} else if (c.slot->out && waits_begin) {
-		place = &c.slot->places[c.slot->at & (WAIT_PLACES - 1)];
+		point = &c.slot->points[c.slot->at & (WAIT_POINTS - 1)];
 		out = c.slot->out < waits_begin ? waits_begin : c.slot->out;
-		place->begin = out;
-		place->count++;
+		point->begin = out;
+		point->count++;
 		if (c.slot->runs)
-			place->ready += c.time - out;
+			point->ready += c.time - out;
 		else if (c.slot->woken >= out && c.slot->woken < c.time) {
-			place->waited += c.slot->woken - out;
-			place->ready += c.time - c.slot->woken;
+			point->waited += c.slot->woken - out;
+			point->ready += c.time - c.slot->woken;
 		} else
-			place->waited += c.time - out;
+			point->waited += c.time - out;
 	}
-	bpf_loop(WAIT_PLACES, wait_flush_round, &c, 0);
+	bpf_loop(WAIT_POINTS, wait_flush_round, &c, 0);
 }
 
 #endif

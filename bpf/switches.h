@@ -35,7 +35,7 @@ int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_str
 		wait_in(next, c.now);
 	if (which & LEFT && (nested || is_target(prev->tgid)) && wait_allowed(prev, passing_tgid(prev)) && wait_out(&c) &&
 	    take(NULL, &c))
-		c.place->taken = 0;
+		c.point->taken = 0;
 	return 0;
 }
 

@@ -24,7 +24,7 @@ enum cfi_how {
 	CFI_OTHER,	/* an expression that is not understood */
 };
 
-struct cfi_place {
+struct cfi_location {
 	uint8_t how, reg;
 	int64_t offset;
 };
@@ -43,7 +43,7 @@ struct cfi_state {
 	uint8_t cfa, reg; /* reg: 255 when it is larger */
 	int64_t offset, outer;
 	int64_t kept; /* the offset said last, which an expression does not change */
-	struct cfi_place places[CFI_SLOTS];
+	struct cfi_location places[CFI_SLOTS];
 };
 
 /* The slot of a register, by its DWARF number. -1: it is not kept track of. */

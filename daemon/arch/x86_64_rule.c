@@ -41,7 +41,7 @@ static bool fits32(int64_t value)
  * they have there. */
 static bool in_context(const struct cfi_state *state, int64_t *ret)
 {
-	const struct cfi_place *fp = &state->places[CFI_FP], *ra = &state->places[CFI_RA];
+	const struct cfi_location *fp = &state->places[CFI_FP], *ra = &state->places[CFI_RA];
 
 	*ret = state->offset - CONTEXT_SP;
 	return state->cfa == CFA_DEREF && state->reg == UNWIND_SP && !state->outer &&
@@ -53,7 +53,7 @@ static bool in_context(const struct cfi_state *state, int64_t *ret)
 /* The caller's stack pointer is the CFA, said or not. */
 static bool sp_is_cfa(const struct cfi_state *state)
 {
-	const struct cfi_place *sp = &state->places[CFI_SP];
+	const struct cfi_location *sp = &state->places[CFI_SP];
 
 	return sp->how == CFI_UNSPECIFIED || (sp->how == CFI_VAL_OFFSET && !sp->offset);
 }
@@ -65,7 +65,7 @@ static uint64_t unsupported(enum unwind_unsupported why)
 
 /* Where rbx was saved, in steps of 8 below the CFA; what does not fit is lost, and only frames that need it (glibc's
  * loader) end there. */
-static uint64_t base_bits(const struct cfi_place *base)
+static uint64_t base_bits(const struct cfi_location *base)
 {
 	uint64_t at = UNWIND_BASE_LOST;
 
@@ -80,7 +80,7 @@ static uint64_t base_bits(const struct cfi_place *base)
 /* What nearly all code is: 0, or the rule. */
 static inline uint64_t plain(const struct cfi_state *state, uint64_t base)
 {
-	const struct cfi_place *ra = &state->places[CFI_RA], *fp = &state->places[CFI_FP];
+	const struct cfi_location *ra = &state->places[CFI_RA], *fp = &state->places[CFI_FP];
 	int64_t saved = 0;
 
 	if (state->cfa != CFA_REGISTER || state->reg > 15 || !fits32(state->offset) ||
@@ -97,7 +97,7 @@ static inline uint64_t plain(const struct cfi_state *state, uint64_t base)
 }
 
 /* Where rbp is: UNWIND_PLACE_*; LOST is no reason to give the frame up. */
-static unsigned place_fp(const struct cfi_place *fp, uint8_t *reg, int64_t *offset)
+static unsigned location_fp(const struct cfi_location *fp, uint8_t *reg, int64_t *offset)
 {
 	*reg = 0;
 	*offset = 0;
@@ -124,8 +124,8 @@ static unsigned place_fp(const struct cfi_place *fp, uint8_t *reg, int64_t *offs
 /* From the frequent to the rare: plain() is nearly all, and inlined. */
 void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 {
-	const struct cfi_place *ra = &state->places[CFI_RA];
-	unsigned fp, kind, ra_place;
+	const struct cfi_location *ra = &state->places[CFI_RA];
+	unsigned fp, kind, ra_location;
 	int64_t offset;
 	uint8_t reg;
 
@@ -161,7 +161,7 @@ void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 		ret[0] = unsupported(UNWIND_UNSUPPORTED_RETURN);
 	if (ret[0])
 		return;
-	fp = place_fp(&state->places[CFI_FP], &reg, &offset);
+	fp = location_fp(&state->places[CFI_FP], &reg, &offset);
 	kind = state->cfa == CFA_PLT ? UNWIND_KIND_PLT : UNWIND_KIND_PLAIN;
 	if (ra->how == CFI_OFFSET && ra->offset == -8 && state->cfa != CFA_DEREF &&
 	    (fp == UNWIND_PLACE_SAME ||
@@ -171,11 +171,11 @@ void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 	} else if (state->cfa == CFA_PLT) {
 		ret[0] = unsupported(UNWIND_UNSUPPORTED_EXPRESSION);
 	} else {
-		ra_place = ra->how == CFI_OFFSET   ? UNWIND_PLACE_CFA
+		ra_location = ra->how == CFI_OFFSET   ? UNWIND_PLACE_CFA
 			   : ra->how == CFI_MEMORY ? UNWIND_PLACE_MEMORY
 						   : UNWIND_PLACE_REGISTER;
 		ret[0] = UNWIND_RULE(UNWIND_KIND_LONG, state->reg, state->offset, offset);
-		ret[1] = UNWIND_LONG(state->outer, ra_place, ra->how == CFI_OFFSET ? 0 : ra->reg,
+		ret[1] = UNWIND_LONG(state->outer, ra_location, ra->how == CFI_OFFSET ? 0 : ra->reg,
 				     ra->how == CFI_REGISTER ? 0 : ra->offset, fp, reg,
 				     state->cfa == CFA_DEREF);
 	}

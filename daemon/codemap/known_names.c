@@ -14,7 +14,7 @@ static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
 static void clear(struct known_names *known)
 {
 	known->stale |= known->n > 0;
-	slots__clear(&known->by_place);
+	slots__clear(&known->by_vaddr);
 	known->n = 0;
 }
 
@@ -27,12 +27,12 @@ static const char *add(struct known_names *known, const struct known_name *name)
 
 	if (known->text.bytes + size > KNOWN_NAMES_BYTES ||
 	    array__reserve((void **)&known->rows, sizeof(*known->rows), known->n, &known->capacity) ||
-	    slots__reserve(&known->by_place, known->n, hash_row, known) || !(copy = arena__take(&known->text, size)))
+	    slots__reserve(&known->by_vaddr, known->n, hash_row, known) || !(copy = arena__take(&known->text, size)))
 		return NULL;
 	known->rows[known->n] = *name;
 	known->rows[known->n].name = memcpy(copy, name->name, size);
 	hash_row(known, known->n, &hash);
-	slots__enter(&known->by_place, hash, known->n++);
+	slots__enter(&known->by_vaddr, hash, known->n++);
 	return copy;
 }
 
@@ -62,14 +62,14 @@ void known_names__new_epoch(struct known_names *known)
 void known_names__free(struct known_names *known)
 {
 	arena__free(&known->text);
-	free(known->by_place.slots);
+	free(known->by_vaddr.slots);
 	free(known->rows);
 }
 
 const struct known_name *known_names__find(struct known_names *known, uint64_t files, uint32_t module, uint64_t start)
 {
 	const uint64_t hash = hash__pair(&known->seed, start, module);
-	const struct slots *slots = &known->by_place;
+	const struct slots *slots = &known->by_vaddr;
 	uint32_t at, row;
 
 	if (known->files != files)

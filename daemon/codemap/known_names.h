@@ -32,7 +32,7 @@ struct known_name {
 struct known_names {
 	struct known_name *rows;
 	uint32_t n, capacity;
-	struct slots by_place;
+	struct slots by_vaddr;
 	struct arena text;
 	uint64_t files; /* changes when the names of a module come from another file */
 	bool stale;	/* the text has names that have no rows any more */

@@ -60,13 +60,13 @@ static const char *const kinds[] = {
 
 static json_t *native_frame(struct codemap *codemap, const struct dump_result *result, uint64_t pc, uint64_t now)
 {
-	struct code_location place;
+	struct code_location location;
 	char address[24];
 
-	find_location(codemap, result, pc, now, &place);
+	find_location(codemap, result, pc, now, &location);
 	snprintf(address, sizeof(address), "0x%llx", (unsigned long long)(pc & ~NATIVE_EXACT));
-	return json_pack("{s:s, s:o, s:o, s:s, s:b}", "kind", kinds[place.kind], "function",
-			 *place.name ? text(place.name) : json_string(address), "module", text(place.module_name), "pc",
+	return json_pack("{s:s, s:o, s:o, s:s, s:b}", "kind", kinds[location.kind], "function",
+			 *location.name ? text(location.name) : json_string(address), "module", text(location.module_name), "pc",
 			 address, "exact", (pc & NATIVE_EXACT) != 0);
 }
 
@@ -150,13 +150,13 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 	uint32_t n = result->native > 1 || !natives->n ? natives->n : 1, i;
 	struct weave_result woven;
 	struct weave_input in;
-	struct code_location place;
+	struct code_location location;
 
 	if (!weaving)
 		return;
 	for (i = 0; i < n; i++) {
-		find_location(codemap, result, natives->pc[i], now, &place);
-		weaving->roles[i] = place.role;
+		find_location(codemap, result, natives->pc[i], now, &location);
+		weaving->roles[i] = location.role;
 	}
 	in = (struct weave_input){.python = result->python.frames,
 				  .n_python = result->python.n,

@@ -156,7 +156,7 @@ static void give(struct modules *modules, struct file *file)
 	*job = (struct job){.fd = file->fd,
 			    .tables = tables,
 			    .descriptor = !file->image && !read,
-			    .placed = !file->image && tables,
+			    .to_pool = !file->image && tables,
 			    .rank = rank_of(modules, file),
 			    .size = (uint64_t)file->size,
 			    .module = file->seen.id};
@@ -179,7 +179,7 @@ void files__want(struct modules *modules, struct file *file)
 
 /* --- code that is followed when a walk stops in it --- */
 
-/* Has a worker follow the code around `places`, and make another table from the one that there is. */
+/* Has a worker follow the code around `vaddrs`, and make another table from the one that there is. */
 static void follow(struct modules *modules, struct file *file)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -192,29 +192,29 @@ static void follow(struct modules *modules, struct file *file)
 			    .size = file->table.size,
 			    .module = file->seen.id,
 			    .before = file->table.at,
-			    .n_places = file->n_places,
+			    .n_vaddrs = file->n_vaddrs,
 			    .last = file->follows >= FOLLOWS_MAX || file->follow_ns > FOLLOW_NS,
 			    .keeps = file->table.size <= KEPT_BYTES || !(file->follows & (file->follows - 1))};
-	memcpy(job->places, file->places, sizeof(job->places));
-	file->n_places = 0;
+	memcpy(job->vaddrs, file->vaddrs, sizeof(job->vaddrs));
+	file->n_vaddrs = 0;
 	file->following = !hand_over(modules, file, job);
 }
 
-/* Keeps the places in order, each once. While a job runs, they are gathered for the next (files__tick()). */
-void files__follow(struct modules *modules, struct file *file, uint64_t place)
+/* Keeps the addresses in order, each once. While a job runs, they are gathered for the next (files__tick()). */
+void files__follow(struct modules *modules, struct file *file, uint64_t vaddr)
 {
-	uint32_t i = file->n_places;
+	uint32_t i = file->n_vaddrs;
 
 	if (file->seen.state != MODULE_READY || !file->table.at || file->followed ||
-	    file->n_places == UNWIND_PLACES_MAX)
+	    file->n_vaddrs == UNWIND_VADDRS_MAX)
 		return;
-	while (i && file->places[i - 1] > place)
+	while (i && file->vaddrs[i - 1] > vaddr)
 		i--;
-	if (i && file->places[i - 1] == place)
+	if (i && file->vaddrs[i - 1] == vaddr)
 		return;
-	memmove(&file->places[i + 1], &file->places[i], (file->n_places - i) * sizeof(place));
-	file->places[i] = place;
-	file->n_places++;
+	memmove(&file->vaddrs[i + 1], &file->vaddrs[i], (file->n_vaddrs - i) * sizeof(vaddr));
+	file->vaddrs[i] = vaddr;
+	file->n_vaddrs++;
 	modules->follows = true;
 	if (!file->following)
 		follow(modules, file);
@@ -229,7 +229,7 @@ void files__tick(struct modules *modules)
 	modules->follows = false;
 	for (i = 0; i < modules->n_files; i++) {
 		modules->follows |= modules->files[i]->following;
-		if (modules->files[i]->n_places && !modules->files[i]->following)
+		if (modules->files[i]->n_vaddrs && !modules->files[i]->following)
 			follow(modules, modules->files[i]);
 	}
 }
@@ -237,7 +237,7 @@ void files__tick(struct modules *modules)
 /* Takes the new table. The old one is retired: walks that began before may still use it. */
 static int followed(struct modules *modules, struct file *file, struct job *job)
 {
-	struct placed_table table = {};
+	struct pool_table table = {};
 
 	if (job->table && !room__table(modules, job, &table))
 		return -EAGAIN;
@@ -411,7 +411,7 @@ int files__done(struct modules *modules, struct job *job)
 	if (job->before)
 		return followed(modules, file, job);
 	job->rank = rank_of(modules, file);
-	err = job->placed && job->wanted ? room__give(modules, job) : 0;
+	err = job->to_pool && job->wanted ? room__give(modules, job) : 0;
 	if (err)
 		return err;
 	room__unused(modules, job);

@@ -24,7 +24,7 @@
 #define MS 1000000ull
 
 /* A table in a pool. */
-struct placed_table {
+struct pool_table {
 	struct unwind_table *at; /* NULL: none */
 	size_t size;
 	uint16_t pool;
@@ -55,12 +55,12 @@ struct file {
 	struct segments segments;
 	/* ELF address of __jit_debug_descriptor (the GDB interface's list); 0: it has none. */
 	uint64_t descriptor_at;
-	struct placed_table table;
+	struct pool_table table;
 	/* Code of it that is not described, where walks stopped (ELF addresses, ascending): it is followed,
 	 * and another table made. */
-	uint64_t places[UNWIND_PLACES_MAX];
+	uint64_t vaddrs[UNWIND_VADDRS_MAX];
 	/* follows: how often code was followed in it; follow_ns: CPU time that this took. */
-	uint32_t n_places, follows;
+	uint32_t n_vaddrs, follows;
 	uint64_t follow_ns;
 	/* following: a job for this is under way. followed: nothing is left to follow, or the bounds are used up. */
 	bool following, followed;
@@ -92,7 +92,7 @@ struct code {
 	uint64_t born, died; /* died 0: it is there */
 };
 
-/* How many processes hold a place in a pool: forked children share their parent's. NULL: one. */
+/* How many processes hold room in a pool: forked children share their parent's. NULL: one. */
 struct refcount {
 	uint32_t n;
 };
@@ -100,7 +100,7 @@ struct refcount {
 struct object {
 	uint32_t id;
 	struct refcount *refcount; /* of its table */
-	struct placed_table table;
+	struct pool_table table;
 };
 
 /* The kernel gave a range of addresses away in which code of a file lay (see changes.c). */
@@ -145,7 +145,7 @@ struct jit_block {
 	bool making;
 	/* Not before this time is another table made. */
 	uint64_t due;
-	struct placed_table table;
+	struct pool_table table;
 };
 
 struct jit_files {
@@ -249,7 +249,7 @@ struct pool {
 struct retired {
 	struct retired *next;
 	uint16_t pool;
-	void *place;
+	void *memory;
 	size_t size;
 	uint64_t at;
 };
@@ -302,8 +302,8 @@ struct modules {
 /* Asks for the pools that every session needs. */
 void room__open(struct modules *modules);
 /* NULL: there is no room now; another pool was requested, if there can be one. */
-void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool);
-void room__retire(struct modules *modules, uint16_t pool, void *place, size_t size, uint64_t now);
+void *room__allot(struct modules *modules, size_t size, uint16_t *ret_pool);
+void room__retire(struct modules *modules, uint16_t pool, void *at, size_t size, uint64_t now);
 void room__sweep(struct modules *modules, uint64_t now);
 void room__free(struct modules *modules);
 /* A place for the table that the job has found in the cache: -EINPROGRESS, and the worker has it again; -EAGAIN: no
@@ -312,7 +312,7 @@ int room__give(struct modules *modules, struct job *job);
 /* Its place, if the table is not there. */
 void room__unused(struct modules *modules, struct job *job);
 /* Takes the job's table. False: no room yet. */
-bool room__table(struct modules *modules, struct job *job, struct placed_table *ret);
+bool room__table(struct modules *modules, struct job *job, struct pool_table *ret);
 
 /* --- files.c --- */
 struct file *files__get(struct modules *modules, struct modules_process *process,
@@ -321,8 +321,8 @@ void files__ask(struct modules *modules);
 /* A walk stopped in it for lack of its table. */
 void files__want(struct modules *modules, struct file *file);
 /* A walk stopped at this ELF address of it, for code that is not followed yet. */
-void files__follow(struct modules *modules, struct file *file, uint64_t place);
-/* Begins the next job for places that were gathered while the last one ran. */
+void files__follow(struct modules *modules, struct file *file, uint64_t vaddr);
+/* Begins the next job for addresses that were gathered while the last one ran. */
 void files__tick(struct modules *modules);
 /* 0; -EAGAIN: no room for its table yet; -EINPROGRESS: the worker has the job again. */
 int files__done(struct modules *modules, struct job *job);
@@ -378,7 +378,7 @@ bool fork__is_eldest(const struct modules *modules, const struct modules_process
 
 /* --- lists.c --- */
 /* What was mapped at `time`, ascending; *ret_n of them (0: nothing, or no memory). The caller's to free. */
-struct unwind_placed *lists__at(struct modules *modules, const struct modules_process *process,
+struct unwind_entry *lists__at(struct modules *modules, const struct modules_process *process,
 				uint64_t time, uint32_t *ret_n);
 /* Objects that ended stay this long, for walks that are late. */
 #define OBJECT_KEPT_NS (3000 * MS)
@@ -426,7 +426,7 @@ void jit_tables__published(struct modules_process *process, uint64_t now);
 /* Their ranges at `time` (UINT64_MAX: now), at most jit_tables__count(). */
 uint32_t jit_tables__count(const struct modules_process *process);
 void jit_tables__put(struct modules *modules, const struct modules_process *process, uint64_t time, uint32_t module,
-		     struct unwind_placed *to, uint32_t *n, uint32_t max);
+		     struct unwind_entry *to, uint32_t *n, uint32_t max);
 /* 0, or -EAGAIN: no room yet. */
 int jit_tables__done(struct modules *modules, struct modules_process *process, struct job *job);
 void jit_tables__free(struct modules *modules, struct modules_process *process, uint64_t now);

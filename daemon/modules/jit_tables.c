@@ -399,13 +399,13 @@ static void retire(struct modules *modules, struct jit_block *jit_block, uint64_
 	room__retire(modules, jit_block->table.pool, jit_block->table.at, jit_block->table.size, now);
 	modules->counts.table_bytes -= jit_block->table.size;
 	modules->counts.jit_tables--;
-	jit_block->table = (struct placed_table){};
+	jit_block->table = (struct pool_table){};
 }
 
 int jit_tables__done(struct modules *modules, struct modules_process *process, struct job *job)
 {
 	struct jit_block *jit_block = find(process, job->jit_block);
-	struct placed_table table = {};
+	struct pool_table table = {};
 
 	if (!jit_block)
 		return 0;
@@ -521,7 +521,7 @@ uint32_t jit_tables__count(const struct modules_process *process)
 
 /* Neighbouring functions are merged into one range (PADDING): a list has few, large ranges. */
 void jit_tables__put(struct modules *modules, const struct modules_process *process, uint64_t time, uint32_t module,
-		     struct unwind_placed *to, uint32_t *n, uint32_t max)
+		     struct unwind_entry *to, uint32_t *n, uint32_t max)
 {
 	uint32_t i, k;
 
@@ -539,7 +539,7 @@ void jit_tables__put(struct modules *modules, const struct modules_process *proc
 				continue;
 			}
 			if (end) {
-				placed__make(&to[*n], &modules->pools[jit_block->table.pool].room, jit_block->table.pool,
+				unwind_entry__make(&to[*n], &modules->pools[jit_block->table.pool].room, jit_block->table.pool,
 					     jit_block->table.at, 0, start, end);
 				to[*n].range.module = module;
 				*n += to[*n].range.size != 0;

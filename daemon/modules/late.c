@@ -64,7 +64,7 @@ static bool is_same(const struct modules_process *process, uint64_t a, uint64_t 
 static bool make_list(struct modules *modules, const struct modules_process *process, uint64_t time)
 {
 	struct late *late = modules->late;
-	_cleanup_free_ struct unwind_placed *places = NULL;
+	_cleanup_free_ struct unwind_entry *entries = NULL;
 	uint32_t n, i;
 
 	if (late->list && late->process == process->id && late->now == modules->now &&
@@ -73,10 +73,10 @@ static bool make_list(struct modules *modules, const struct modules_process *pro
 		return true;
 	free(late->list);
 	late->list = NULL;
-	places = lists__at(modules, process, time, &n);
+	entries = lists__at(modules, process, time, &n);
 	if (n &&
 	    !posix_memalign(&late->list, UNWIND_BLOCK, (size_t)ranges__blocks(n) * UNWIND_BLOCK) &&
-	    ranges__write(late->list, places, n)) {
+	    ranges__write(late->list, entries, n)) {
 		free(late->list);
 		late->list = NULL;
 	}

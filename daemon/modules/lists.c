@@ -20,14 +20,14 @@
 
 /* Without a table the range is in the list nevertheless: "no rule" and "not yet" are different losses, and both differ
  * from "nothing is mapped". */
-static void put_code(struct modules *modules, const struct code *code, struct unwind_placed *to,
+static void put_code(struct modules *modules, const struct code *code, struct unwind_entry *to,
 		     uint32_t *n)
 {
 	const struct file *file = code->file;
 
 	to += *n;
 	if (file->table.at && code->biased) {
-		placed__make(to, &modules->pools[file->table.pool].room, file->table.pool,
+		unwind_entry__make(to, &modules->pools[file->table.pool].room, file->table.pool,
 			     file->table.at, code->bias, code->start, code->end);
 	} else {
 		to->start = code->start;
@@ -51,7 +51,7 @@ static bool is_of(const struct jit_life *life, uint64_t time)
 }
 
 static void put_object(struct modules *modules, const struct modules_process *process,
-		       const struct object *object, uint64_t time, struct unwind_placed *to,
+		       const struct object *object, uint64_t time, struct unwind_entry *to,
 		       uint32_t *n, uint32_t max)
 {
 	const struct jit_object *o = jit__object(process->jit, object->id);
@@ -60,7 +60,7 @@ static void put_object(struct modules *modules, const struct modules_process *pr
 	if (!o || o->id != object->id || !object->table.at || !is_of(&o->life, time))
 		return;
 	for (i = 0; i < o->n_ranges && *n < max; i++) {
-		placed__make(&to[*n], &modules->pools[object->table.pool].room, object->table.pool,
+		unwind_entry__make(&to[*n], &modules->pools[object->table.pool].room, object->table.pool,
 			     object->table.at, 0, o->ranges[i].start, o->ranges[i].end);
 		to[*n].range.module = OF_OBJECT | object->id;
 		*n += to[*n].range.size != 0;
@@ -69,7 +69,7 @@ static void put_object(struct modules *modules, const struct modules_process *pr
 
 static int by_start(const void *a, const void *b)
 {
-	const struct unwind_placed *x = a, *y = b;
+	const struct unwind_entry *x = a, *y = b;
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
@@ -79,19 +79,19 @@ static int by_start(const void *a, const void *b)
 /* Sorts n ranges of which the first `sorted` are in order: only the others are sorted, then both are merged from the
  * end. A JIT that adds one object at a time would otherwise sort thousands of ranges for each. Without memory for the
  * copy all are sorted. */
-static void put_in_order(struct unwind_placed *places, uint32_t sorted, uint32_t n)
+static void put_in_order(struct unwind_entry *entries, uint32_t sorted, uint32_t n)
 {
 	uint32_t fresh = n - sorted;
-	struct unwind_placed *copy = sorted ? malloc(fresh * sizeof(*copy) + 1) : NULL;
+	struct unwind_entry *copy = sorted ? malloc(fresh * sizeof(*copy) + 1) : NULL;
 
-	qsort(copy ? places + sorted : places, copy ? fresh : n, sizeof(*places), by_start);
+	qsort(copy ? entries + sorted : entries, copy ? fresh : n, sizeof(*entries), by_start);
 	if (!copy)
 		return;
-	memcpy(copy, places + sorted, fresh * sizeof(*copy));
+	memcpy(copy, entries + sorted, fresh * sizeof(*copy));
 	while (fresh) {
-		bool older = sorted && by_start(&places[sorted - 1], &copy[fresh - 1]) > 0;
+		bool older = sorted && by_start(&entries[sorted - 1], &copy[fresh - 1]) > 0;
 
-		places[sorted + fresh - 1] = older ? places[sorted - 1] : copy[fresh - 1];
+		entries[sorted + fresh - 1] = older ? entries[sorted - 1] : copy[fresh - 1];
 		sorted -= older;
 		fresh -= !older;
 	}
@@ -99,25 +99,25 @@ static void put_in_order(struct unwind_placed *places, uint32_t sorted, uint32_t
 }
 
 /* Ranges that begin within an earlier one are dropped, but for a newer object, which took its place. */
-static uint32_t sort(struct unwind_placed *places, uint32_t sorted, uint32_t n)
+static uint32_t sort(struct unwind_entry *entries, uint32_t sorted, uint32_t n)
 {
-	struct unwind_placed *last = NULL;
+	struct unwind_entry *last = NULL;
 	uint32_t i, kept = 0;
 
-	put_in_order(places, sorted, n);
+	put_in_order(entries, sorted, n);
 	for (i = 0; i < n; i++) {
-		uint64_t into = last ? places[i].start - last->start : 0;
+		uint64_t into = last ? entries[i].start - last->start : 0;
 
-		if (places[i].start >= UNWIND_NO_START)
+		if (entries[i].start >= UNWIND_NO_START)
 			continue;
 		if (last && into < last->range.size) {
 			if (!into || !(last->range.module & OF_OBJECT) ||
-			    places[i].range.module < last->range.module)
+			    entries[i].range.module < last->range.module)
 				continue;
 			last->range.size = (uint32_t)into;
 		}
-		last = &places[kept++];
-		*last = places[i];
+		last = &entries[kept++];
+		*last = entries[i];
 	}
 	return kept;
 }
@@ -131,11 +131,11 @@ static bool was_there(const struct modules_process *process, const struct code *
 
 /* All that was there at `time`, or is there NOW. From all mappings, objects and functions, at most UNWIND_RANGES_MAX
  * ranges. */
-static struct unwind_placed *gather(struct modules *modules, const struct modules_process *process,
+static struct unwind_entry *gather(struct modules *modules, const struct modules_process *process,
 				    uint64_t time, uint32_t *ret_n)
 {
 	uint32_t max = process->n + process->n_gone + 1, n = 0, i;
-	struct unwind_placed *places;
+	struct unwind_entry *entries;
 
 	*ret_n = 0;
 	max += jit_tables__count(process);
@@ -146,25 +146,25 @@ static struct unwind_placed *gather(struct modules *modules, const struct module
 	}
 	if (max > UNWIND_RANGES_MAX)
 		max = UNWIND_RANGES_MAX;
-	places = calloc(max, sizeof(*places));
-	if (!places)
+	entries = calloc(max, sizeof(*entries));
+	if (!entries)
 		return NULL;
 	for (i = 0; i < (time == NOW ? process->n : process->n + process->n_gone) && n < max; i++)
 		if (process->code[i].file && !files__is_memory(process->code[i].file) &&
 		    (time == NOW || was_there(process, &process->code[i], time)))
-			put_code(modules, &process->code[i], places, &n);
+			put_code(modules, &process->code[i], entries, &n);
 	for (i = 0; i < process->n_objects && n < max; i++)
-		put_object(modules, process, &process->objects[i], time, places, &n, max);
-	jit_tables__put(modules, process, time, OF_OBJECT, places, &n, max);
-	*ret_n = sort(places, 0, n);
-	return places;
+		put_object(modules, process, &process->objects[i], time, entries, &n, max);
+	jit_tables__put(modules, process, time, OF_OBJECT, entries, &n, max);
+	*ret_n = sort(entries, 0, n);
+	return entries;
 }
 
 /* The list that is there, and the objects that came since. NULL: all of it has to be gathered. */
-static struct unwind_placed *grow(struct modules *modules, const struct modules_process *process, uint32_t *ret_n)
+static struct unwind_entry *grow(struct modules *modules, const struct modules_process *process, uint32_t *ret_n)
 {
 	uint32_t listed = process->list && !process->dirty ? unwind_list_ranges(process->list_word) : 0, n = listed, max = n, i;
-	struct unwind_placed *places;
+	struct unwind_entry *entries;
 
 	for (i = process->n_listed; i < process->n_objects; i++) {
 		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
@@ -173,17 +173,17 @@ static struct unwind_placed *grow(struct modules *modules, const struct modules_
 	}
 	if (!listed || max > UNWIND_RANGES_MAX)
 		return NULL;
-	places = calloc(max, sizeof(*places));
-	if (!places)
+	entries = calloc(max, sizeof(*entries));
+	if (!entries)
 		return NULL;
-	ranges__read(process->list, n, places);
+	ranges__read(process->list, n, entries);
 	for (i = process->n_listed; i < process->n_objects; i++)
-		put_object(modules, process, &process->objects[i], NOW, places, &n, max);
-	*ret_n = sort(places, listed, n);
-	return places;
+		put_object(modules, process, &process->objects[i], NOW, entries, &n, max);
+	*ret_n = sort(entries, listed, n);
+	return entries;
 }
 
-struct unwind_placed *lists__at(struct modules *modules, const struct modules_process *process,
+struct unwind_entry *lists__at(struct modules *modules, const struct modules_process *process,
 				uint64_t time, uint32_t *ret_n)
 {
 	return gather(modules, process, time, ret_n);
@@ -230,17 +230,17 @@ bool lists__share(struct modules *modules, struct modules_process *from,
 
 /* Does the new list only add to the one that is there? Then the sampler's caches of rules stay valid, and the list
  * keeps its number of changes. Not if another process shares the list: it would go on with the same number. */
-static bool only_grew(const struct modules_process *process, const struct unwind_placed *places, uint32_t n)
+static bool only_grew(const struct modules_process *process, const struct unwind_entry *entries, uint32_t n)
 {
 	const struct refcount *refcount = process->list_refcount;
 
 	return process->list && (!refcount || refcount->n == 1) &&
-	       ranges__stay(process->list, unwind_list_ranges(process->list_word), places, n);
+	       ranges__stay(process->list, unwind_list_ranges(process->list_word), entries, n);
 }
 
 /* Writes the list into the pool and publishes it. False: no room. */
 static bool publish(struct modules *modules, struct modules_process *process, const void *list,
-		    size_t size, const struct unwind_placed *places, uint32_t n, uint64_t now)
+		    size_t size, const struct unwind_entry *entries, uint32_t n, uint64_t now)
 {
 	struct modules_process *twin = fork__twin(modules, process, list, size);
 	struct pool *lists = &modules->pools[UNWIND_POOL_LISTS];
@@ -249,11 +249,11 @@ static bool publish(struct modules *modules, struct modules_process *process, co
 
 	if (twin)
 		return twin == process || lists__share(modules, twin, process, now);
-	to = pool__place(&lists->room, size);
+	to = pool__allot(&lists->room, size);
 	if (!to)
 		return false;
 	memcpy(to, list, size);
-	change = only_grew(process, places, n) ? unwind_list_change(process->list_word) : ++modules->change;
+	change = only_grew(process, entries, n) ? unwind_list_change(process->list_word) : ++modules->change;
 	retire(modules, process, now);
 	process->list = to;
 	process->list_size = size;
@@ -266,7 +266,7 @@ static bool publish(struct modules *modules, struct modules_process *process, co
 
 void lists__publish(struct modules *modules, struct modules_process *process, uint64_t now)
 {
-	_cleanup_free_ struct unwind_placed *places = NULL;
+	_cleanup_free_ struct unwind_entry *entries = NULL;
 	uint32_t n;
 	size_t size;
 	void *list;
@@ -276,15 +276,15 @@ void lists__publish(struct modules *modules, struct modules_process *process, ui
 			changes__published(process, now);
 		return;
 	}
-	places = grow(modules, process, &n);
-	if (!places)
-		places = gather(modules, process, NOW, &n);
-	if (!places)
+	entries = grow(modules, process, &n);
+	if (!entries)
+		entries = gather(modules, process, NOW, &n);
+	if (!entries)
 		return;
 	size = (size_t)ranges__blocks(n) * UNWIND_BLOCK;
 	list = calloc(1, size);
-	if (list && n && !ranges__write(list, places, n) &&
-	    !publish(modules, process, list, size, places, n, now)) {
+	if (list && n && !ranges__write(list, entries, n) &&
+	    !publish(modules, process, list, size, entries, n, now)) {
 		modules->counts.no_room++; /* tried again when older ones are given back */
 	} else {
 		process->dirty = process->grown = false;

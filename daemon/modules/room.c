@@ -61,22 +61,22 @@ void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t num
 }
 
 /* In the first pool that has room. Pool 0 is for lists alone. */
-static void *place(struct modules *modules, size_t size, uint16_t *ret_pool)
+static void *allot(struct modules *modules, size_t size, uint16_t *ret_pool)
 {
 	void *at = NULL;
 	uint32_t i;
 
 	for (i = 1; i < modules->n_pools && !at; i++) {
-		at = pool__place(&modules->pools[i].room, size);
+		at = pool__allot(&modules->pools[i].room, size);
 		*ret_pool = (uint16_t)i;
 	}
 	return at;
 }
 
-void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool)
+void *room__allot(struct modules *modules, size_t size, uint16_t *ret_pool)
 {
 	uint64_t bytes = (size + UNWIND_BLOCK - 1) & ~(uint64_t)(UNWIND_BLOCK - 1);
-	void *at = place(modules, size, ret_pool);
+	void *at = allot(modules, size, ret_pool);
 	int round;
 
 	/* The answer may be there at once: the first pool is for lists. */
@@ -85,7 +85,7 @@ void *room__place(struct modules *modules, size_t size, uint16_t *ret_pool)
 		ask(modules, !modules->n_pools		  ? MODULES_LISTS_BYTES
 			     : bytes < MODULES_POOL_BYTES ? MODULES_POOL_BYTES
 							  : bytes);
-		at = place(modules, size, ret_pool);
+		at = allot(modules, size, ret_pool);
 	}
 	return at;
 }
@@ -96,10 +96,10 @@ int room__give(struct modules *modules, struct job *job)
 {
 	int err;
 
-	job->place = room__place(modules, job->wanted, &job->place_pool);
-	if (!job->place && modules->pool_asked)
+	job->room = room__allot(modules, job->wanted, &job->pool);
+	if (!job->room && modules->pool_asked)
 		return -EAGAIN;
-	if (!job->place) {
+	if (!job->room) {
 		modules->counts.no_room++;
 		return 0;
 	}
@@ -112,22 +112,22 @@ int room__give(struct modules *modules, struct job *job)
 
 void room__unused(struct modules *modules, struct job *job)
 {
-	if (job->place && job->table != job->place)
-		room__retire(modules, job->place_pool, take_ptr(job->place), job->wanted, modules->now);
+	if (job->room && job->table != job->room)
+		room__retire(modules, job->pool, take_ptr(job->room), job->wanted, modules->now);
 }
 
 /* True without a place: there will never be room; the file has no table then, and it is counted. */
-bool room__table(struct modules *modules, struct job *job, struct placed_table *ret)
+bool room__table(struct modules *modules, struct job *job, struct pool_table *ret)
 {
 	size_t size = table__size(job->table);
 	void *at;
 
-	if (job->table == job->place) { /* it is there */
-		*ret = (struct placed_table){take_ptr(job->table), size, job->place_pool};
+	if (job->table == job->room) { /* it is there */
+		*ret = (struct pool_table){take_ptr(job->table), size, job->pool};
 		modules->counts.table_bytes += size;
 		return true;
 	}
-	at = room__place(modules, size, &ret->pool);
+	at = room__allot(modules, size, &ret->pool);
 	if (!at && modules->pool_asked)
 		return false;
 	if (!at) {
@@ -141,13 +141,13 @@ bool room__table(struct modules *modules, struct job *job, struct placed_table *
 	return true;
 }
 
-void room__retire(struct modules *modules, uint16_t pool, void *place, size_t size, uint64_t now)
+void room__retire(struct modules *modules, uint16_t pool, void *at, size_t size, uint64_t now)
 {
 	struct retired *retired = malloc(sizeof(*retired));
 
 	if (!retired)
 		return; /* the room is lost, which is better than used too early */
-	*retired = (struct retired){modules->retired, pool, place, size, now + RETIRE_NS};
+	*retired = (struct retired){modules->retired, pool, at, size, now + RETIRE_NS};
 	modules->retired = retired;
 }
 
@@ -162,7 +162,7 @@ void room__sweep(struct modules *modules, uint64_t now)
 			at = &retired->next;
 			continue;
 		}
-		pool__release(&modules->pools[retired->pool].room, retired->place, retired->size);
+		pool__release(&modules->pools[retired->pool].room, retired->memory, retired->size);
 		*at = retired->next;
 		free(retired);
 	}

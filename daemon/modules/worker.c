@@ -55,19 +55,19 @@ static void *allot(struct unwind_sink *sink, size_t size)
 }
 
 /* For a table of the cache whose size was known before: it is read into its place in the pool. */
-struct place_sink {
+struct pool_sink {
 	struct unwind_sink sink;
 	const struct job *job;
 };
 
-static void *allot_place(struct unwind_sink *sink, size_t size)
+static void *allot_in_pool(struct unwind_sink *sink, size_t size)
 {
-	const struct job *job = ((const struct place_sink *)sink)->job;
+	const struct job *job = ((const struct pool_sink *)sink)->job;
 
-	return size == job->wanted ? job->place : NULL;
+	return size == job->wanted ? job->room : NULL;
 }
 
-/* From the cache, or else compiled. A table of which only the size was wanted (`placed`) is left to the job's second
+/* From the cache, or else compiled. A table of which only the size was wanted (`to_pool`) is left to the job's second
  * turn. */
 static void make_table(const struct unwind_cache *cache, struct job *job,
 		       const struct elf_bytes *source)
@@ -75,7 +75,7 @@ static void make_table(const struct unwind_cache *cache, struct job *job,
 	struct unwind_sink sink = {.allot = allot};
 	bool keeps = cache->directory >= 0 && !job->bytes && !identity__from_file(&job->identity, job->fd);
 
-	if (keeps && job->placed && !cache__size(cache, &job->identity, &job->wanted))
+	if (keeps && job->to_pool && !cache__size(cache, &job->identity, &job->wanted))
 		return;
 	if (keeps) {
 		job->cached = !cache__load(cache, &job->identity, &sink, &job->table);
@@ -92,7 +92,7 @@ static void make_table(const struct unwind_cache *cache, struct job *job,
 /* Of the cache, into its place; else it is made. */
 static void read_table(const struct unwind_cache *cache, struct job *job, const struct elf_bytes *source)
 {
-	struct place_sink sink = {{.allot = allot_place}, job};
+	struct pool_sink sink = {{.allot = allot_in_pool}, job};
 
 	job->cached = !cache__load(cache, &job->identity, &sink.sink, &job->table);
 	if (job->cached)
@@ -106,7 +106,7 @@ static void follow(struct job *job, const struct elf_bytes *source)
 {
 	struct unwind_sink sink = {.allot = allot};
 
-	job->error = table__follow(source, job->before, job->places, job->n_places, job->last, &sink,
+	job->error = table__follow(source, job->before, job->vaddrs, job->n_vaddrs, job->last, &sink,
 				   &job->table);
 	if (!job->error)
 		return;
@@ -114,7 +114,7 @@ static void follow(struct job *job, const struct elf_bytes *source)
 	job->table = NULL;
 }
 
-/* Three kinds of jobs: to follow code for a table that there is (`before`), to read a table into its place (`place`),
+/* Three kinds of jobs: to follow code for a table that there is (`before`), to read a table into its place (`room`),
  * and a new file or object. Files are hostile: all that is read of them is checked in elf/ and unwind/. */
 static void run(const struct unwind_cache *cache, struct job *job)
 {
@@ -130,8 +130,8 @@ static void run(const struct unwind_cache *cache, struct job *job)
 			follow(job, source);
 		return;
 	}
-	if (job->place) {
-		job->placed = false; /* not again */
+	if (job->room) {
+		job->to_pool = false; /* not again */
 		if (!job->error)
 			read_table(cache, job, source);
 		return;
@@ -393,7 +393,7 @@ void job__free(struct job *job)
 	if (!job)
 		return;
 	free(job->bytes);
-	if (job->table != job->place)
+	if (job->table != job->room)
 		free(job->table);
 	free(job);
 }

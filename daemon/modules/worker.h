@@ -43,19 +43,19 @@ struct job {
 	uint64_t jit_block;
 	/* Another table is wanted in place of this one (unwind.h, table__follow()), which stays as it is. */
 	const struct unwind_table *before;
-	uint64_t places[UNWIND_PLACES_MAX];
-	uint32_t n_places;
+	uint64_t vaddrs[UNWIND_VADDRS_MAX];
+	uint32_t n_vaddrs;
 	bool last, keeps; /* keeps: it goes to the cache */
 	/* For a file: a table from the cache is to be read directly into its place in a pool, without a copy. If the
-	 * cache has one, the job comes back with its size in `wanted`, and is given again with `place`: that many
+	 * cache has one, the job comes back with its size in `wanted`, and is given again with `room`: that many
 	 * bytes, zeroed. */
-	bool placed;
+	bool to_pool;
 	size_t wanted;
-	void *place;
-	uint16_t place_pool;
+	void *room;
+	uint16_t pool;
 	/* out */
 	int error;		    /* of the table: -ENODATA.. */
-	struct unwind_table *table; /* malloc'd, or at `place` */
+	struct unwind_table *table; /* malloc'd, or at `room` */
 	struct unwind_identity identity;
 	struct segments segments;
 	/* ELF address of __jit_debug_descriptor; 0: none. */

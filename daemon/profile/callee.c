@@ -178,7 +178,7 @@ static bool is_named_by_caller(const struct profile *profile, const struct recor
 	uint8_t code[MACHINE_CALL_BYTES] = {};
 	uint64_t pc;
 
-	if (frame + 1 >= stack->n_places || (pc = stack->pcs[frame + 1]) & NATIVE_EXACT)
+	if (frame + 1 >= stack->n_pcs || (pc = stack->pcs[frame + 1]) & NATIVE_EXACT)
 		return true;
 	known = &profile->stack->calls[pc % KNOWN_CALLS];
 	if (known->pc != pc || known->since != stack->now.stable) {
@@ -277,14 +277,14 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 static const char *name_of_function(struct profile *profile, const struct record_header *header, const struct site *site)
 {
 	struct codemap *codemap = profile->options.codemap;
-	struct code_location place = {.module_name = "", .name = ""};
+	struct code_location location = {.module_name = "", .name = ""};
 	const char *name;
 
-	if (codemap__find(codemap, &header->task, site->function, header->time, &place) || !place.callable ||
-	    place.callable->start != place.vaddr)
+	if (codemap__find(codemap, &header->task, site->function, header->time, &location) || !location.callable ||
+	    location.callable->start != location.vaddr)
 		return NULL;
-	name = by_name(place.callable, site, true);
-	return name ? name : place.callable->name;
+	name = by_name(location.callable, site, true);
+	return name ? name : location.callable->name;
 }
 
 /* Is a C function being called? If native code calls a Python function, that one's frame shows sooner or later

@@ -16,7 +16,7 @@
  *
  * Threads: everything here runs on the thread that calls profile__...(). Ids of functions, frames, stacks and
  * classes belong to an epoch: who keeps one keeps the epoch's number with it (thread->stack_epoch,
- * wait_place.epoch). */
+ * wait_point.epoch). */
 #ifndef CPROFD_PROFILE_INTERNAL_H
 #define CPROFD_PROFILE_INTERNAL_H
 
@@ -107,7 +107,7 @@ struct site {
 struct sites {
 	struct site *rows;
 	uint32_t n, capacity;
-	struct slots by_place;
+	struct slots by_call;
 	struct texts texts;            /* their names */
 	const struct callables *builtins; /* of the last interpreter in a stack; lives as long as the code map */
 };
@@ -132,7 +132,7 @@ struct stack {
 	 * are the same. */
 	uint64_t pcs[RECORD_NATIVE_FRAMES_MAX];
 	uint32_t frames[RECORD_NATIVE_FRAMES_MAX];
-	uint32_t n_places;
+	uint32_t n_pcs;
 	struct code_now now;	  /* generations of these frames; 0: there are none to compare with */
 	struct code_seen kernel; /* generations of the kernel's names */
 	uint64_t replaced;	 /* tables.replaced, as `cache` has it */
@@ -269,7 +269,7 @@ void classify__clear(struct profile *profile); /* a new epoch; the arrays stay *
 void classify__free(struct profile *profile);
 
 /* sample.c */
-int sample__place(struct profile *profile, struct thread *thread, const struct sample *sample,
+int sample__locate(struct profile *profile, struct thread *thread, const struct sample *sample,
 		  const struct part_native_frames *native, bool again, uint32_t *ret_stack);
 bool profile__full(const struct profile *profile);
 
@@ -298,7 +298,7 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct sam
 /* Sessions of CPU time: the thread was found asleep; a tick shows that it sleeps no more. */
 int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample);
 int waits__woke(struct profile *profile, struct thread *thread, const struct sample *sample);
-int waits__place(struct profile *profile, struct item *item, const struct sample *sample,
+int waits__locate(struct profile *profile, struct item *item, const struct sample *sample,
 		 const struct part_native_frames *native, bool again);
 /* This thread held the GIL then. */
 void waits__held(struct thread *thread, uint64_t time);

@@ -7,7 +7,7 @@
  *
  * An address whose symbols are still being read becomes a frame without a function (FRAME_PENDING), which is filled
  * in later: the frame's number must not change, since stack nodes already refer to it. Two such frames may turn out
- * to be one place; they stay two rows. */
+ * to be one location; they stay two rows. */
 #include <errno.h>
 #include <string.h>
 
@@ -52,27 +52,27 @@ static const char *keep_module(struct tables *tables, const char *name)
 	return keep(tables, name);
 }
 
-static enum frame_state state_of(const struct code_location *place)
+static enum frame_state state_of(const struct code_location *location)
 {
-	return place->lineless ? FRAME_KNOWN : FRAME_WAITING;
+	return location->lineless ? FRAME_KNOWN : FRAME_WAITING;
 }
 
 /* A new function with its name. `kept` names live in the code map until the epoch ends; others are copied. */
-static int add_native(struct tables *tables, const struct code_location *place, uint64_t module, uint32_t *ret_function)
+static int add_native(struct tables *tables, const struct code_location *location, uint64_t module, uint32_t *ret_function)
 {
-	struct function function = {.key = place->function,
+	struct function function = {.key = location->function,
 				    .module = module,
 				    .state = FUNCTION_CODE,
 				    .since = tables->tick,
 				    .code = tables->n_natives};
-	struct native native = {.name = place->kept ? place->name : keep(tables, place->name),
-				.module = keep_module(tables, place->module_name),
+	struct native native = {.name = location->kept ? location->name : keep(tables, location->name),
+				.module = keep_module(tables, location->module_name),
 				.file = "",
-				.start = place->start,
-				.kind = kinds[place->kind <= LOCATION_KERNEL ? place->kind : 0]};
+				.start = location->start,
+				.kind = kinds[location->kind <= LOCATION_KERNEL ? location->kind : 0]};
 	int err = native.name && native.module ? 0 : -ENOMEM;
 
-	native.lines_asked = state_of(place) == FRAME_KNOWN;
+	native.lines_asked = state_of(location) == FRAME_KNOWN;
 	if (!err)
 		err = array__reserve((void **)&tables->natives, sizeof(native), tables->n_natives,
 				     &tables->natives_capacity);
@@ -85,25 +85,25 @@ static int add_native(struct tables *tables, const struct code_location *place, 
 	return err;
 }
 
-/* The frame row of a place whose name is known, not entered into the table. Adds its function if that is new. */
-static int row_of(struct tables *tables, const struct code_location *place, struct frame_row *ret)
+/* The frame row of a location whose name is known, not entered into the table. Adds its function if that is new. */
+static int row_of(struct tables *tables, const struct code_location *location, struct frame_row *ret)
 {
-	uint64_t module = place->module + 1, offset = place->vaddr - place->start;
-	struct function *found = tables__find_function(tables, module, place->function);
+	uint64_t module = location->module + 1, offset = location->vaddr - location->start;
+	struct function *found = tables__find_function(tables, module, location->function);
 	int err = 0;
 
 	*ret = (struct frame_row){.offset = offset <= INT32_MAX ? (int32_t)offset : INT32_MAX};
 	/* Nothing but its function can be shown of it. */
-	if (place->lineless)
+	if (location->lineless)
 		ret->offset = 0;
-	if (state_of(place) == FRAME_WAITING)
+	if (state_of(location) == FRAME_WAITING)
 		ret->column = tables->tick;
 	/* It was sampled before it was known which module is the interpreter: an emitted row stays, and it is another
 	 * function from now on. */
-	if (found && place->kind == LOCATION_INTERPRETER && tables->natives[found->code].kind == FUNCTION_NATIVE) {
+	if (found && location->kind == LOCATION_INTERPRETER && tables->natives[found->code].kind == FUNCTION_NATIVE) {
 		if ((uint32_t)(found - tables->functions) < tables->emitted_functions) {
 			module |= MODULE_INTERPRETER;
-			found = tables__find_function(tables, module, place->function);
+			found = tables__find_function(tables, module, location->function);
 		} else {
 			tables->natives[found->code].kind = FUNCTION_INTERPRETER;
 			found->trait = (struct trait){};
@@ -112,10 +112,10 @@ static int row_of(struct tables *tables, const struct code_location *place, stru
 	if (found) {
 		ret->function = (uint32_t)(found - tables->functions);
 	} else {
-		struct code_location named = *place;
+		struct code_location named = *location;
 
 		if (!named.name) /* codemap__locate() */
-			codemap__name(tables->codemap, place->module, place->vaddr, &named);
+			codemap__name(tables->codemap, location->module, location->vaddr, &named);
 		if (!named.name)
 			named.name = named.module_name = "";
 		err = add_native(tables, &named, module, &ret->function);
@@ -176,23 +176,23 @@ static bool hash_pending(const void *holder, uint32_t i, uint64_t *ret)
 	return true;
 }
 
-static struct pending *find_pending(const struct tables *tables, const struct code_location *place)
+static struct pending *find_pending(const struct tables *tables, const struct code_location *location)
 {
 	const struct slots *slots = &tables->by_pending;
 	uint32_t at, row;
 
 	if (!tables->n_pendings)
 		return NULL;
-	for (at = slots__first(slots, hash__pair(&tables->seed, place->vaddr, place->module));
+	for (at = slots__first(slots, hash__pair(&tables->seed, location->vaddr, location->module));
 	     slots__row(slots, at, &row); at = slots__next(slots, at))
-		if (tables->pendings[row].vaddr == place->vaddr && tables->pendings[row].module == place->module)
+		if (tables->pendings[row].vaddr == location->vaddr && tables->pendings[row].module == location->module)
 			return &tables->pendings[row];
 	return NULL;
 }
 
-static int add_pending(struct tables *tables, const struct code_location *place, uint32_t *ret_frame)
+static int add_pending(struct tables *tables, const struct code_location *location, uint32_t *ret_frame)
 {
-	struct pending pending = {place->module, place->vaddr, tables->n_frames, tables->tick, false};
+	struct pending pending = {location->module, location->vaddr, tables->n_frames, tables->tick, false};
 	struct frame_row row = {.function = tables->n_pendings};
 	uint64_t hash;
 	int err = array__reserve((void **)&tables->pendings, sizeof(pending), tables->n_pendings,
@@ -212,16 +212,16 @@ static int add_pending(struct tables *tables, const struct code_location *place,
 	return 0;
 }
 
-/* The pending frame's place is known: it gets its function, and from now on is found by it. */
-static int name(struct tables *tables, struct pending *pending, const struct code_location *place)
+/* The pending frame's location is known: it gets its function, and from now on is found by it. */
+static int name(struct tables *tables, struct pending *pending, const struct code_location *location)
 {
 	struct frame_row row;
-	int err = row_of(tables, place, &row);
+	int err = row_of(tables, location, &row);
 
 	if (err)
 		return err;
 	tables->frames[pending->frame] = row;
-	tables->frame_states[pending->frame] = (uint8_t)state_of(place);
+	tables->frame_states[pending->frame] = (uint8_t)state_of(location);
 	tables__enter_frame(tables, pending->frame);
 	pending->named = true;
 	tables->n_unnamed--;
@@ -237,14 +237,14 @@ int tables__name_pending(struct tables *tables, bool give_up)
 
 	for (i = 0; tables->n_unnamed && i < tables->n_pendings; i++) {
 		struct pending *pending = &tables->pendings[i];
-		struct code_location place = {.module_name = "", .name = ""};
+		struct code_location location = {.module_name = "", .name = ""};
 
 		if (pending->named)
 			continue;
-		err = codemap__name(tables->codemap, pending->module, pending->vaddr, &place);
+		err = codemap__name(tables->codemap, pending->module, pending->vaddr, &location);
 		if (err == -EAGAIN && !give_up && tables->tick - pending->since < TABLES_DEADLINE_NAMES)
 			continue;
-		err = name(tables, pending, &place);
+		err = name(tables, pending, &location);
 		if (err)
 			return err;
 	}
@@ -257,32 +257,32 @@ int tables__name_pending(struct tables *tables, bool give_up)
 }
 
 /* In this order: an address that was pending and can be named now; one that still is; a new one whose symbols are
- * being read; a known place. */
-int tables__native(struct tables *tables, const struct code_location *place, uint32_t *ret_frame)
+ * being read; a known location. */
+int tables__native(struct tables *tables, const struct code_location *location, uint32_t *ret_frame)
 {
-	struct pending *pending = find_pending(tables, place);
+	struct pending *pending = find_pending(tables, location);
 	struct frame_row row;
 	int err;
 
-	if (pending && !pending->named && !place->pending) {
-		err = name(tables, pending, place);
+	if (pending && !pending->named && !location->pending) {
+		err = name(tables, pending, location);
 		if (err)
 			return err;
 	}
-	if (pending && (!pending->named || place->pending)) {
+	if (pending && (!pending->named || location->pending)) {
 		*ret_frame = pending->frame;
 		return 0;
 	}
-	if (place->pending)
-		return add_pending(tables, place, ret_frame);
-	err = row_of(tables, place, &row);
+	if (location->pending)
+		return add_pending(tables, location, ret_frame);
+	err = row_of(tables, location, &row);
 	if (err)
 		return err;
 	*ret_frame = tables__find_frame(tables, row.function, row.offset);
 	if (*ret_frame != UINT32_MAX)
 		return 0;
 	*ret_frame = tables->n_frames;
-	return tables__add_frame(tables, &row, state_of(place));
+	return tables__add_frame(tables, &row, state_of(location));
 }
 
 /* --- lines --- */

@@ -114,7 +114,7 @@ static int find_stack(struct profile *profile, struct memo *memo, struct step *s
 }
 
 /* Where in the tree it belongs. `again`: this sample's stack was read before, and counted. */
-int sample__place(struct profile *profile, struct thread *thread, const struct sample *sample,
+int sample__locate(struct profile *profile, struct thread *thread, const struct sample *sample,
 		  const struct part_native_frames *native, bool again, uint32_t *ret_stack)
 {
 	bool whole;

@@ -23,7 +23,7 @@ static uint64_t hash_of(const struct profile *profile, uint64_t key, int32_t off
 	return hash__pair(&profile->tables.seed, key, (uint32_t)offset);
 }
 
-static bool hash_place(const void *holder, uint32_t row, uint64_t *ret)
+static bool hash_call(const void *holder, uint32_t row, uint64_t *ret)
 {
 	const struct profile *profile = holder;
 
@@ -35,9 +35,9 @@ static struct site *known_site(struct sites *sites, const struct py_frame *frame
 {
 	uint32_t at, row;
 
-	for (at = slots__first(&sites->by_place, hash); slots__row(&sites->by_place, at, &row);
-	     at = slots__next(&sites->by_place, at))
-		if (slots__may(&sites->by_place, at, hash) && sites->rows[row].key == frame->code &&
+	for (at = slots__first(&sites->by_call, hash); slots__row(&sites->by_call, at, &row);
+	     at = slots__next(&sites->by_call, at))
+		if (slots__may(&sites->by_call, at, hash) && sites->rows[row].key == frame->code &&
 		    sites->rows[row].offset == frame->offset)
 			return &sites->rows[row];
 	return NULL;
@@ -62,10 +62,10 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame)
 	if (sites->n >= SITES_MAX)
 		sites__clear(sites);
 	if (array__reserve((void **)&sites->rows, sizeof(*sites->rows), sites->n, &sites->capacity) ||
-	    slots__reserve(&sites->by_place, sites->n, hash_place, profile))
+	    slots__reserve(&sites->by_call, sites->n, hash_call, profile))
 		return NULL;
 	sites->rows[sites->n] = (struct site){.key = frame->code, .offset = frame->offset};
-	slots__enter(&sites->by_place, hash, sites->n);
+	slots__enter(&sites->by_call, hash, sites->n);
 	return &sites->rows[sites->n++];
 }
 
@@ -136,13 +136,13 @@ const char *sites__ufunc(struct profile *profile, const struct record_header *he
 
 size_t sites__bytes(const struct sites *sites)
 {
-	return sites->capacity * sizeof(*sites->rows) + sites->by_place.capacity * sizeof(uint32_t) + texts__bytes(&sites->texts);
+	return sites->capacity * sizeof(*sites->rows) + sites->by_call.capacity * sizeof(uint32_t) + texts__bytes(&sites->texts);
 }
 
 void sites__clear(struct sites *sites)
 {
 	free(sites->rows);
-	free(sites->by_place.slots);
+	free(sites->by_call.slots);
 	texts__free(&sites->texts);
 	*sites = (struct sites){.builtins = sites->builtins};
 }

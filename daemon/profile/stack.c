@@ -59,7 +59,7 @@ static int ask(struct profile *profile, struct process *process, const struct re
 static uint32_t keep_outermost(struct stack *stack, const struct code_now *now, const struct part_native_frames *native)
 {
 	bool all = stack->now.all == now->all;
-	uint32_t n = native->n, before = stack->n_places, most = n < before ? n : before, same = 0,
+	uint32_t n = native->n, before = stack->n_pcs, most = n < before ? n : before, same = 0,
 		 to, from;
 
 	if (stack->now.stable != now->stable)
@@ -118,7 +118,7 @@ static int find_locations(struct profile *profile, struct process *process, cons
 		stack->callables[i] = known->callable;
 	}
 	memcpy(stack->pcs, native->pc, native->n * sizeof(stack->pcs[0]));
-	stack->n_places = native->n;
+	stack->n_pcs = native->n;
 	stack->now = now;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash table without chains: a place may stand in one of PROBES slots. When all of these are taken, the one that
+/* A hash table without chains: a location may stand in one of PROBES slots. When all of these are taken, the one that
  * was counted least makes room and its count goes to `more`, so that frequent places stay. */
 #include "profile/stops.h"
 
@@ -30,7 +30,7 @@ static bool is_same(const struct stop *a, const struct stop *b)
 	return a->count && a->module == b->module && a->offset == b->offset && a->loss == b->loss;
 }
 
-/* The place's row; where its neighbours are full, that of the least frequent one. */
+/* The location's row; where its neighbours are full, that of the least frequent one. */
 static struct stop *find(struct stops *stops, const struct stop *wanted)
 {
 	uint64_t hash = (wanted->offset ^ wanted->module << 40 ^ (uint64_t)wanted->loss << 32) *
@@ -52,23 +52,23 @@ static struct stop *find(struct stops *stops, const struct stop *wanted)
 	return least;
 }
 
-/* The place of a stop, with its names. Done once for each place: the result is remembered by pc (stop_memo). An
- * address in no known module is a place of its own. */
+/* The location of a stop, with its names. Done once for each location: the result is remembered by pc (stop_memo). An
+ * address in no known module is a location of its own. */
 static struct stop look_up(struct codemap *codemap, const struct record_header *header, uint64_t pc,
 			   uint16_t loss)
 {
 	uint64_t address = native_address(pc);
-	struct code_location place = {.module_name = "", .name = ""};
+	struct code_location location = {.module_name = "", .name = ""};
 	struct stop stop = {.loss = loss, .offset = address};
 
-	if (codemap__find(codemap, &header->task, address, header->time, &place))
+	if (codemap__find(codemap, &header->task, address, header->time, &location))
 		return stop;
-	stop.module = place.module + 1;
+	stop.module = location.module + 1;
 	/* An address in JIT code means nothing later: its function stands for it. */
-	stop.offset = place.kind == LOCATION_JIT ? place.start : place.vaddr;
-	stop.pending = place.pending;
-	copy(stop.module_name, sizeof(stop.module_name), place.module_name);
-	copy(stop.function, sizeof(stop.function), place.name);
+	stop.offset = location.kind == LOCATION_JIT ? location.start : location.vaddr;
+	stop.pending = location.pending;
+	copy(stop.module_name, sizeof(stop.module_name), location.module_name);
+	copy(stop.function, sizeof(stop.function), location.name);
 	return stop;
 }
 
@@ -104,18 +104,18 @@ void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generat
 	stop->count++;
 }
 
-/* A place whose symbols were still being read gets its function's name when the ledger is emitted. */
+/* A location whose symbols were still being read gets its function's name when the ledger is emitted. */
 static void name(struct stop *stop, struct codemap *codemap)
 {
-	struct code_location place = {.module_name = "", .name = ""};
+	struct code_location location = {.module_name = "", .name = ""};
 	int err;
 
 	if (!stop->pending)
 		return;
-	err = codemap__name(codemap, stop->module - 1, stop->offset, &place);
+	err = codemap__name(codemap, stop->module - 1, stop->offset, &location);
 	stop->pending = err == -EAGAIN;
 	if (!err)
-		copy(stop->function, sizeof(stop->function), place.name);
+		copy(stop->function, sizeof(stop->function), location.name);
 }
 
 static int by_count(const void *a, const void *b)

@@ -44,9 +44,9 @@ static int read_now(struct profile *profile, const struct sample *sample, bool l
 		walked = (void *)native;
 	item->native = walked && profile->options.codemap;
 	if (sample->record->flags & SAMPLE_OFF_CPU)
-		return waits__place(profile, item, sample, walked, again);
+		return waits__locate(profile, item, sample, walked, again);
 	item->kernel = classify__kernel(profile, sample, walked);
-	err = sample__place(profile, item->thread, sample, walked, again, &item->row.stack);
+	err = sample__locate(profile, item->thread, sample, walked, again, &item->row.stack);
 	item->thread->stack = item->row.stack;
 	item->thread->stack_epoch = profile->epoch;
 	workers__ticked(profile, item->thread, sample, item->row.stack);

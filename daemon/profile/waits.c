@@ -2,7 +2,7 @@
 /* Wall mode: where threads wait.
  *
  * The sampler sends two kinds of records. A stack at a context switch (SAMPLE_OFF_CPU) has no time: it is kept,
- * under the key of the place where the thread waits. Sums of time come later (struct record_wait: key, ns waited, ns
+ * under the key of the point where the thread waits. Sums of time come later (struct record_wait: key, ns waited, ns
  * ready), and become rows with that stack: one for the time until the thread was woken, one for the time until it
  * had a CPU. A stack is resolved when its first time comes, and again after a new epoch.
  *
@@ -21,7 +21,7 @@
 #include "profile/internal.h"
 #include "wait/wait.h"
 
-#define PLACES 16u                     /* of one thread: the least recently used one makes room */
+#define POINTS 16u                     /* of one thread: the least recently used one makes room */
 #define WAITS_BYTES (8u << 20)         /* of kept records, ... */
 #define WAITS_BYTES_A_THREAD (6u << 10) /* ... and for each thread: a stack that was copied whole, until it is walked */
 #define WAITS_BYTES_MAX (64u << 20)
@@ -36,7 +36,7 @@ struct kept {
 
 /* Where a thread waits, by the sampler's key, and the stack that was recorded there. `waiting` and `ready`: nodes of
  * that stack with "(waiting: ...)" or "(ready)" on top, made when the first time comes. */
-struct wait_place {
+struct wait_point {
 	uint64_t key;                  /* 0: free */
 	uint64_t used;                 /* CLOCK_MONOTONIC ns of its last record */
 	const struct sample *sample;   /* the first member of a struct kept, owned; NULL: no stack was kept */
@@ -47,51 +47,51 @@ struct wait_place {
 };
 
 struct waits {
-	struct wait_place places[PLACES];
+	struct wait_point points[POINTS];
 };
 
-static void drop(struct profile *profile, struct wait_place *place)
+static void drop(struct profile *profile, struct wait_point *point)
 {
-	if (place->sample)
-		profile->waits_bytes -= place->sample->record->header.size;
-	free((void *)place->sample);
-	*place = (struct wait_place){};
+	if (point->sample)
+		profile->waits_bytes -= point->sample->record->header.size;
+	free((void *)point->sample);
+	*point = (struct wait_point){};
 }
 
 void waits__free(struct profile *profile, struct thread *thread)
 {
 	uint32_t i;
 
-	for (i = 0; thread->waits && i < PLACES; i++)
-		drop(profile, &thread->waits->places[i]);
+	for (i = 0; thread->waits && i < POINTS; i++)
+		drop(profile, &thread->waits->points[i]);
 	free(thread->waits);
 	thread->waits = NULL;
 }
 
-static struct wait_place *find(struct waits *waits, uint64_t key)
+static struct wait_point *find(struct waits *waits, uint64_t key)
 {
 	uint32_t i;
 
-	for (i = 0; i < PLACES; i++)
-		if (waits->places[i].key == key)
-			return &waits->places[i];
+	for (i = 0; i < POINTS; i++)
+		if (waits->points[i].key == key)
+			return &waits->points[i];
 	return NULL;
 }
 
-/* A place for this key: its own, a free one, or the one that was not used for longest. */
-static struct wait_place *take(struct profile *profile, struct waits *waits, uint64_t key)
+/* A point for this key: its own, a free one, or the one that was not used for longest. */
+static struct wait_point *take(struct profile *profile, struct waits *waits, uint64_t key)
 {
-	struct wait_place *place = find(waits, key);
+	struct wait_point *point = find(waits, key);
 	uint32_t i;
 
-	if (!place)
-		place = &waits->places[0];
-	for (i = 0; place->key != key && i < PLACES; i++)
-		if (waits->places[i].used < place->used)
-			place = &waits->places[i];
-	drop(profile, place);
-	place->key = key;
-	return place;
+	if (!point)
+		point = &waits->points[0];
+	for (i = 0; point->key != key && i < POINTS; i++)
+		if (waits->points[i].used < point->used)
+			point = &waits->points[i];
+	drop(profile, point);
+	point->key = key;
+	return point;
 }
 
 /* The thread that held the GIL: `holder` is a tid with WAIT_TID, or a pthread_self() (part_wait). NULL: unknown. */
@@ -116,11 +116,11 @@ static bool has_room(const struct profile *profile, size_t size)
 
 /* A stack at a switch. It is kept under its key, which the sampler makes of where the thread left (a system call's
  * number, pc, stack pointer, a futex's address); sums of time name that key later. An older stack with the same key
- * is of the same place and goes. */
+ * is of the same point and goes. */
 int waits__keep(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	const struct part_wait *part = sample->wait;
-	struct wait_place *place;
+	struct wait_point *point;
 	struct thread *holder;
 	struct kept *kept;
 
@@ -136,24 +136,24 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct sam
 		waits__held(holder, sample->record->header.time);
 	if (profile->wall)
 		workers__left(thread, sample, part->key);
-	place = take(profile, thread->waits, part->key);
-	place->used = sample->record->header.time;
+	point = take(profile, thread->waits, part->key);
+	point->used = sample->record->header.time;
 	if (!has_room(profile, sample->record->header.size))
 		return 0;
 	kept = malloc(sizeof(*kept) + sample->record->header.size);
 	if (!kept)
 		return -ENOMEM;
 	sample__copy(sample, kept->bytes, &kept->sample);
-	place->sample = &kept->sample;
+	point->sample = &kept->sample;
 	profile->waits_bytes += sample->record->header.size;
 	return 0;
 }
 
 const struct sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time)
 {
-	const struct wait_place *place = thread->waits ? find(thread->waits, key) : NULL;
+	const struct wait_point *point = thread->waits ? find(thread->waits, key) : NULL;
 
-	return place && place->sample && place->sample->record->header.time == time ? place->sample : NULL;
+	return point && point->sample && point->sample->record->header.time == time ? point->sample : NULL;
 }
 
 /* --- its stack --- */
@@ -241,77 +241,77 @@ static const struct thread *next_holder(const struct profile *profile, const str
 	return NULL;
 }
 
-/* Makes the item a wait at this place. For a lock or the GIL the stack gets one more frame with who had it: the
+/* Makes the item a wait at this point. For a lock or the GIL the stack gets one more frame with who had it: the
  * holder if that was known as the thread left; else who took the GIL next; else the thread that woke this one, which
  * released it. */
-static int use(struct profile *profile, struct item *item, const struct wait_place *place)
+static int use(struct profile *profile, struct item *item, const struct wait_point *point)
 {
 	const struct thread *waker;
-	bool gil = place->cause == WAIT_GIL && !place->named;
+	bool gil = point->cause == WAIT_GIL && !point->named;
 
-	item->row.stack = item->ready ? place->ready : place->waiting;
-	item->row.cause = item->ready ? WAIT_READY : place->cause;
-	if (item->ready || !(gil || place->cause == WAIT_LOCK || place->cause == WAIT_COMPILER_LOCK))
+	item->row.stack = item->ready ? point->ready : point->waiting;
+	item->row.cause = item->ready ? WAIT_READY : point->cause;
+	if (item->ready || !(gil || point->cause == WAIT_LOCK || point->cause == WAIT_COMPILER_LOCK))
 		return 0;
-	waker = gil && place->sample ? next_holder(profile, item->thread, place->sample->record->header.time) : NULL;
+	waker = gil && point->sample ? next_holder(profile, item->thread, point->sample->record->header.time) : NULL;
 	if (!waker)
 		waker = by_tid(profile, item->thread, item->waker);
 	return waker ? add_who(profile, gil ? "held by" : "released by", waker, &item->row.stack) : 0;
 }
 
-/* Makes the place's nodes: "(waiting: ...)" and "(ready)" on top of `stack`. */
-static int settle(struct profile *profile, struct wait_place *place, enum wait_cause cause, uint32_t stack)
+/* Makes the point's nodes: "(waiting: ...)" and "(ready)" on top of `stack`. */
+static int settle(struct profile *profile, struct wait_point *point, enum wait_cause cause, uint32_t stack)
 {
-	int err = node(profile, stack, cause, &place->waiting);
+	int err = node(profile, stack, cause, &point->waiting);
 
-	place->cause = (uint8_t)cause;
-	place->epoch = profile->epoch;
-	return err ? err : node(profile, stack, WAIT_READY, &place->ready);
+	point->cause = (uint8_t)cause;
+	point->epoch = profile->epoch;
+	return err ? err : node(profile, stack, WAIT_READY, &point->ready);
 }
 
 /* The stack of a wait, when it is needed for the first time in this epoch. If a newer stack has taken the key
  * meanwhile, this one is used for the item and not kept. */
-int waits__place(struct profile *profile, struct item *item, const struct sample *sample,
+int waits__locate(struct profile *profile, struct item *item, const struct sample *sample,
 		 const struct part_native_frames *native, bool again)
 {
 	const struct part_wait *part = sample->wait;
 	struct thread *thread = item->thread;
-	struct wait_place *place = thread->waits ? find(thread->waits, part->key) : NULL, own = {};
+	struct wait_point *point = thread->waits ? find(thread->waits, part->key) : NULL, own = {};
 	uint32_t stack;
-	int err = sample__place(profile, thread, sample, native, again, &stack);
+	int err = sample__locate(profile, thread, sample, native, again, &stack);
 
 	if (err)
 		return err;
-	if (!place || !place->sample || place->sample->record->header.time != sample->record->header.time)
-		place = &own; /* a newer stack is kept there already */
-	if (place == &own)
+	if (!point || !point->sample || point->sample->record->header.time != sample->record->header.time)
+		point = &own; /* a newer stack is kept there already */
+	if (point == &own)
 		own.sample = sample;
-	err = settle(profile, place, cause_of(profile, thread, part, stack), stack);
-	if (!err && place->cause == WAIT_GIL) {
+	err = settle(profile, point, cause_of(profile, thread, part, stack), stack);
+	if (!err && point->cause == WAIT_GIL) {
 		const struct thread *holder = by_holder(profile, thread, part->holder);
 
-		place->named = holder != NULL;
+		point->named = holder != NULL;
 		if (holder)
-			err = add_who(profile, "held by", holder, &place->waiting);
+			err = add_who(profile, "held by", holder, &point->waiting);
 	}
-	return err ? err : use(profile, item, place);
+	return err ? err : use(profile, item, point);
 }
 
 /* For a sum of time whose stack was not recorded: a row with the cause alone. */
-static int place_unseen(struct profile *profile, struct item *item, const struct record_wait *wait)
+static int locate_unseen(struct profile *profile, struct item *item, const struct record_wait *wait)
 {
 	const struct part_wait part = {.key = wait->key, .args = {wait->arg}, .syscall = wait->syscall, .state = wait->state};
-	struct wait_place place = {};
-	int err = settle(profile, &place, cause_of(profile, item->thread, &part, 0), 0);
+	struct wait_point point = {};
+	int err = settle(profile, &point, cause_of(profile, item->thread, &part, 0), 0);
 
-	return err ? err : use(profile, item, &place);
+	return err ? err : use(profile, item, &point);
 }
 
 /* --- its time --- */
 
 /* One row of `ns` of waiting that follows the thread's last row. thread->last moves before the push, which may emit
  * what is queued. */
-static int put(struct profile *profile, struct thread *thread, struct wait_place *place, const struct record_wait *wait, uint64_t ns, bool ready)
+static int put(struct profile *profile, struct thread *thread, struct wait_point *point, const struct record_wait *wait, uint64_t ns, bool ready)
 {
 	struct item item = {.thread = thread, .wait = true, .ready = ready, .waker = wait->waker};
 	uint64_t number;
@@ -319,12 +319,12 @@ static int put(struct profile *profile, struct thread *thread, struct wait_place
 
 	if (!ns)
 		return 0;
-	if (!place || !place->sample)
-		err = place_unseen(profile, &item, wait);
-	else if (place->waiting && place->epoch == profile->epoch)
-		err = use(profile, &item, place);
+	if (!point || !point->sample)
+		err = locate_unseen(profile, &item, wait);
+	else if (point->waiting && point->epoch == profile->epoch)
+		err = use(profile, &item, point);
 	else
-		err = unfinished__read(profile, place->sample, &item);
+		err = unfinished__read(profile, point->sample, &item);
 	if (err)
 		return err;
 	life__lasts(thread, thread->last + ns);
@@ -336,17 +336,17 @@ static int put(struct profile *profile, struct thread *thread, struct wait_place
 	return err;
 }
 
-/* In CPU mode: the time since the thread's last row becomes a wait at the place where it was found asleep. */
+/* In CPU mode: the time since the thread's last row becomes a wait at the point where it was found asleep. */
 static int sleep_until(struct profile *profile, struct thread *thread, uint64_t time)
 {
 	static const struct record_wait asleep = {.key = WAIT_KEY_ASLEEP};
-	struct wait_place *place = thread->waits ? find(thread->waits, WAIT_KEY_ASLEEP) : NULL;
+	struct wait_point *point = thread->waits ? find(thread->waits, WAIT_KEY_ASLEEP) : NULL;
 
-	return place && time > thread->last ? put(profile, thread, place, &asleep, time - thread->last, false) : 0;
+	return point && time > thread->last ? put(profile, thread, point, &asleep, time - thread->last, false) : 0;
 }
 
 /* CPU mode has no records of context switches: the engine looks for sleeping threads now and then. One that is found
- * asleep is taken to have slept at this place since its last row. */
+ * asleep is taken to have slept at this point since its last row. */
 int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	const struct part_wait *part = sample->wait;
@@ -380,7 +380,7 @@ int profile__wait(struct profile *profile, const struct record_wait *wait)
 	struct process *process = life__process(profile, &wait->header);
 	struct thread *thread = process && !process->ended ? life__thread(profile, process, &wait->header) : NULL;
 	uint64_t room, waited, ready, out = wait->waited + wait->ready;
-	struct wait_place *place;
+	struct wait_point *point;
 	int err;
 
 	if (!process || (!process->ended && !thread))
@@ -389,17 +389,17 @@ int profile__wait(struct profile *profile, const struct record_wait *wait)
 		return 0;
 	err = profile__full(profile) ? profile__rotate(profile, wait->header.time) : 0;
 	err = err ?: waits__found(profile, thread, out < wait->header.time ? wait->header.time - out : 0);
-	place = thread->waits ? find(thread->waits, wait->key) : NULL;
-	if (place)
-		place->used = wait->header.time;
+	point = thread->waits ? find(thread->waits, wait->key) : NULL;
+	if (point)
+		point->used = wait->header.time;
 	workers__waited(profile, thread, wait);
 	/* Records of it may have been lost. */
 	room = wait->header.time - thread->last;
 	waited = wait->waited < room ? wait->waited : room;
 	ready = wait->ready < room - waited ? wait->ready : room - waited;
 	if (!err)
-		err = put(profile, thread, place, wait, waited, false);
-	return err ? err : put(profile, thread, place, wait, ready, true);
+		err = put(profile, thread, point, wait, waited, false);
+	return err ? err : put(profile, thread, point, wait, ready, true);
 }
 
 void profile__waits_begin(struct profile *profile, uint64_t time)
@@ -468,7 +468,7 @@ int waits__end(struct profile *profile, struct thread *thread)
 	uint64_t left = thread->end_time - thread->last;
 	uint64_t cpu = cpu__finish(profile, thread, 0);
 	const struct record_wait before = {.key = WAIT_KEY_BEFORE, .syscall = -1, .state = 1};
-	struct wait_place *place = NULL;
+	struct wait_point *point = NULL;
 	uint32_t i;
 
 	if (cpu > left) { /* it ran that long, so it did not end sooner */
@@ -477,10 +477,10 @@ int waits__end(struct profile *profile, struct thread *thread)
 	}
 	thread->carry = cpu; /* it is the end's */
 	/* Where it went to wait last, since no record says that it came back. */
-	for (i = 0; thread->waits && i < PLACES; i++)
-		if (!place || thread->waits->places[i].used > place->used)
-			place = &thread->waits->places[i];
-	if (place && place->cause == WAIT_READY)
+	for (i = 0; thread->waits && i < POINTS; i++)
+		if (!point || thread->waits->points[i].used > point->used)
+			point = &thread->waits->points[i];
+	if (point && point->cause == WAIT_READY)
 		return 0;
-	return put(profile, thread, place, &before, left - cpu, false);
+	return put(profile, thread, point, &before, left - cpu, false);
 }

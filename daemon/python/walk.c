@@ -167,7 +167,7 @@ uint64_t python_walker__code(const struct python_walker *self, uint64_t key)
 	return python_codes__find(&self->codes, key);
 }
 
-uint64_t python_walker__place(const struct python_walker *self, uint32_t i)
+uint64_t python_walker__frame_address(const struct python_walker *self, uint32_t i)
 {
 	return i < self->walk.n && i < RECORD_PY_FRAMES_MAX ? self->walk.places[i] : 0;
 }

@@ -64,7 +64,7 @@ void python_walker__learn(struct python_walker *python, const struct dump_slot *
 /* The address of the code object with this key; 0: unknown. */
 uint64_t python_walker__code(const struct python_walker *python, uint64_t key);
 /* The address of the i-th frame of the last walk. */
-uint64_t python_walker__place(const struct python_walker *python, uint32_t i);
+uint64_t python_walker__frame_address(const struct python_walker *python, uint32_t i);
 /* Function, file (appended) and line of a frame that was walked; "?" and 0 for what could not be read. -ENOMEM. */
 int python_walker__locate(const struct python_walker *python, const struct py_frame *frame, struct buf *ret_function, struct buf *ret_file,
 			  uint32_t *ret_line);

@@ -203,7 +203,7 @@ static int put_values(const struct session *session, struct host_reader *memory,
 	for (i = 0; i < frames->n && !err && part.n < VALUES_FRAMES_MAX; i++) {
 		if (!session_units__locals_capture(session, frames->frames[i].code, &capture))
 			continue;
-		python_locals__read(memory, l, &capture, (uint16_t)i, python_walker__place(python, i), &values);
+		python_locals__read(memory, l, &capture, (uint16_t)i, python_walker__frame_address(python, i), &values);
 		err = buf__append(out, &values, FRAME_VALUES_HEAD + values.n * 8u);
 		part.n++;
 	}

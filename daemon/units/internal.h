@@ -106,7 +106,7 @@ struct stack_info {
 	uint32_t parent, frame;
 	bool cut;                /* frames are missing in it, or outside of it */
 	uint32_t python;         /* number of Python frames, this one included */
-	uint32_t place;          /* hash of its Python frames and lines: where a call comes from; 0: none */
+	uint32_t call_site;          /* hash of its Python frames and lines: where a call comes from; 0: none */
 	uint32_t innermost;      /* function of its innermost Python frame; none if `python` is 0 */
 	uint32_t rule_code;         /* this stack, or the next one outwards, whose function a rule names; 0: none */
 };
@@ -115,7 +115,7 @@ struct stack_info {
 struct open_unit {
 	struct unit_row row;     /* as it was emitted; `late`: with what became known since */
 	uint32_t id, function, rule;
-	uint32_t place;          /* where a Python frame was called from (stack_info.place) */
+	uint32_t call_site;          /* where a Python frame was called from (stack_info.call_site) */
 	uint64_t address, words; /* 0: not known */
 	bool unset;
 	struct value value;

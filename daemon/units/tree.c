@@ -15,7 +15,7 @@
 /* A frame of the sample's stack whose function a rule names. */
 struct rule_frame {
 	uint32_t stack, function, rule;
-	uint32_t place; /* as in struct open_unit */
+	uint32_t call_site; /* as in struct open_unit */
 	const struct seen_frame *seen; /* NULL: no values came with it */
 };
 
@@ -30,7 +30,7 @@ static uint32_t called_from(const struct units *units, uint32_t stack)
 {
 	uint32_t parent = units->stacks[stack - 1].parent;
 
-	return parent && function_of(units, stack)->python ? units->stacks[parent - 1].place : 0;
+	return parent && function_of(units, stack)->python ? units->stacks[parent - 1].call_site : 0;
 }
 
 /* A phase with `apart` interrupts the phase that calls it: drop the outer one. */
@@ -64,7 +64,7 @@ static uint32_t find_rule_frames(const struct units *units, uint32_t stack, stru
 			ret[i] = (struct rule_frame){.stack = at,
 					       .function = units->frames[units->stacks[at - 1].frame],
 					       .rule = function_of(units, at)->rule,
-					       .place = called_from(units, at)};
+					       .call_site = called_from(units, at)};
 		at = units->stacks[at - 1].parent;
 		at = at ? units->stacks[at - 1].rule_code : 0;
 	}
@@ -123,7 +123,7 @@ static bool is_renamed(const struct open_unit *open, const struct seen_frame *se
 static bool continues(const struct units *units, const struct open_unit *open, const struct rule_frame *frame)
 {
 	/* Another rule, or called from elsewhere: another call for sure. */
-	if (open->rule != frame->rule || (open->place && frame->place && open->place != frame->place))
+	if (open->rule != frame->rule || (open->call_site && frame->call_site && open->call_site != frame->call_site))
 		return false;
 	/* Two functions with one display name belong to the same pass. */
 	if (open->function != frame->function &&
@@ -273,7 +273,7 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 		.id = units->emitted_rows + units->n_rows + 1,
 		.function = frame->function,
 		.rule = frame->rule,
-		.place = frame->place,
+		.call_site = frame->call_site,
 	};
 	if (frame->seen) {
 		open->address = frame->seen->address;

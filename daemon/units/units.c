@@ -111,9 +111,9 @@ static int add_stack(struct units *units, const struct stack_row *row)
 		    (row->parent && units->stacks[row->parent - 1].cut);
 	info->python = (row->parent ? units->stacks[row->parent - 1].python : 0) +
 		       units->functions[units->frames[row->frame]].python;
-	info->place = row->parent ? units->stacks[row->parent - 1].place : 0;
+	info->call_site = row->parent ? units->stacks[row->parent - 1].call_site : 0;
 	if (units->functions[units->frames[row->frame]].python)
-		info->place = (uint32_t)hash__pair(&units->seed, info->place, row->frame) | 1;
+		info->call_site = (uint32_t)hash__pair(&units->seed, info->call_site, row->frame) | 1;
 	if (is_of_rule(units, row))
 		info->rule_code = id;
 	else if (row->parent)

@@ -67,10 +67,10 @@ int builder__function(struct builder *b, const struct cfi_section *section,
 		      uint64_t size);
 /* Adds a range without entries in which one rule holds. */
 int builder__range(struct builder *b, uint64_t start, uint64_t size, uint32_t rule);
-/* Adds functions of the symbol table that no entry describes, and PLT stubs, by following their code. With `places`
+/* Adds functions of the symbol table that no entry describes, and PLT stubs, by following their code. With `vaddrs`
  * (ELF addresses, ascending): only those that contain one of them, also if no symbol names them. */
-int builder__follow(struct builder *b, const struct elf_bytes *source, const uint64_t *places,
-		    uint32_t n_places);
+int builder__follow(struct builder *b, const struct elf_bytes *source, const uint64_t *vaddrs,
+		    uint32_t n_vaddrs);
 /* The current function has this rule from `pc` on. */
 int builder__row(struct builder *b, uint64_t pc, const uint64_t words[2]);
 /* For builder__follow(): begins a function whose rows come through rows_of; *ret is its number, by which

@@ -158,14 +158,14 @@ static void set_cfa(struct run *run, uint64_t reg, int64_t offset)
 }
 
 /* Where a register of the caller is, if it is one that is tracked. */
-static void set_place(struct run *run, uint64_t reg, enum cfi_how how, uint64_t other,
+static void set_location(struct run *run, uint64_t reg, enum cfi_how how, uint64_t other,
 		      int64_t offset)
 {
 	int slot = machine__slot(reg);
 
 	if (slot < 0)
 		return;
-	run->state.places[slot] = (struct cfi_place){
+	run->state.places[slot] = (struct cfi_location){
 		.how = how, .reg = other < 255 ? (uint8_t)other : 255, .offset = offset};
 	run->changed = true;
 }
@@ -185,7 +185,7 @@ static void restore(struct run *run, uint64_t reg)
 static int extended(struct run *run, unsigned op, const uint8_t **at, const uint8_t *end)
 {
 	const struct cfi_cie *cie = run->cie;
-	struct cfi_place place = {};
+	struct cfi_location place = {};
 	uint64_t reg, value = 0;
 	const uint8_t *from;
 	int64_t offset;
@@ -221,20 +221,20 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 	case 0x05: /* offset_extended */
 		reg = cfi_uleb(at, end);
 		offset = (int64_t)(cfi_uleb(at, end) * (uint64_t)cie->data_align);
-		set_place(run, reg, CFI_OFFSET, 0, offset);
+		set_location(run, reg, CFI_OFFSET, 0, offset);
 		return 0;
 	case 0x06: /* restore_extended */
 		restore(run, cfi_uleb(at, end));
 		return 0;
 	case 0x07: /* undefined */
-		set_place(run, cfi_uleb(at, end), CFI_UNDEFINED, 0, 0);
+		set_location(run, cfi_uleb(at, end), CFI_UNDEFINED, 0, 0);
 		return 0;
 	case 0x08: /* same_value */
-		set_place(run, cfi_uleb(at, end), CFI_SAME, 0, 0);
+		set_location(run, cfi_uleb(at, end), CFI_SAME, 0, 0);
 		return 0;
 	case 0x09: /* register */
 		reg = cfi_uleb(at, end);
-		set_place(run, reg, CFI_REGISTER, cfi_uleb(at, end), 0);
+		set_location(run, reg, CFI_REGISTER, cfi_uleb(at, end), 0);
 		return 0;
 	case 0x0a: /* remember_state */
 		if (run->depth == REMEMBER_MAX)
@@ -293,7 +293,7 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 		if (slot < 0)
 			return 0;
 		if (op == 0x10)
-			expression__place(from, *at, &place);
+			expression__location(from, *at, &place);
 		else
 			place.how = CFI_OTHER;
 		run->state.places[slot] = place;
@@ -303,12 +303,12 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 	case 0x15: /* val_offset_sf */
 		reg = cfi_uleb(at, end);
 		offset = (int64_t)((uint64_t)cfi_sleb(at, end) * (uint64_t)cie->data_align);
-		set_place(run, reg, op == 0x11 ? CFI_OFFSET : CFI_VAL_OFFSET, 0, offset);
+		set_location(run, reg, op == 0x11 ? CFI_OFFSET : CFI_VAL_OFFSET, 0, offset);
 		return 0;
 	case 0x14: /* val_offset */
 		reg = cfi_uleb(at, end);
 		offset = (int64_t)(cfi_uleb(at, end) * (uint64_t)cie->data_align);
-		set_place(run, reg, CFI_VAL_OFFSET, 0, offset);
+		set_location(run, reg, CFI_VAL_OFFSET, 0, offset);
 		return 0;
 	case 0x2e: /* GNU_args_size: only for exception handling */
 		cfi_uleb(at, end);
@@ -316,7 +316,7 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 	case 0x2f: /* GNU_negative_offset_extended */
 		reg = cfi_uleb(at, end);
 		offset = (int64_t)(0 - cfi_uleb(at, end) * (uint64_t)cie->data_align);
-		set_place(run, reg, CFI_OFFSET, 0, offset);
+		set_location(run, reg, CFI_OFFSET, 0, offset);
 		return 0;
 	}
 	return -EBADMSG; /* GNU_window_save and the like: of other architectures */
@@ -341,7 +341,7 @@ static int execute(struct run *run)
 			err = advance(run, pc);
 			break;
 		case 2: /* offset */
-			set_place(run, low, CFI_OFFSET, 0,
+			set_location(run, low, CFI_OFFSET, 0,
 				  (int64_t)(cfi_uleb(&at, end) * (uint64_t)cie->data_align));
 			break;
 		case 3: /* restore */

@@ -50,7 +50,7 @@ int fde__run(const struct cfi_section *section, const struct cfi_cie *cie, struc
 
 /* DW_CFA_def_cfa_expression, DW_CFA_expression. */
 void expression__cfa(const uint8_t *at, const uint8_t *end, struct cfi_state *state);
-void expression__place(const uint8_t *at, const uint8_t *end, struct cfi_place *place);
+void expression__location(const uint8_t *at, const uint8_t *end, struct cfi_location *place);
 
 /* LEB128 numbers. On failure *at moves beyond `end`. */
 static inline uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end)

@@ -144,8 +144,8 @@ static int take_symbol(struct following *f, const struct elf_image *image, const
 	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol->st_shndx == SHN_UNDEF ||
 	    (symbol->st_shndx >= n && symbol->st_shndx != SHN_XINDEX))
 		return 0;
-	for (i = 0; !size && i < f->n_places; i++)
-		if (start <= f->places[i] && start > f->hints[i])
+	for (i = 0; !size && i < f->n_vaddrs; i++)
+		if (start <= f->vaddrs[i] && start > f->hints[i])
 			f->hints[i] = start;
 	if (!size)
 		return 0;
@@ -285,8 +285,8 @@ static int take_gaps(struct following *f)
 	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < f->n_places; i++)
-		err = take_gap(f, f->places[i], f->hints[i]);
+	for (i = 0; !err && i < f->n_vaddrs; i++)
+		err = take_gap(f, f->vaddrs[i], f->hints[i]);
 	return err;
 }
 

@@ -85,7 +85,7 @@ static int take_arrival(struct code_rows *rows, uint64_t target, const struct co
 		to->refused = !to->later;
 		return 0;
 	}
-	if (to->size <= FILE_BYTES && f->n_places)
+	if (to->size <= FILE_BYTES && f->n_vaddrs)
 		to->later = false; /* the other part of a function that is being followed */
 	err = array__reserve((void **)&f->arrivals, sizeof(*f->arrivals), f->n_arrivals,
 			     &f->arrivals_capacity);
@@ -191,24 +191,24 @@ static int by_size(const void *a, const void *b)
 /* Did a walk stop in this function? */
 static bool is_wanted(const struct following *f, const struct bare *bare)
 {
-	uint32_t low = 0, high = f->n_places;
+	uint32_t low = 0, high = f->n_vaddrs;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (f->places[middle] < bare->start)
+		if (f->vaddrs[middle] < bare->start)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < f->n_places && f->places[low] - bare->start < bare->size;
+	return low < f->n_vaddrs && f->vaddrs[low] - bare->start < bare->size;
 }
 
 /* From the function at `at` in both directions, the nearer one first, until AROUND_BYTES (shared by all places) are
  * used. */
 static void take_around(struct following *f, uint32_t at)
 {
-	uint64_t left = AROUND_BYTES / f->n_places;
+	uint64_t left = AROUND_BYTES / f->n_vaddrs;
 	uint32_t low = at, high = at + 1;
 
 	while ((low || high < f->n_bare) && left) {
@@ -245,10 +245,10 @@ static int choose(struct following *f)
 		sum += sizes[i];
 	}
 	for (i = 0; i < f->n_bare; i++)
-		f->bare[i].later = f->n_places ? !is_wanted(f, &f->bare[i])
+		f->bare[i].later = f->n_vaddrs ? !is_wanted(f, &f->bare[i])
 					       : f->bare[i].size > size_max;
 	for (i = 0; i < f->n_bare; i++)
-		if (f->n_places && is_wanted(f, &f->bare[i]))
+		if (f->n_vaddrs && is_wanted(f, &f->bare[i]))
 			take_around(f, i);
 	return 0;
 }
@@ -296,11 +296,11 @@ static int follow_all(struct following *f)
 }
 
 /* Everything that is found is freed at the end; what stays are functions and rows in `b`. */
-int builder__follow(struct builder *b, const struct elf_bytes *source, const uint64_t *places,
-		    uint32_t n_places)
+int builder__follow(struct builder *b, const struct elf_bytes *source, const uint64_t *vaddrs,
+		    uint32_t n_vaddrs)
 {
 	struct following *f = calloc(1, sizeof(*f));
-	_cleanup_free_ uint64_t *hints = calloc(n_places + 1, sizeof(*hints));
+	_cleanup_free_ uint64_t *hints = calloc(n_vaddrs + 1, sizeof(*hints));
 	int err;
 
 	if (!f || !hints) {
@@ -311,9 +311,9 @@ int builder__follow(struct builder *b, const struct elf_bytes *source, const uin
 	f->b = b;
 	f->source = source;
 	f->bytes = BYTES_MAX;
-	f->places = places;
+	f->vaddrs = vaddrs;
 	f->hints = hints;
-	f->n_places = n_places;
+	f->n_vaddrs = n_vaddrs;
 	f->unfollowed = b->gaps == RULE_LATER ? UNWIND_UNSUPPORTED_CODE_LATER
 					      : UNWIND_UNSUPPORTED_CODE_LIMIT;
 	err = code_decoder__new(&f->decoder);

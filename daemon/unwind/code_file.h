@@ -50,15 +50,15 @@ struct following {
 	uint64_t bytes; /* of code that may still be followed */
 	/* table__follow(): addresses where walks stopped, ascending; hints: for each the nearest symbol without size
 	 * below. */
-	const uint64_t *places;
+	const uint64_t *vaddrs;
 	uint64_t *hints;
-	uint32_t n_places;
+	uint32_t n_vaddrs;
 	int unfollowed; /* the reason in the rows of functions that are left out */
 };
 
 /* --- code_bare.c --- */
 
-/* Finds all of them, sorted by address; in code without symbols those that contain one of f->places. */
+/* Finds all of them, sorted by address; in code without symbols those that contain one of f->vaddrs. */
 int following__find(struct following *f);
 const Elf64_Shdr *following__section(const struct following *f, uint64_t at);
 

@@ -329,7 +329,7 @@ bool code_state__meet(struct code_state *s, const struct code_state *o)
 
 /* Where the caller's value of register `reg` is. A stack word above the stack pointer comes before the register itself:
  * assembly that is called may not keep the register. */
-static struct cfi_place place_of(const struct code_state *s, uint8_t reg)
+static struct cfi_location place_of(const struct code_state *s, uint8_t reg)
 {
 	const struct code_value *sp = &s->regs[UNWIND_SP];
 	const struct code_slot *below = NULL, *based = NULL;
@@ -346,17 +346,17 @@ static struct cfi_place place_of(const struct code_state *s, uint8_t reg)
 		else if (sp->what == CODE_IS_FRAME && slot->place.at < sp->at)
 			below = slot;
 		else
-			return (struct cfi_place){.how = CFI_OFFSET, .offset = slot->place.at};
+			return (struct cfi_location){.how = CFI_OFFSET, .offset = slot->place.at};
 	}
 	if (holds(s->regs[reg], reg))
-		return (struct cfi_place){.how = CFI_UNSPECIFIED};
+		return (struct cfi_location){.how = CFI_UNSPECIFIED};
 	if (below)
-		return (struct cfi_place){.how = CFI_OFFSET, .offset = below->place.at};
+		return (struct cfi_location){.how = CFI_OFFSET, .offset = below->place.at};
 	by = s->regs[UNWIND_BP].what == CODE_IS_BASED ? UNWIND_BP : UNWIND_SP;
 	if (based && s->regs[by].what == CODE_IS_BASED)
-		return (struct cfi_place){
+		return (struct cfi_location){
 			.how = CFI_MEMORY, .reg = by, .offset = based->place.at - s->regs[by].at};
-	return (struct cfi_place){.how = CFI_UNDEFINED};
+	return (struct cfi_location){.how = CFI_UNDEFINED};
 }
 
 /* The CFA from a stack word that has the frame's address: a function that realigns its stack saves it there. */
@@ -433,7 +433,7 @@ static struct cfi_state in_context(void)
 
 	for (i = 0; i < UNWIND_CONTEXT_WORDS; i++) {
 		int64_t at = UNWIND_CONTEXT_OFFSET + 8 * (int64_t)i;
-		struct cfi_place place = {.how = CFI_MEMORY, .reg = UNWIND_SP, .offset = at};
+		struct cfi_location place = {.how = CFI_MEMORY, .reg = UNWIND_SP, .offset = at};
 
 		if (order[i] == UNWIND_SP)
 			ret.offset = at;
@@ -458,7 +458,7 @@ int code_state__cfi(const struct code_state *s, struct cfi_state *ret)
 		return UNWIND_UNSUPPORTED_CODE_FIRST;
 	if (!by_register(s, ret) && !by_word(s, ret) && !by_other(s, ret))
 		return UNWIND_UNSUPPORTED_CODE_STACK;
-	ret->places[CFI_RA] = (struct cfi_place){.how = CFI_OFFSET, .offset = -8};
+	ret->places[CFI_RA] = (struct cfi_location){.how = CFI_OFFSET, .offset = -8};
 	ret->places[CFI_FP] = place_of(s, UNWIND_BP);
 	ret->places[CFI_BASE] = place_of(s, UNWIND_BASE);
 	return -1;

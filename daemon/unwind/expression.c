@@ -87,7 +87,7 @@ void expression__cfa(const uint8_t *at, const uint8_t *end, struct cfi_state *st
 }
 
 /* The CFA is on the expression's stack when it begins. */
-void expression__place(const uint8_t *at, const uint8_t *end, struct cfi_place *place)
+void expression__location(const uint8_t *at, const uint8_t *end, struct cfi_location *place)
 {
 	if (at < end && *at == OP_PLUS_UCONST) {
 		at++;

@@ -91,7 +91,7 @@ static int take_all(struct reading *r)
 }
 
 int table__follow(const struct elf_bytes *source, const struct unwind_table *table,
-		  const uint64_t *places, uint32_t n, bool last, struct unwind_sink *sink,
+		  const uint64_t *vaddrs, uint32_t n, bool last, struct unwind_sink *sink,
 		  struct unwind_table **ret)
 {
 	_cleanup_free_ struct builder *b = NULL;
@@ -99,7 +99,7 @@ int table__follow(const struct elf_bytes *source, const struct unwind_table *tab
 	struct elf_frames elf;
 	int err;
 
-	if (n > UNWIND_PLACES_MAX)
+	if (n > UNWIND_VADDRS_MAX)
 		return -EINVAL;
 	err = elf_frames__open(source, &elf);
 	if (err)
@@ -118,7 +118,7 @@ int table__follow(const struct elf_bytes *source, const struct unwind_table *tab
 	if (!err)
 		err = take_all(&reading);
 	if (!err)
-		err = builder__follow(b, source, places, n);
+		err = builder__follow(b, source, vaddrs, n);
 	if (!err)
 		err = builder__finish(b, sink, ret);
 	if (!err) {

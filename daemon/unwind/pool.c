@@ -13,7 +13,7 @@
 /* As struct unwind_sink: a table is compiled or loaded directly into the pool. */
 static void *allot(struct unwind_sink *sink, size_t size)
 {
-	return pool__place((struct unwind_pool *)sink, size);
+	return pool__allot((struct unwind_pool *)sink, size);
 }
 
 int pool__init(struct unwind_pool *pool, void *blocks, uint32_t n)
@@ -37,7 +37,7 @@ static uint16_t *used_of(struct unwind_pool *pool, uint32_t i)
 }
 
 /* Appended to a shared block: no holes are reused, as JIT objects come and go together. */
-static void *place_small(struct unwind_pool *pool, uint32_t words)
+static void *allot_small(struct unwind_pool *pool, uint32_t words)
 {
 	uint32_t i;
 	char *at;
@@ -56,7 +56,7 @@ static void *place_small(struct unwind_pool *pool, uint32_t words)
 }
 
 /* The first run of n free blocks. */
-static void *place_blocks(struct unwind_pool *pool, uint32_t n)
+static void *allot_blocks(struct unwind_pool *pool, uint32_t n)
 {
 	uint32_t i, run = 0, k;
 
@@ -72,30 +72,30 @@ static void *place_blocks(struct unwind_pool *pool, uint32_t n)
 }
 
 /* Also moves `next` beyond blocks that are full. */
-void *pool__place(struct unwind_pool *pool, size_t size)
+void *pool__allot(struct unwind_pool *pool, size_t size)
 {
 	uint32_t words = (uint32_t)((size + 7) / 8);
-	void *place;
+	void *at;
 
 	if (!size || size > (size_t)pool->n * UNWIND_BLOCK)
 		return NULL;
 	if (words < UNWIND_BLOCK_WORDS)
-		place = place_small(pool, words);
+		at = allot_small(pool, words);
 	else
-		place = place_blocks(pool, (uint32_t)((size + UNWIND_BLOCK - 1) / UNWIND_BLOCK));
+		at = allot_blocks(pool, (uint32_t)((size + UNWIND_BLOCK - 1) / UNWIND_BLOCK));
 	while (pool->next < pool->n && used_of(pool, pool->next)[0] >= UNWIND_BLOCK_WORDS - 32)
 		pool->next++; /* 32 words are left at most: as good as full */
-	return place;
+	return at;
 }
 
-void pool__release(struct unwind_pool *pool, void *place, size_t size)
+void pool__release(struct unwind_pool *pool, void *at, size_t size)
 {
-	size_t offset = (size_t)((char *)place - pool->blocks);
+	size_t offset = (size_t)((char *)at - pool->blocks);
 	uint32_t first = (uint32_t)(offset / UNWIND_BLOCK), i;
 	uint32_t n = (uint32_t)((size + UNWIND_BLOCK - 1) / UNWIND_BLOCK);
 
 	/* A table's memory has to be zeros when it is given out (struct unwind_sink). */
-	memset(place, 0, size);
+	memset(at, 0, size);
 	if (used_of(pool, first)[0] != BLOCK_WHOLE) {
 		/* Other tables are in that block still. */
 		if (--used_of(pool, first)[1])
@@ -111,7 +111,7 @@ void pool__release(struct unwind_pool *pool, void *place, size_t size)
 
 /* Addresses of the table's first page and positions of its parts, as the walker needs them: it has no pointer to the
  * table's head. */
-void placed__make(struct unwind_placed *placed, const struct unwind_pool *pool, uint16_t number,
+void unwind_entry__make(struct unwind_entry *entry, const struct unwind_pool *pool, uint16_t number,
 		  const struct unwind_table *table, uint64_t bias, uint64_t start, uint64_t end)
 {
 	uint64_t from = table->text + bias, to = from + table->text_size;
@@ -121,8 +121,8 @@ void placed__make(struct unwind_placed *placed, const struct unwind_pool *pool, 
 		start = from;
 	if (end > to)
 		end = to;
-	placed->start = start;
-	placed->range = (struct unwind_range){
+	entry->start = start;
+	entry->range = (struct unwind_range){
 		.origin = table->base + bias,
 		.size = start < end ? (uint32_t)(end - start) : 0,
 		.pool = number,

@@ -22,7 +22,7 @@ uint32_t ranges__blocks(uint32_t n)
 
 /* O(n). What is written here is searched by the walker in BPF: two binary searches of at most 512 words, each in one
  * block. */
-int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n)
+int ranges__write(void *blocks, const struct unwind_entry *entries, uint32_t n)
 {
 	uint64_t *fence = blocks, *starts = fence + UNWIND_BLOCK_WORDS;
 	uint32_t pages = blocks_for(n, UNWIND_BLOCK_WORDS), i;
@@ -31,17 +31,17 @@ int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n)
 	if (n > UNWIND_RANGES_MAX)
 		return -EINVAL;
 	for (i = 1; i < n; i++)
-		if (places[i].start < places[i - 1].start ||
-		    places[i].start - places[i - 1].start < places[i - 1].range.size)
+		if (entries[i].start < entries[i - 1].start ||
+		    entries[i].start - entries[i - 1].start < entries[i - 1].range.size)
 			return -EINVAL;
 	for (i = 0; i < (1 + pages) * UNWIND_BLOCK_WORDS; i++)
 		fence[i] = UNWIND_NO_START;
 	memset(ranges, 0, blocks_for(n, RANGES_A_BLOCK) * (size_t)UNWIND_BLOCK);
 	for (i = 0; i < n; i++) {
-		starts[i] = places[i].start;
-		ranges[i] = places[i].range;
+		starts[i] = entries[i].start;
+		ranges[i] = entries[i].range;
 		if (i % UNWIND_BLOCK_WORDS == 0)
-			fence[i / UNWIND_BLOCK_WORDS] = places[i].start;
+			fence[i / UNWIND_BLOCK_WORDS] = entries[i].start;
 	}
 	return 0;
 }
@@ -57,18 +57,18 @@ static const struct unwind_range *ranges_of(const void *blocks, uint32_t n)
 	return (const struct unwind_range *)(starts_of(blocks) + blocks_for(n, UNWIND_BLOCK_WORDS) * UNWIND_BLOCK_WORDS);
 }
 
-void ranges__read(const void *blocks, uint32_t n, struct unwind_placed *ret)
+void ranges__read(const void *blocks, uint32_t n, struct unwind_entry *ret)
 {
 	const uint64_t *starts = starts_of(blocks);
 	const struct unwind_range *ranges = ranges_of(blocks, n);
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		ret[i] = (struct unwind_placed){starts[i], ranges[i]};
+		ret[i] = (struct unwind_entry){starts[i], ranges[i]};
 }
 
 /* Both ascend, so one pass over both is enough. */
-bool ranges__stay(const void *blocks, uint32_t n, const struct unwind_placed *places, uint32_t m)
+bool ranges__stay(const void *blocks, uint32_t n, const struct unwind_entry *entries, uint32_t m)
 {
 	const uint64_t *starts = starts_of(blocks);
 	const struct unwind_range *ranges = ranges_of(blocks, n);
@@ -77,9 +77,9 @@ bool ranges__stay(const void *blocks, uint32_t n, const struct unwind_placed *pl
 	for (i = 0; i < n; i++) {
 		if (ranges[i].flags & (UNWIND_RANGE_PENDING | UNWIND_RANGE_BARE))
 			continue;
-		while (at < m && places[at].start < starts[i])
+		while (at < m && entries[at].start < starts[i])
 			at++;
-		if (at == m || places[at].start != starts[i] || memcmp(&places[at].range, &ranges[i], sizeof(ranges[i])))
+		if (at == m || entries[at].start != starts[i] || memcmp(&entries[at].range, &ranges[i], sizeof(ranges[i])))
 			return false;
 	}
 	return true;

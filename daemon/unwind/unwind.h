@@ -2,7 +2,7 @@
 /* Native unwind tables: compiled from the call frame information of ELF files, cached on disk, placed in the pools that
  * the walker of include/cprofd/unwind.h reads, and used for walks in user space, too.
  *
- *   ELF bytes -> table__compile() -> table -> pool__place() -> range -> ranges__write() -> list of a process
+ *   ELF bytes -> table__compile() -> table -> pool__allot() -> range -> ranges__write() -> list of a process
  *
  * All bytes of ELF files and cache files may be hostile: they are read with bounds, never mapped; code whose
  * description does not decode gets a rule that says so. Nothing here keeps state between calls or has locks: any thread
@@ -66,7 +66,7 @@ _Static_assert(sizeof(struct unwind_table) % 8 == 0 && UNWIND_UNSUPPORTED_COUNT 
 	       "unwind_table");
 
 /* Allocates memory for a table once its size is known: 8-aligned and zeroed, at a block's start or within one block
- * (pool__place() does that). NULL: no memory. */
+ * (pool__allot() does that). NULL: no memory. */
 struct unwind_sink {
 	void *(*allot)(struct unwind_sink *self, size_t size);
 };
@@ -80,13 +80,13 @@ struct unwind_sink {
 int table__compile(const struct elf_bytes *elf, struct unwind_sink *sink,
 		   struct unwind_table **ret);
 
-/* Makes a new table in which the functions that contain one of `places` are followed, too: ELF addresses, ascending, at
- * most UNWIND_PLACES_MAX, at which walks stopped with PENDING because of the rule CODE_LATER. No place has that rule in
+/* Makes a new table in which the functions that contain one of `vaddrs` are followed, too: ELF addresses, ascending, at
+ * most UNWIND_VADDRS_MAX, at which walks stopped with PENDING because of the rule CODE_LATER. No place has that rule in
  * the new table; code without a symbol is found by its instructions, or marked as unknown. `last`: no code has that
  * rule any more. Time grows with the table: 10 ms per million rows. */
-#define UNWIND_PLACES_MAX 64u
+#define UNWIND_VADDRS_MAX 64u
 int table__follow(const struct elf_bytes *elf, const struct unwind_table *table,
-		  const uint64_t *places, uint32_t n, bool last, struct unwind_sink *sink,
+		  const uint64_t *vaddrs, uint32_t n, bool last, struct unwind_sink *sink,
 		  struct unwind_table **ret);
 
 /* The identity alone, without compiling. -ENODATA as above. */
@@ -131,29 +131,29 @@ struct unwind_pool {
 int pool__init(struct unwind_pool *pool, void *blocks, uint32_t n);
 void pool__free(struct unwind_pool *pool);
 /* Memory at a block's start, or within one block if it is smaller. NULL: no room. */
-void *pool__place(struct unwind_pool *pool, size_t size);
-void pool__release(struct unwind_pool *pool, void *place, size_t size);
+void *pool__allot(struct unwind_pool *pool, size_t size);
+void pool__release(struct unwind_pool *pool, void *at, size_t size);
 
 /* The range [start, end) of a process that a table in pool `number` describes; `bias` is the file's load bias there. It
  * is cut to what the table describes; size 0 if that is nothing. */
-struct unwind_placed {
+struct unwind_entry {
 	uint64_t start;
 	struct unwind_range range;
 };
-void placed__make(struct unwind_placed *place, const struct unwind_pool *pool, uint16_t number,
+void unwind_entry__make(struct unwind_entry *entry, const struct unwind_pool *pool, uint16_t number,
 		  const struct unwind_table *table, uint64_t bias, uint64_t start, uint64_t end);
 
 /* --- lists: all ranges of a process, sorted --- */
 
 /* Number of blocks that a list of n ranges takes. */
 uint32_t ranges__blocks(uint32_t n);
-/* Writes a list to `blocks`; `places` ascend and do not overlap (-EINVAL), at most
+/* Writes a list to `blocks`; `entries` ascend and do not overlap (-EINVAL), at most
  * UNWIND_RANGES_MAX. */
-int ranges__write(void *blocks, const struct unwind_placed *places, uint32_t n);
+int ranges__write(void *blocks, const struct unwind_entry *entries, uint32_t n);
 /* Reads back the n ranges of a list. */
-void ranges__read(const void *blocks, uint32_t n, struct unwind_placed *ret);
-/* Are all n ranges of the list, except those without a table, among the `m` places, unchanged? */
-bool ranges__stay(const void *blocks, uint32_t n, const struct unwind_placed *places, uint32_t m);
+void ranges__read(const void *blocks, uint32_t n, struct unwind_entry *ret);
+/* Are all n ranges of the list, except those without a table, among the `m` entries, unchanged? */
+bool ranges__stay(const void *blocks, uint32_t n, const struct unwind_entry *entries, uint32_t m);
 
 /* --- a walk in user space --- */
 

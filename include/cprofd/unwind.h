@@ -548,7 +548,7 @@ HOST_INLINE int unwind_apply_context(struct unwind_state *s, __u64 rule)
 }
 
 /* Reads the register that a LONG rule describes. 0, or a loss. */
-HOST_INLINE int unwind_apply_place(struct unwind_state *s, __u32 place, __u32 reg, __s64 offset,
+HOST_INLINE int unwind_apply_location(struct unwind_state *s, __u32 place, __u32 reg, __s64 offset,
 				   __u64 cfa, __u64 *ret)
 {
 	__u64 at = cfa;
@@ -617,13 +617,13 @@ HOST_APART int unwind_apply(struct unwind_state *s)
 		if (place == UNWIND_PLACE_LOST) {
 			known &= ~UNWIND_BIT(UNWIND_BP);
 		} else if (place != UNWIND_PLACE_SAME) {
-			loss = unwind_apply_place(s, place, (__u32)(second >> 40) & 15, saved, cfa,
+			loss = unwind_apply_location(s, place, (__u32)(second >> 40) & 15, saved, cfa,
 						  &bp);
 			if (loss)
 				return loss;
 			known |= UNWIND_BIT(UNWIND_BP);
 		}
-		loss = unwind_apply_place(s, (__u32)(second >> 36) & 7, (__u32)(second >> 32) & 15,
+		loss = unwind_apply_location(s, (__u32)(second >> 36) & 7, (__u32)(second >> 32) & 15,
 					  (__s64)(__s16)(second >> 16), cfa, &pc);
 		if (loss)
 			return loss;

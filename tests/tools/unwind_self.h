@@ -20,7 +20,7 @@
 struct loaded {
 	struct unwind_pool *tables;
 	uint16_t number; /* of that pool */
-	struct unwind_placed places[256];
+	struct unwind_entry places[256];
 	uint32_t n;
 };
 
@@ -56,7 +56,7 @@ static int loaded__add(struct dl_phdr_info *info, size_t size, void *ctx)
 
 		if (s->p_type != PT_LOAD || !(s->p_flags & PF_X))
 			continue;
-		placed__make(&l->places[l->n], l->tables, l->number, table, info->dlpi_addr,
+		unwind_entry__make(&l->places[l->n], l->tables, l->number, table, info->dlpi_addr,
 			     info->dlpi_addr + s->p_vaddr,
 			     info->dlpi_addr + s->p_vaddr + s->p_memsz);
 		l->n += l->places[l->n].range.size != 0;
@@ -66,7 +66,7 @@ static int loaded__add(struct dl_phdr_info *info, size_t size, void *ctx)
 
 static int loaded__order(const void *a, const void *b)
 {
-	const struct unwind_placed *x = a, *y = b;
+	const struct unwind_entry *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }

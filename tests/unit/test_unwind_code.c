@@ -235,7 +235,7 @@ static int look(const char *start, const char *end, const char *place, struct cf
 #define LOST CFI_UNDEFINED, 0
 #define AT(offset) CFI_OFFSET, offset
 
-static void is_place(const struct cfi_place *place, unsigned how, int64_t offset)
+static void is_place(const struct cfi_location *place, unsigned how, int64_t offset)
 {
 	assert_int_equal(place->how, how);
 	if (how != CFI_UNSPECIFIED && how != CFI_UNDEFINED)

@@ -199,22 +199,22 @@ static void room(void **state)
 	unsigned i;
 
 	assert_int_equal(pool__init(&small, blocks, 16), 0);
-	assert_null(pool__place(&small, 17 * 4096));
+	assert_null(pool__allot(&small, 17 * 4096));
 	for (i = 0; i < 64; i++) {
-		places[i] = pool__place(&small, 1000);
+		places[i] = pool__allot(&small, 1000);
 		assert_non_null(places[i]);
 		/* wholly in one block */
 		assert_int_equal(((uintptr_t)places[i] & 4095) + 1000 <= 4096, 1);
 	}
-	assert_null(pool__place(&small, 1000));
-	assert_null(pool__place(&small, 4096));
+	assert_null(pool__allot(&small, 1000));
+	assert_null(pool__allot(&small, 4096));
 	for (i = 0; i < 64; i++)
 		pool__release(&small, places[i], 1000);
-	places[0] = pool__place(&small, 16 * 4096);
+	places[0] = pool__allot(&small, 16 * 4096);
 	assert_ptr_equal(places[0], blocks);
 	pool__release(&small, places[0], 16 * 4096);
-	places[0] = pool__place(&small, 5000);
-	places[1] = pool__place(&small, 8);
+	places[0] = pool__allot(&small, 5000);
+	places[1] = pool__allot(&small, 8);
 	assert_ptr_equal(places[0], blocks);
 	assert_ptr_equal(places[1], (char *)blocks + 8192);
 	pool__free(&small);
@@ -226,7 +226,7 @@ static void found_in_lists(void **state)
 {
 	static const uint32_t counts[] = {1, 2, 3, 511, 512, 513, 1233, 5000};
 	static struct unwind_state s;
-	struct unwind_placed *places = calloc(5000, sizeof(*places)), *read = calloc(5000, sizeof(*read));
+	struct unwind_entry *places = calloc(5000, sizeof(*places)), *read = calloc(5000, sizeof(*read));
 	size_t c;
 
 	srandom(1);
@@ -361,7 +361,7 @@ static void like_libunwind(void **state)
 static void cached_as_found(void **state)
 {
 	static struct unwind_state with, without;
-	struct unwind_placed places[2 * 256];
+	struct unwind_entry places[2 * 256];
 	uint32_t n = 0, i, of_cache = 0;
 	uint64_t twice, pc = 0;
 
@@ -369,7 +369,7 @@ static void cached_as_found(void **state)
 	pools[1] = (struct host_pool){.blocks = pool.blocks, .n = BLOCKS};
 	list = loaded__all(&loaded, &pool, 1, (void *)pools[0].blocks);
 	for (i = 0; i < loaded.n; i++) {
-		struct unwind_placed *first = &places[n++], *second = &places[n];
+		struct unwind_entry *first = &places[n++], *second = &places[n];
 
 		*first = *second = loaded.places[i];
 		if (first->range.size < 8192)
@@ -388,7 +388,7 @@ static void cached_as_found(void **state)
 	unwind_begin(&with, twice, 77);
 	unwind_begin(&without, twice, 77);
 	for (i = 0; i < 1000000; i++) {
-		const struct unwind_placed *place = &places[(uint32_t)random() % n];
+		const struct unwind_entry *place = &places[(uint32_t)random() % n];
 		struct unwind_set *set;
 		int expected, loss;
 

@@ -57,7 +57,7 @@ enum unwind_kind {
 	UNWIND_KIND_COUNT
 };
 
-enum unwind_place {
+enum unwind_location {
 	UNWIND_PLACE_SAME = 0,
 	UNWIND_PLACE_CFA = 1,        /* in memory at CFA + offset */
 	UNWIND_PLACE_MEMORY = 2,     /* in memory at register + offset */
@@ -77,9 +77,9 @@ enum unwind_place {
 #define UNWIND_RULE_NONE UNWIND_RULE(UNWIND_KIND_NONE, 0, 0, 0)
 #define UNWIND_RULE_END UNWIND_RULE(UNWIND_KIND_END, 0, 0, 0)
 #define UNWIND_RULE_UNSUPPORTED(why) UNWIND_RULE(UNWIND_KIND_UNSUPPORTED, 0, why, 0)
-#define UNWIND_LONG(outer, ra_place, ra_reg, ra_offset, bp_place, bp_reg, deref)                   \
+#define UNWIND_LONG(outer, ra_location, ra_reg, ra_offset, bp_location, bp_reg, deref)                   \
 	((__u64)(__u16)(outer) | (__u64)(__u16)(ra_offset) << 16 | (__u64)((ra_reg) & 15) << 32 |  \
-	 (__u64)(ra_place) << 36 | (__u64)((bp_reg) & 15) << 40 | (__u64)(bp_place) << 44 |        \
+	 (__u64)(ra_location) << 36 | (__u64)((bp_reg) & 15) << 40 | (__u64)(bp_location) << 44 |        \
 	 ((deref) ? UNWIND_LONG_DEREF : 0))
 
 #define unwind_rule_kind(rule) ((__u32)((rule) >> 52) & 15)
