@@ -237,7 +237,6 @@ static int add_samples(struct tally *tally, const struct event_samples *event)
 
 		tally->result.cpu += row->cpu;
 		tally->result.wall += row->wall;
-		tally->result.stood += row->others;
 		tally->result.seen += !row->cause; /* a tick */
 		tally->result.waits += row->cause && tally->waits;
 		/* Until the event `end` brings the exact value; it is all that a recording has that was cut

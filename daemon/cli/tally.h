@@ -61,7 +61,6 @@ struct tally_result {
 	uint32_t n_stops;
 	uint64_t seen, waits;          /* samples: ticks, and waits (with waits, shares are of wall time) */
 	uint64_t cpu, wall;            /* ns, sums over the threads */
-	uint64_t stood;                /* part of cpu that is represented by samples of other threads */
 	uint64_t unsampled;            /* of cpu: what threads ran after their last sample, or without one */
 	uint64_t quiet;                /* of wall: of threads that hardly ran */
 	uint32_t quiet_threads;

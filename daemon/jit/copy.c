@@ -31,10 +31,9 @@
 #define PIECE 16384u /* bytes that are compared at once */
 #define POLLS 4u     /* tries to find the entry linked while its neighbours change */
 
-/* One read of target memory, counted. It does not stop the target, and may fail: its pages may be gone. */
+/* One read of target memory. It does not stop the target, and may fail: its pages may be gone. */
 static int get(struct jit *jit, struct host_reader *memory, void *dst, size_t size, uint64_t address)
 {
-	jit->counts[JIT_COUNT_READS]++;
 	if (address + size < address)
 		return -EFAULT;
 	return memory->read(memory, dst, size, address);

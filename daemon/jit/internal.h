@@ -93,7 +93,6 @@ struct jit {
 	struct object *objects; /* sorted by id */
 	uint32_t n_objects, capacity;
 	uint32_t next_id, origin;
-	uint32_t n_dead;
 	uint64_t ends; /* number of objects that ended */
 	size_t bytes;           /* memory of names, ranges, unwind */
 	struct spans spans[JIT_SOURCE_COUNT];
@@ -112,7 +111,11 @@ struct jit {
 		size_t size;
 		uint32_t object;
 	} image; /* of the newest object of a list */
-	uint64_t counts[JIT_COUNT_COUNT];
+	/* Since it began, for tests: objects, copies that the target changed meanwhile, objects whose address a newer
+	 * one took without their being unregistered, what was too much, lines and records that are none. */
+	struct {
+		uint64_t taken, torn, overlaps, no_room, bad_lines, bad_records;
+	} counts;
 };
 
 /* --- registry.c --- */

@@ -41,23 +41,6 @@
  * times. */
 enum jit_source { JIT_SOURCE_GDB, JIT_SOURCE_JITDUMP, JIT_SOURCE_PERF_MAP, JIT_SOURCE_COUNT };
 
-/* Statistics. X(id, sentence) */
-#define JIT_COUNTS(X) \
-	X(QUIET, "polls of a list that had not changed") \
-	X(WALKS, "walks along a list") \
-	X(READS, "reads of the target's memory") \
-	X(TAKEN, "objects that were taken") \
-	X(TORN, "copies that were thrown away, as the target changed them meanwhile") \
-	X(VANISHED, "objects that were gone before they could be copied") \
-	X(REFUSED, "objects that are no ELF image, or too large") \
-	X(OVERLAPS, "objects whose address a newer one took without their being unregistered") \
-	X(NO_ROOM, "objects and functions that were not kept: too many") \
-	X(BAD_LINES, "lines of a perf map that are none") \
-	X(BAD_RECORDS, "records of a jitdump that do not fit together")
-#define JIT_COUNT_ENUM(id, sentence) JIT_COUNT_##id,
-enum jit_count { JIT_COUNTS(JIT_COUNT_ENUM) JIT_COUNT_COUNT };
-#undef JIT_COUNT_ENUM
-
 struct jit;
 /* CLOCK_MONOTONIC when `clock` is NULL; tests have their own. */
 int jit__new(uint64_t (*clock)(void), struct jit **ret);
@@ -68,9 +51,7 @@ int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret);
 /* Sets the number that new objects get as `origin`: the process that made them. Objects copied by jit__fork() keep
  * theirs, so (origin, id) names an object in all processes that run it. 0 at first. */
 void jit__set_origin(struct jit *jit, uint32_t origin);
-/* A statistic since jit__new(); 0 for what is out of range. And the memory held: names, ranges, unwind information
- * and rows. */
-uint64_t jit__count(const struct jit *jit, enum jit_count count);
+/* The memory held: names, ranges, unwind information and rows. */
 size_t jit__bytes(const struct jit *jit);
 
 /* --- source GDB --- */
@@ -184,10 +165,6 @@ const struct jit_object *jit__object(const struct jit *jit, uint32_t id);
 
 /* How many objects have ended so far: a number that only grows, so that a caller notices a change by comparing. */
 uint64_t jit__ends(const struct jit *jit);
-
-/* The symbols of an object, in no order; linear in the symbols of all objects. */
-typedef void jit_symbol_fn(void *ctx, const char *name, uint64_t start, uint64_t size);
-void jit__each_symbol(const struct jit *jit, uint32_t id, jit_symbol_fn *fn, void *ctx);
 
 /* .eh_frame as it is in the target at `address`: relocated, which the copy in the registered image is not. */
 struct jit_unwind {

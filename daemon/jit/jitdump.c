@@ -83,7 +83,7 @@ static int bad(struct jit *jit)
 {
 	free(jit->dump.unwind.eh_frame); /* it would belong to this load */
 	jit->dump.unwind = (struct jit_unwind){};
-	jit->counts[JIT_COUNT_BAD_RECORDS]++;
+	jit->counts.bad_records++;
 	return 0;
 }
 

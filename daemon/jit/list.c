@@ -116,7 +116,6 @@ static int walk(struct jit *jit, struct list *list, struct host_reader *memory, 
 	bool behind = false;
 	int err;
 
-	jit->counts[JIT_COUNT_WALKS]++;
 	ret->n = 0;
 	ret->truncated = false;
 	for (steps = 0; at; steps++) {
@@ -173,8 +172,6 @@ static int keep(struct jit *jit, struct list *list, const struct node *node, con
 	unsigned i;
 	int err = jit_image__parse(bytes, node->size, &image);
 
-	if (err == -EBADMSG)
-		jit->counts[JIT_COUNT_REFUSED]++;
 	if (err)
 		return err == -EBADMSG ? 0 : err;
 	for (i = 0; i < 2; i++) {
@@ -186,7 +183,7 @@ static int keep(struct jit *jit, struct list *list, const struct node *node, con
 	jit_image__free(&image);
 	if (err == -ENOSPC)
 		return 0; /* counted; the entry is remembered, so that it is not read again */
-	jit->counts[JIT_COUNT_TAKEN] += !err;
+	jit->counts.taken += !err;
 	return err;
 }
 
@@ -253,10 +250,8 @@ static int take(struct jit *jit, struct list *list, struct host_reader *memory,
 		list->drops = true;
 		former->image = former->size = 0;
 	}
-	if (err == -EBADMSG) {
-		jit->counts[JIT_COUNT_REFUSED]++;
+	if (err == -EBADMSG)
 		return remember(list, &entry);
-	}
 	if (err)
 		return err;
 	err = keep(jit, list, node, bytes, &entry);
@@ -290,12 +285,11 @@ static int take_all(struct jit *jit, struct list *list, struct host_reader *memo
 		if (node->size <= JIT_IMAGE_MAX)
 			*budget -= node->size;
 		if (err == -ENOENT) {
-			jit->counts[JIT_COUNT_VANISHED]++;
 			list->drops = true;
 			continue;
 		}
 		if (err == -EAGAIN)
-			jit->counts[JIT_COUNT_TORN]++;
+			jit->counts.torn++;
 		if (err)
 			return err;
 		*ret_changed = true;
@@ -392,7 +386,6 @@ int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, b
 			return 0;
 		whole = full || (list->whole_wanted && begin >= list->whole_due);
 		if (!whole && quiet(jit, list, memory, &head)) {
-			jit->counts[JIT_COUNT_QUIET]++;
 			list->complete = begin;
 			/* nothing changed since the last whole walk, so all objects are still there */
 			if (!list->whole_wanted)

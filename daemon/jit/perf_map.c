@@ -123,7 +123,7 @@ static int line(struct jit *jit, struct batch *batch, const char *at, size_t len
 		return 0;
 	if (!hex(&at, end, &start) || !space(&at, end) || !hex(&at, end, &size) || !space(&at, end) ||
 	    at == end || !size || size > UINT32_MAX || start + size < start) {
-		jit->counts[JIT_COUNT_BAD_LINES]++;
+		jit->counts.bad_lines++;
 		return 0;
 	}
 	name_len = strnlen(at, (size_t)(end - at));

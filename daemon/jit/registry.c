@@ -45,11 +45,6 @@ struct jit *jit__free(struct jit *jit)
 	return NULL;
 }
 
-uint64_t jit__count(const struct jit *jit, enum jit_count count)
-{
-	return (unsigned)count < JIT_COUNT_COUNT ? jit->counts[count] : 0;
-}
-
 size_t jit__bytes(const struct jit *jit)
 {
 	size_t bytes = jit->bytes + jit->n_objects * sizeof(*jit->objects);
@@ -105,7 +100,6 @@ void registry__end(struct jit *jit, uint32_t id, uint64_t died_after, uint64_t d
 	object->seen.life.died_after = died_after > object->seen.life.born_by ? died_after
 									     : object->seen.life.born_by;
 	object->seen.life.died_by = died_by ? died_by : 1;
-	jit->n_dead++;
 	jit->ends++;
 }
 
@@ -292,7 +286,7 @@ int registry__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 
 	if (jit__bytes(jit) + size_of(&object) + object.n_rows * sizeof(struct span) > JIT_BYTES_MAX ||
 	    jit->next_id == UINT32_MAX) {
-		jit->counts[JIT_COUNT_NO_ROOM]++;
+		jit->counts.no_room++;
 		return -ENOSPC;
 	}
 	err = array__reserve((void **)&jit->objects, sizeof(*jit->objects), jit->n_objects,
@@ -311,7 +305,7 @@ int registry__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 	for (i = 0; i < object.seen.n_ranges; i++)
 		spans__each(&jit->spans[making->source], object.ranges[i].start, object.ranges[i].end,
 			    end_older, &overlapping);
-	jit->counts[JIT_COUNT_OVERLAPS] += overlapping.found;
+	jit->counts.overlaps += overlapping.found;
 	if (making->list)
 		making->list->drops |= overlapping.found;
 	*ret_id = object.seen.id;
@@ -329,30 +323,6 @@ int jit__take_unwind(struct jit *jit, uint32_t id, struct jit_unwind *ret)
 	object->unwind = (struct jit_unwind){};
 	object->seen.has_unwind = false;
 	return 0;
-}
-
-struct each_symbol {
-	const struct object *object;
-	jit_symbol_fn *fn;
-	void *ctx;
-};
-
-static bool emit_symbol(void *ctx, const struct span *span)
-{
-	const struct each_symbol *each = ctx;
-
-	if (span->object == each->object->seen.id && span->name != SPAN_NO_NAME)
-		each->fn(each->ctx, each->object->names + span->name, span->start, span->size);
-	return true;
-}
-
-/* Visits all rows of the source, since the rows of one object lie all over the index. */
-void jit__each_symbol(const struct jit *jit, uint32_t id, jit_symbol_fn *fn, void *ctx)
-{
-	struct each_symbol each = {.object = registry__get(jit, id), .fn = fn, .ctx = ctx};
-
-	if (each.object)
-		spans__each(&jit->spans[each.object->seen.source], 0, UINT64_MAX, emit_symbol, &each);
 }
 
 /* --- freeing what ended --- */
@@ -415,7 +385,6 @@ void jit__done(struct jit *jit, uint64_t time_ns)
 
 		if ((life->died_by && life->died_by <= time_ns) ||
 		    (!object->n_rows && object->seen.source == JIT_SOURCE_PERF_MAP)) {
-			jit->n_dead -= life->died_by != 0;
 			object__free(jit, object);
 		} else {
 			jit->objects[n++] = *object;

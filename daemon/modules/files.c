@@ -103,7 +103,6 @@ static struct file *add(struct modules *modules, const struct mapping *mapping)
 	file->minor = mapping->minor;
 	file->inode = mapping->inode;
 	files[file->seen.id - 1] = file;
-	modules->counts.modules++;
 	return file;
 }
 

@@ -293,7 +293,11 @@ struct modules {
 	uint64_t answers;
 	bool follows;	  /* some file's code is, or has to be */
 	uint64_t now;
-	struct modules_counts counts;
+	/* file_bytes: of files that JIT compilers write. For tests: tables that came from the disk; bytes of tables now;
+	 * tables and lists that found no room. */
+	struct {
+		uint64_t file_bytes, cached, table_bytes, no_room;
+	} counts;
 	/* Scratch of late.c; NULL: no walk was done again yet. */
 	struct late *late;
 };

@@ -398,7 +398,6 @@ static void retire(struct modules *modules, struct jit_block *jit_block, uint64_
 		return;
 	room__retire(modules, jit_block->table.pool, jit_block->table.at, jit_block->table.size, now);
 	modules->counts.table_bytes -= jit_block->table.size;
-	modules->counts.jit_tables--;
 	jit_block->table = (struct pool_table){};
 }
 
@@ -413,7 +412,6 @@ int jit_tables__done(struct modules *modules, struct modules_process *process, s
 		return -EAGAIN;
 	retire(modules, jit_block, modules->now);
 	jit_block->table = table;
-	modules->counts.jit_tables += table.at != NULL;
 	free(jit_block->functions);
 	jit_block->functions = take_ptr(jit_block->next);
 	jit_block->n = jit_block->n_next;

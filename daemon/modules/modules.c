@@ -86,7 +86,6 @@ static void settle(struct modules *modules, struct job *job)
 
 void modules__done(struct modules *modules, struct job *job)
 {
-	modules->counts.compiled_ns += job->ns;
 	modules->counts.cached += job->cached;
 	settle(modules, job);
 }
@@ -109,16 +108,4 @@ void modules__tick(struct modules *modules, uint64_t now)
 	files__tick(modules);
 	processes__tick(modules, now);
 	files__ask(modules);
-}
-
-void modules__counts(const struct modules *modules, struct modules_counts *ret)
-{
-	uint32_t i;
-
-	*ret = modules->counts;
-	for (i = 0; i < modules->n_files; i++) {
-		ret->ready += modules->files[i]->seen.state == MODULE_READY;
-		ret->bare += modules->files[i]->seen.state == MODULE_BARE;
-		ret->later += modules->files[i]->seen.state == MODULE_LATER;
-	}
 }

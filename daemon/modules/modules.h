@@ -188,18 +188,4 @@ uint64_t modules__stable(const struct modules_process *process, uint64_t time);
 /* The module that holds the process' CPython; NULL: none is known. */
 const struct module *modules__interpreter(const struct modules_process *process);
 
-/* --- counters --- */
-
-/* Counters, for tests and tools. `ready` to `jit_tables`, table_bytes and pool_bytes are current, others only grow. */
-struct modules_counts {
-	uint32_t modules, ready, bare, later, jit_tables;
-	uint32_t cached; /* tables that came from the disk */
-	uint64_t table_bytes, pool_bytes;
-	uint64_t compiled_ns; /* time of the worker */
-	uint64_t reads;	      /* of maps */
-	uint64_t file_bytes;  /* of files that JIT compilers write */
-	uint64_t no_room;     /* tables and lists that found no place */
-};
-void modules__counts(const struct modules *modules, struct modules_counts *ret);
-
 #endif

@@ -306,7 +306,6 @@ int objects__done(struct modules *modules, struct job *job)
 		return 0;
 	process->objects[process->n_objects++] = object;
 	process->grown = true;
-	modules->counts.jit_tables++;
 	return 0;
 }
 
@@ -317,7 +316,6 @@ static void drop(struct modules *modules, struct object *object, uint64_t now)
 		return;
 	room__retire(modules, object->table.pool, object->table.at, object->table.size, now);
 	modules->counts.table_bytes -= object->table.size;
-	modules->counts.jit_tables--;
 }
 
 /* Removes objects that ended OBJECT_KEPT_NS ago, from the front part (listed) and the rest, in one pass. */

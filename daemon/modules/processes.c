@@ -202,7 +202,6 @@ static void poll_mappings(struct modules *modules, struct modules_process *proce
 	bool code_alone;
 	int err = 0;
 
-	modules->counts.reads++;
 	code_alone = read_code(process, &maps);
 	if (!code_alone)
 		err = maps__read(process->maps, &maps);

@@ -56,7 +56,6 @@ void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t num
 	pool->memory = memory;
 	pool->bytes = bytes;
 	modules->n_pools++;
-	modules->counts.pool_bytes += bytes;
 	room__open(modules);
 }
 

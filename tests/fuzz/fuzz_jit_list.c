@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jit/jit.h"
+#include "../jit_symbols.h"
 
 #define BASE 0x10000ull
 #define SIZE_MAX_USED 65536u

@@ -315,9 +315,9 @@ def churn(part):
                 bad.append(o)
         what = "%d objects kept, image + %d bytes, each %d ms: no object is a mixture" % (arguments[0], arguments[2], interval)
         # Of a list that changes faster than it can be copied, all copies may be thrown away: that is right as well.
-        tried = len(objects) + counts["TORN"]
+        tried = len(objects) + counts["torn"]
         verdict(part, what, json.dumps(bad[0]) if bad else None if tried > 20 else "only %d copies were made" % tried,
-                note="%d of %d were taken, %d copies thrown away" % (len(objects), made, counts["TORN"]))
+                note="%d of %d were taken, %d copies thrown away" % (len(objects), made, counts["torn"]))
 
 
 def stripped(part):

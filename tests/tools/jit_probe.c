@@ -19,7 +19,7 @@
 
 #include "base/cleanup.h"
 #include "elf/elf.h"
-#include "jit/jit.h"
+#include "../jit_symbols.h"
 #include "target/maps.h"
 
 static const char *const source_names[] = {[JIT_SOURCE_GDB] = "gdb", [JIT_SOURCE_JITDUMP] = "jitdump", [JIT_SOURCE_PERF_MAP] = "perf-map"};
@@ -187,17 +187,9 @@ static uint64_t poll_ns, polls, gap_ns; /* gap: the longest without a look, whic
 
 static void put_counts(const struct jit *jit)
 {
-	static const char *const names[] = {
-#define COUNT_NAME(id, sentence) #id,
-		JIT_COUNTS(COUNT_NAME)
-	};
-	unsigned i;
-
-	printf("{\"polls\": %llu, \"poll_us\": %.3f, \"gap_ns\": %llu, \"bytes\": %zu", (unsigned long long)polls,
-	       polls ? (double)poll_ns / 1e3 / (double)polls : 0, (unsigned long long)gap_ns, jit__bytes(jit));
-	for (i = 0; i < JIT_COUNT_COUNT; i++)
-		printf(", \"%s\": %llu", names[i], (unsigned long long)jit__count(jit, i));
-	printf("}\n");
+	printf("{\"polls\": %llu, \"poll_us\": %.3f, \"gap_ns\": %llu, \"bytes\": %zu, \"taken\": %llu, \"torn\": %llu}\n",
+	       (unsigned long long)polls, polls ? (double)poll_ns / 1e3 / (double)polls : 0, (unsigned long long)gap_ns,
+	       jit__bytes(jit), (unsigned long long)jit->counts.taken, (unsigned long long)jit->counts.torn);
 	poll_ns = polls = 0;
 }
 

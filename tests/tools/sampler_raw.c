@@ -28,7 +28,7 @@
 #include "collect/collect.h"
 #include "cprofd/loss.h"
 #include "cprofd/record.h"
-#include "modules/modules.h"
+#include "../modules_counts.h"
 #include "target/process.h"
 
 static const char *const loss_names[] = {
@@ -108,10 +108,8 @@ static void look_at_native(const struct record_sample *sample, const struct part
 
 static void print_native(void)
 {
-	struct modules_counts counts;
 	uint32_t i, kernel;
 
-	modules__counts(native.modules, &counts);
 	printf("native: %lu user samples, %.3f %% whole; %lu kernel samples, %.3f %% whole; %.1f frames each\n",
 	       native.user, 100.0 * (double)native.user_whole / (double)(native.user ? native.user : 1),
 	       native.kernel,
@@ -122,12 +120,9 @@ static void print_native(void)
 			if (native.losses[kernel][i])
 				printf("  %s %s: %lu\n", kernel ? "kernel" : "user", loss_names[i],
 				       native.losses[kernel][i]);
-	printf("modules: %u, %u with tables, %u without; %u JIT tables; %llu bytes of tables in %llu; "
-	       "compiled in %.1f ms; %llu reads of maps, %llu found no room\n",
-	       counts.modules, counts.ready, counts.bare, counts.jit_tables,
-	       (unsigned long long)counts.table_bytes, (unsigned long long)counts.pool_bytes,
-	       (double)counts.compiled_ns / 1e6, (unsigned long long)counts.reads,
-	       (unsigned long long)counts.no_room);
+	printf("modules: %u, %u with tables, %u without; %llu bytes of tables, %llu found no room\n", native.modules->n_files,
+	       modules__count(native.modules, MODULE_READY), modules__count(native.modules, MODULE_BARE),
+	       (unsigned long long)native.modules->counts.table_bytes, (unsigned long long)native.modules->counts.no_room);
 }
 
 static int on_record(void *ctx, const void *data, size_t size)

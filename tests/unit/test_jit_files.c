@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "jit/jit.h"
+#include "jit/internal.h"
 #include "jitdump_make.h"
 
 static uint64_t clock_now;
@@ -86,7 +86,7 @@ static void perf_map_lines(void **state)
 		is(jit, 0x1030, 2000, NULL);
 		is(jit, 0x1100, 2000, NULL);
 		is(jit, 0x3000, 2000, NULL); /* its line has no end yet */
-		assert_int_equal(jit__count(jit, JIT_COUNT_BAD_LINES), 5);
+		assert_int_equal(jit->counts.bad_lines, 5);
 		assert_int_equal(jit__find(jit, 0x2001, 2000, &found), 0);
 		assert_int_equal(found.kind, JIT_KIND_PY_TRAMPOLINE);
 		assert_string_equal(found.name, "py::Class.method:/a b/c.py");
@@ -193,7 +193,7 @@ static void perf_map_bounds(void **state)
 			jit__done(jit, clock_now);
 		assert_true(jit__bytes(jit) <= JIT_BYTES_MAX);
 	}
-	assert_int_equal(jit__count(jit, JIT_COUNT_NO_ROOM), 0);
+	assert_int_equal(jit->counts.no_room, 0);
 	is(jit, 0x4000, clock_now, "version 1499999");
 	free(name);
 	jit__free(jit);
@@ -276,7 +276,7 @@ static void dump_lies(void **state)
 	assert_int_equal(jit__jitdump(jit, dump.data, dump.len), -EBADMSG);
 	is(jit, 0x1000, 1000, "x");
 	is(jit, 0x2000, 1000, NULL);
-	assert_int_equal(jit__count(jit, JIT_COUNT_BAD_RECORDS), 2);
+	assert_int_equal(jit->counts.bad_records, 2);
 	jit__free(jit);
 }
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "elf_image.h"
-#include "jit/jit.h"
+#include "../jit_symbols.h"
 
 #define MEMORY 0x10000000ull
 #define HEAD (MEMORY + 64)
@@ -226,7 +226,7 @@ static void finds_and_ends(void **state)
 	put(m, 7, 7, 200, 1);
 	assert_int_equal(jit__poll(jit, &m->reader, false), 1);
 	assert_int_equal(check(jit, 1), 200);
-	assert_int_equal(jit__count(jit, JIT_COUNT_OVERLAPS), 1);
+	assert_int_equal(jit->counts.overlaps, 1);
 	/* ... and what replaced it goes: the former is on the list, and is right again. */
 	drop(m, 7);
 	poll_all(jit, m);
@@ -413,7 +413,7 @@ static void lies(void **state)
 			put(m, i, i, 100 + i, i);
 		all[l].lie(m);
 		assert_int_equal(jit__poll(jit, &m->reader, false), all[l].got);
-		assert_int_equal(jit__count(jit, JIT_COUNT_TAKEN), all[l].taken);
+		assert_int_equal(jit->counts.taken, all[l].taken);
 		for (i = 0; i < 200; i++)
 			jit__poll(jit, &m->reader, false);
 		/* What stays wrong is not read over and over. */

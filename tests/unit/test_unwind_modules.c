@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "../tools/unwind_self.h"
-#include "modules/modules.h"
+#include "../modules_counts.h"
 #include "symbols/symbols.h"
 #include "modules/segments.h"
 
@@ -131,20 +131,18 @@ static void want_all(void)
 
 static void wait_until_ready(void)
 {
-	struct modules_counts counts;
 	int i;
 
 	for (i = 0; i < 6000; i++) {
 		modules__tick(modules, now());
-		modules__counts(modules, &counts);
-		if (counts.later)
+		if (modules__count(modules, MODULE_LATER))
 			want_all();
-		if (counts.modules && counts.ready + counts.bare == counts.modules)
+		if (modules->n_files && modules__count(modules, MODULE_READY) + modules__count(modules, MODULE_BARE) == modules->n_files)
 			break;
 		usleep(10000);
 	}
 	modules__tick(modules, now());
-	assert_true(counts.modules >= 4); /* this program, libc, the loader, the vDSO */
+	assert_true(modules->n_files >= 4); /* this program, libc, the loader, the vDSO */
 }
 
 static void begin(bool tables)
@@ -402,25 +400,22 @@ static void tick_until_whole(uint64_t through)
 /* So much was read of files since, as ticks of one moment allow: of a thread that a busy machine may let wait. */
 static uint64_t read_since(uint64_t begun, uint64_t least)
 {
-	struct modules_counts counts;
 	uint64_t moment = now();
 	unsigned i;
 
 	for (i = 0; i < 5000; i++) {
 		modules__tick(modules, moment);
-		modules__counts(modules, &counts);
-		if (counts.file_bytes - begun >= least && (least == 1 || i >= 100))
+		if (modules->counts.file_bytes - begun >= least && (least == 1 || i >= 100))
 			break;
-		usleep(counts.file_bytes - begun >= least ? 0 : 1000);
+		usleep(modules->counts.file_bytes - begun >= least ? 0 : 1000);
 	}
-	return counts.file_bytes - begun;
+	return modules->counts.file_bytes - begun;
 }
 
 static void what_jits_write(void **state)
 {
 	uint8_t *code = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t at = (uint64_t)(uintptr_t)code, begun;
-	struct modules_counts counts;
 	const char *name;
 	char line[128];
 
@@ -454,8 +449,7 @@ static void what_jits_write(void **state)
 	tick_until_whole(at + RETURNS);
 
 	/* Of one that is too long the end is read, a part at each tick, and so much in a second. */
-	modules__counts(modules, &counts);
-	begun = counts.file_bytes;
+	begun = modules->counts.file_bytes;
 	snprintf(line, sizeof(line), "\n%lx %zx last\n", at, sizeof(calls));
 	write_map(line, (off_t)3 << 30);
 	assert_in_range(read_since(begun, 1), 1, 4 << 20);
@@ -568,7 +562,6 @@ static void hopes(void **state)
 static void kept_on_disk(void **state)
 {
 	char path[] = "/tmp/unwind-XXXXXX", command[160];
-	struct modules_counts counts;
 	uint32_t round, first = 0;
 
 	assert_non_null(mkdtemp(path));
@@ -579,12 +572,12 @@ static void kept_on_disk(void **state)
 			assert_int_equal(system(command), 0);
 		cache_at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		begin(true);
-		modules__counts(modules, &counts);
 		expect_copied(now());
 		if (!round)
-			first = counts.ready;
+			first = modules__count(modules, MODULE_READY);
 		else
-			assert_true((round == 2 ? !counts.cached : counts.cached >= 1) && counts.ready == first);
+			assert_true((round == 2 ? !modules->counts.cached : modules->counts.cached >= 1) &&
+				    modules__count(modules, MODULE_READY) == first);
 		usleep(50000); /* what is to be stored */
 		end();
 	}
@@ -630,13 +623,11 @@ static void what_is_there(void **state)
 /* Tables that find no place: their modules are named, walks say so. */
 static void no_room(void **state)
 {
-	struct modules_counts counts;
 
 	pool_limit = MODULES_LISTS_BYTES;
 	begin(true);
-	modules__counts(modules, &counts);
-	assert_true(counts.no_room > 0);
-	assert_int_equal(counts.table_bytes, 0);
+	assert_true(modules->counts.no_room > 0);
+	assert_int_equal(modules->counts.table_bytes, 0);
 	assert_true(list);
 	end();
 	pool_limit = UINT64_MAX;
