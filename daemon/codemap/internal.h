@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/slots.h"
 #include "codemap/codemap.h"
-#include "codemap/known_names.h"
+#include "codemap/cache.h"
 #include "codemap/namer.h"
 
 /* A file or the vDSO, with its names. In codemap.files, by module->id. Whether it is the interpreter, or greenlet,

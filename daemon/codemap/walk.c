@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Native stacks that the sampler could not walk to their end, because an unwind table was still missing: walked
  * again over the copy of the stack that came with the sample, by the tables that exist by then. Caller:
- * profile/unfinished.c, until this gives something other than -EAGAIN. */
+ * profile/sample.c, until this gives something other than -EAGAIN. */
 #include <errno.h>
 
 #include "codemap/internal.h"

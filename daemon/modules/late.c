@@ -160,7 +160,7 @@ static bool is_mapped(const struct modules_process *process, const struct file *
 	return false;
 }
 
-/* The sample waits in the profile (profile/unfinished.c) as long as this is true: a table is being made, or the
+/* The sample waits in the profile (profile/sample.c) as long as this is true: a table is being made, or the
  * mappings or a JIT's list were not read since that time. */
 bool modules__may_retry(const struct modules *modules, const struct modules_process *process,
 		    uint64_t pc, enum loss loss, uint64_t time)

@@ -2,7 +2,7 @@
 /* Processes and threads as events. Ids are given when a row is emitted, so that they count up in the order of the
  * stream: {"ev":"thread","id":3,"process":0,"tid":4713,...} comes before the first sample of thread 3.
  *
- * Callers: queue.c before each batch, profile.c at a new epoch and once a second (what changed, such as a name). */
+ * Callers: sample.c before each batch, profile.c at a new epoch and once a second (what changed, such as a name). */
 #include "profile/internal.h"
 
 static int emit_process(const struct process *process, struct event_sink *sink)

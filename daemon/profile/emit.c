@@ -3,7 +3,7 @@
  *
  * Order within one call: names that were pending, lines, functions, frames, stacks. Each kind is emitted only as far
  * as what it refers to has been emitted: a frame's function, a stack's frame. Samples wait in the queue for their
- * stack (queue.c). */
+ * stack (sample.c). */
 #include "profile/tables.h"
 
 #define FUNCTIONS_A_LINE 64u

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of daemon/profile/ share. The way of a sample:
  *
- *    sample.c      record -> thread, wall time; pushed into the queue
- *    unfinished.c  may its stack be read now, or must it wait for an unwind table?
- *    stack.c       record -> its frames in order, woven (kernel.c, callee.c, sites.c)
- *    natives.c, tables.c   frames -> rows of functions and frames, node of the stack tree
- *    queue.c       where the sample waits until everything about it is known
+ *    sample.c      record -> row: thread, wall time; waits in the queue until everything about it is known
+ *    stack.c       record -> its frames in order, woven (kernel.c, callee.c, sites.c); node of the stack tree
+ *    natives.c, tables.c   rows of functions, frames and nodes
  *    cpu.c         gives the waiting samples of a thread their CPU time
  *    stands.c      ... and CPU time of threads that no tick interrupted
  *    classify.c    the class of time
@@ -81,7 +79,7 @@ struct step {
 	uint64_t key;              /* capture key, or a frame's id */
 	int32_t offset;
 	bool is_frame;             /* key is the id of a frame that is in the tables already */
-	bool clean, shown;         /* sample.c: it lacks nothing; it is one of `shown` */
+	bool clean, shown;         /* it lacks nothing; it is one of `shown` */
 };
 
 /* Where a Python frame called native code; sites.c. */
@@ -126,7 +124,7 @@ struct stack {
 	struct step steps[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
 			  RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE]; /* at most a callee for each native frame */
 	uint32_t shown[RECORD_KERNEL_FRAMES_MAX + RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX +
-		       WEAVE_ITEMS_MORE]; /* sample.c: frames that are looked up in the tree, outermost first */
+		       WEAVE_ITEMS_MORE]; /* frames that are looked up in the tree, outermost first */
 	struct weave_item items[RECORD_PY_FRAMES_MAX + RECORD_NATIVE_FRAMES_MAX + WEAVE_ITEMS_MORE];
 	/* Native frames of this sample, innermost first. The next sample is compared with them: most outer frames
 	 * are the same. */
@@ -194,7 +192,7 @@ struct profile {
 	struct sample_row rows[BATCH_ROWS];
 };
 
-/* queue.c */
+/* sample.c: the queue */
 uint32_t queue__length(const struct queue *queue);
 struct item *queue__item(const struct queue *queue, uint64_t number);
 /* Appends; when the queue is full, everything in it is emitted first. *ret_number: of the item, for queue__item(). */
@@ -204,6 +202,15 @@ int profile__push(struct profile *profile, const struct item *item, uint64_t *re
 void profile__release(struct profile *profile, uint64_t now, bool all);
 /* Emits rows, then the items at the front that are ready (give_up: all of them). */
 int profile__drain(struct profile *profile, bool give_up);
+bool profile__full(const struct profile *profile);
+/* Sets item->row.stack, or keeps the sample in item->unfinished, to be read when a table has come. -errno: the item
+ * must not be queued. */
+int unfinished__read(struct profile *profile, const struct sample *sample, struct item *item);
+/* The same without keeping it: -EAGAIN. */
+int unfinished__now(struct profile *profile, const struct sample *sample, struct item *item);
+/* Reads the samples in the queue whose tables have come or whose deadline is over (all: every one), in order. */
+int unfinished__run(struct profile *profile, uint64_t now, bool all);
+void unfinished__free(struct profile *profile);
 
 /* cpu.c */
 void cpu__wait(struct profile *profile, struct thread *thread, uint64_t number);
@@ -217,20 +224,11 @@ uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wa
 void stands__row(struct profile *profile, struct item *item);
 void stands__end(struct profile *profile, const struct item *item);
 
-/* stack.c. Fills profile->stack->steps; *ret_whole: no frame is missing. Counts losses. `native`: the native frames
- * to use, or NULL; `again`: they are from user space's walk. */
-int stack__read(struct profile *profile, struct process *process,
-		const struct sample *sample, const struct part_native_frames *native,
-		bool again, bool *ret_whole);
+/* stack.c. The node of the sample's stack. Counts losses. `native`: the native frames to use, or NULL; `again`: they
+ * are from user space's walk. */
+int stack__locate(struct profile *profile, struct thread *thread, const struct sample *sample,
+		  const struct part_native_frames *native, bool again, uint32_t *ret_stack);
 void stack__clear(struct stack *stack); /* a new epoch: ids of frames are not valid any more */
-
-/* unfinished.c */
-/* Sets item->row.stack, or keeps the sample in item->unfinished, to be read when a table has come. -errno: the item
- * must not be queued. */
-int unfinished__read(struct profile *profile, const struct sample *sample, struct item *item);
-/* Reads the samples in the queue whose tables have come or whose deadline is over (all: every one), in order. */
-int unfinished__run(struct profile *profile, uint64_t now, bool all);
-void unfinished__free(struct profile *profile);
 
 /* kernel.c. Appends the kernel's frames to the steps; they are inside of all others. */
 int kernel__put(struct profile *profile, const struct sample *sample, bool *ret_whole);
@@ -267,13 +265,6 @@ int classify__without_gil(struct profile *profile, struct item *item);
 int classify__emit(struct profile *profile, struct event_sink *sink, bool all);
 void classify__clear(struct profile *profile); /* a new epoch; the arrays stay */
 void classify__free(struct profile *profile);
-
-/* sample.c */
-int sample__locate(struct profile *profile, struct thread *thread, const struct sample *sample,
-		  const struct part_native_frames *native, bool again, uint32_t *ret_stack);
-bool profile__full(const struct profile *profile);
-
-int unfinished__now(struct profile *profile, const struct sample *sample, struct item *item);
 
 /* workers.c: for which Python call do threads without Python frames work (attribution/attribution.h)? These report
  * what happened to a thread: a tick; its end; it left its CPU (with the stack's key); a wait is over; it was

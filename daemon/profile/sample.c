@@ -1,16 +1,230 @@
 /* SPDX-License-Identifier: MIT */
-/* A sample record becomes a row: which thread (tasks), which stack (a node of the tree), how much time.
+/* A sample record becomes a row, which waits in a queue until all of it is known, and then is emitted.
  *
- *    unfinished__read() -> stack__read()   steps: native and Python frames, woven
- *                       -> find_stack()    steps -> frames -> node
- *    profile__push()                       the row waits in the queue for its CPU time (cpu.c), then is emitted
+ *    profile__sample()   which thread, how much time
+ *    unfinished__read()  its stack (stack.c), or a copy of the record if that has to wait
+ *    profile__push()     into the queue: samples, waits and thread ends, in the order in which they came
+ *    profile__drain()    the one place where samples are emitted
  *
- * Two stacks in a row of one thread are most often equal but for their innermost frames. So each thread has a memo:
- * the steps of its last stack and the node of each. Only what differs is looked up. */
+ * An item leaves the queue when everything before it has left, and
+ *
+ *    its CPU time is known                     (item->waits, cpu.c)
+ *    its native walk is done                   (item->unfinished)
+ *    it is decided for whom the thread worked  (item->undecided, workers.c)
+ *    its stack, and its caller's, is emitted   (emit.c)
+ *
+ * Each of these has a deadline, so nothing is held for ever. Rows of one thread leave in order of time, which
+ * readers rely on. A ring: items are addressed by numbers that only grow, since the array moves when it grows.
+ *
+ * Unfinished are samples whose native walk lacked an unwind table, or whose interpreter's eval loop is not known yet:
+ * they wait with a copy of their record until the walk can be done again over the copied stack (codemap__walk()).
+ * Bounds: PROFILE_FINISH_NS for each, PROFILE_FINISH_BYTES for all. What does not fit is read at once with what is
+ * known (`last`). */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "collect/collect.h"
 #include "profile/internal.h"
+#include "wait/wait.h"
+
+#define QUEUE_FIRST 256u
+#define QUEUE_KEPT 8192u /* items: more are given back when the queue is empty */
+
+/* --- the stack, now or later --- */
+
+/* With --gil, a tick of a thread that does not hold the GIL: one note instead of a stack. It counts as whole. */
+static int without_gil(struct profile *profile, struct item *item)
+{
+	uint32_t frame;
+	int err = tables__says(&profile->tables, "(without the GIL)", &frame);
+
+	profile->ledger.samples++;
+	profile->ledger.whole++;
+	err = err ?: tables__stack(&profile->tables, 0, frame, &item->row.stack);
+	return err ?: classify__without_gil(profile, item);
+}
+
+/* Sets item->row.stack, or says -EAGAIN: later. `last`: there is no later; the walk's result is taken as it is. */
+static int read_now(struct profile *profile, const struct sample *sample, bool last,
+		    struct item *item)
+{
+	const struct part_native_frames *native = sample->native;
+	const bool walks = codemap__walks(profile->options.codemap);
+	struct part_native_frames *walked = (void *)profile->stack->native;
+	bool again = walks && native && native->part.loss && sample->stack;
+	int err;
+
+	if (profile->options.gil && !(sample->record->flags & (SAMPLE_GIL | SAMPLE_OFF_CPU)))
+		return without_gil(profile, item);
+	err = again ? codemap__walk(profile->options.codemap, sample, last, walked) : -ENOENT;
+
+	if (!last && (err == -EAGAIN || (walks && codemap__awaits_eval(profile->options.codemap, sample))))
+		return -EAGAIN;
+	if (err)
+		walked = (void *)native;
+	item->native = walked && profile->options.codemap;
+	if (sample->record->flags & SAMPLE_OFF_CPU)
+		return waits__locate(profile, item, sample, walked, again);
+	item->kernel = classify__kernel(profile, sample, walked);
+	err = stack__locate(profile, item->thread, sample, walked, again, &item->row.stack);
+	item->thread->stack = item->row.stack;
+	item->thread->stack_epoch = profile->epoch;
+	workers__ticked(profile, item->thread, sample, item->row.stack);
+	return err;
+}
+
+int unfinished__now(struct profile *profile, const struct sample *sample, struct item *item)
+{
+	return read_now(profile, sample, false, item);
+}
+
+static bool keep(struct profile *profile, const struct sample *sample, struct item *item)
+{
+	size_t size = sample->record->header.size;
+	struct unfinished *unfinished = NULL;
+
+	if (profile->unfinished_bytes + size <= PROFILE_FINISH_BYTES)
+		unfinished = malloc(sizeof(*unfinished) + size);
+	if (!unfinished)
+		return false;
+	unfinished->until = sample->record->header.time + PROFILE_FINISH_NS;
+	sample__copy(sample, unfinished->bytes, &unfinished->sample);
+	item->unfinished = unfinished;
+	profile->n_unfinished++;
+	profile->unfinished_bytes += size;
+	return true;
+}
+
+static void drop(struct profile *profile, struct item *item)
+{
+	profile->n_unfinished--;
+	profile->unfinished_bytes -= item->unfinished->sample.record->header.size;
+	free(item->unfinished);
+	item->unfinished = NULL;
+}
+
+int unfinished__read(struct profile *profile, const struct sample *sample, struct item *item)
+{
+	const struct part_native_frames *native = sample->native;
+	int err = read_now(profile, sample, false, item);
+
+	if (codemap__walks(profile->options.codemap) && native && native->part.loss && sample->stack && !(sample->record->flags & SAMPLE_OFF_CPU))
+		profile->ledger.again[native->part.loss]++;
+	if (err != -EAGAIN || keep(profile, sample, item))
+		return err == -EAGAIN ? 0 : err;
+	return read_now(profile, sample, true, item);
+}
+
+/* In order of the queue: once one still waits (`blocked`), decisions about workers that come after it wait as well,
+ * as they depend on earlier stacks. */
+int unfinished__run(struct profile *profile, uint64_t now, bool all)
+{
+	struct queue *queue = &profile->queue;
+	bool blocked = false;
+	uint64_t number;
+	int err = 0;
+
+	for (number = queue->first;
+	     !err && (profile->n_unfinished || (profile->n_undecided && !blocked)) && number < queue->end; number++) {
+		struct item *item = queue__item(queue, number);
+		const struct unfinished *unfinished = item->unfinished;
+
+		if (item->undecided && !blocked)
+			err = workers__decide(profile, item, all || now >= item->row.time + PROFILE_FINISH_NS);
+		else if (!blocked && !unfinished && profile->n_undecided && !item->wait && !item->end)
+			workers__sampled(profile, item);
+		if (!unfinished || err)
+			continue;
+		err = read_now(profile, &unfinished->sample, all || now >= unfinished->until, item);
+		if (err == -EAGAIN) {
+			err = 0;
+			blocked = true;
+			continue;
+		}
+		drop(profile, item);
+	}
+	return err;
+}
+
+uint32_t profile__unfinished(const struct profile *profile)
+{
+	return profile->n_unfinished;
+}
+
+void unfinished__free(struct profile *profile)
+{
+	uint64_t number;
+
+	for (number = profile->queue.first; number < profile->queue.end; number++)
+		free(queue__item(&profile->queue, number)->unfinished);
+}
+
+/* --- into the queue --- */
+
+uint32_t queue__length(const struct queue *queue)
+{
+	return (uint32_t)(queue->end - queue->first);
+}
+
+struct item *queue__item(const struct queue *queue, uint64_t number)
+{
+	return &queue->items[number & (queue->capacity - 1)];
+}
+
+/* Doubles. Item numbers stay valid, pointers do not. */
+static int grow(struct queue *queue)
+{
+	struct queue fresh = *queue;
+	uint64_t number;
+
+	fresh.capacity = queue->capacity ? queue->capacity * 2 : QUEUE_FIRST;
+	fresh.items = malloc((size_t)fresh.capacity * sizeof(*fresh.items));
+	if (!fresh.items)
+		return -ENOMEM;
+	for (number = queue->first; number < queue->end; number++)
+		*queue__item(&fresh, number) = *queue__item(queue, number);
+	free(queue->items);
+	*queue = fresh;
+	return 0;
+}
+
+int profile__push(struct profile *profile, const struct item *item, uint64_t *ret_number)
+{
+	struct queue *queue = &profile->queue;
+	int err = 0;
+
+	if (queue__length(queue) >= profile->options.pending_max) {
+		profile__release(profile, 0, true);
+		err = profile__drain(profile, true);
+	}
+	if (!err && queue__length(queue) == queue->capacity)
+		err = grow(queue);
+	if (err)
+		return err;
+	*queue__item(queue, queue->end) = *item;
+	*ret_number = queue->end++;
+	return 0;
+}
+
+void profile__release(struct profile *profile, uint64_t now, bool all)
+{
+	struct queue *queue = &profile->queue;
+	uint64_t number;
+
+	for (number = queue->first; number < queue->end; number++) {
+		const struct item *item = queue__item(queue, number);
+
+		if (!all && (now < PROFILE_HOLD_NS || item->row.time > now - PROFILE_HOLD_NS))
+			break;
+		/* Older items of its thread wait no more. A thread that has ended may not have run for a period:
+		 * nothing is given on account, its end gets the rest. */
+		if (item->waits)
+			cpu__release(profile, item->thread, !item->thread->ending);
+	}
+}
+
+/* --- a tick --- */
 
 /* Has a limit of the epoch been reached? Then a new one begins before the next sample. */
 bool profile__full(const struct profile *profile)
@@ -18,114 +232,6 @@ bool profile__full(const struct profile *profile)
 	return profile->tables.n_stacks >= profile->options.stacks_max ||
 	       tables__used(&profile->tables) >= profile->options.bytes_max ||
 	       profile->tasks.n_ended >= profile->options.ended_max;
-}
-
-/* Room to remember n frames; false: do without. */
-static bool memo__reserve(struct memo *memo, struct tasks *tasks, uint32_t n)
-{
-	uint32_t capacity = memo->capacity ? memo->capacity : 32;
-	size_t size = sizeof(*memo->frames);
-	void *frames;
-
-	while (capacity < n)
-		capacity *= 2;
-	if (capacity == memo->capacity)
-		return true;
-	if (tasks->memo_bytes + (capacity - memo->capacity) * size > MEMO_BYTES)
-		return false;
-	frames = realloc(memo->frames, capacity * size);
-	if (!frames)
-		return false;
-	tasks->memo_bytes += (capacity - memo->capacity) * size;
-	memo->frames = frames;
-	memo->capacity = capacity;
-	return true;
-}
-
-/* How many outermost steps are those of the thread's previous stack. */
-static uint32_t memo__common(const struct memo *memo, const struct step *steps, uint32_t n)
-{
-	uint32_t most = n < memo->n ? n : memo->n, i;
-
-	for (i = 0; i < most; i++) {
-		const struct step *step = &steps[n - 1 - i];
-		const struct memo_frame *frame = &memo->frames[i];
-
-		if (step->key != frame->key || step->offset != frame->offset ||
-		    step->is_frame != frame->is_frame)
-			break;
-	}
-	return i;
-}
-
-/* The frames of steps from the i-th on, counted from the outermost; those that have a node go to `shown`. */
-static int find_frames(struct profile *profile, struct step *steps, uint32_t i, uint32_t n, uint32_t *ret_shown)
-{
-	uint32_t *shown = profile->stack->shown, frame;
-	int err;
-
-	*ret_shown = 0;
-	for (; i < n; i++) {
-		struct step *step = &steps[n - 1 - i];
-
-		frame = (uint32_t)step->key;
-		step->clean = step->shown = true;
-		if (!step->is_frame) {
-			err = tables__frame(&profile->tables, step->key, step->offset, &frame, &step->clean);
-			if (err)
-				return err;
-			step->shown = !tables__is_shim(&profile->tables, frame);
-		}
-		if (step->shown)
-			shown[(*ret_shown)++] = frame;
-	}
-	return 0;
-}
-
-/* The node of n steps (innermost first). Only steps that differ from the thread's previous stack are looked up.
- * `keep`: how many outer steps the memo may hold. The memo ends where a step was not clean, so that such a frame is
- * looked up, and its lack counted, with each sample. */
-static int find_stack(struct profile *profile, struct memo *memo, struct step *steps, uint32_t n, uint32_t *ret)
-{
-	uint32_t keep = n < MEMO_DEPTH ? n : MEMO_DEPTH;
-	uint32_t i = memo__common(memo, steps, n), n_shown;
-	uint32_t stack = i ? memo->frames[i - 1].stack : 0, *frame = profile->stack->shown;
-	bool remember = memo__reserve(memo, &profile->tasks, keep);
-	int err = find_frames(profile, steps, i, n, &n_shown);
-
-	memo->n = i;
-	if (err)
-		return err;
-	tables__expect_stacks(&profile->tables, stack, profile->stack->shown, n_shown);
-	for (; i < n; i++) {
-		const struct step *step = &steps[n - 1 - i];
-
-		if (step->shown)
-			err = tables__stack(&profile->tables, stack, *frame++, &stack);
-		if (err)
-			return err;
-		remember = remember && step->clean && i < keep;
-		if (remember)
-			memo->frames[memo->n++] =
-				(struct memo_frame){step->key, step->offset, stack, step->is_frame};
-	}
-	*ret = stack;
-	return 0;
-}
-
-/* Where in the tree it belongs. `again`: this sample's stack was read before, and counted. */
-int sample__locate(struct profile *profile, struct thread *thread, const struct sample *sample,
-		  const struct part_native_frames *native, bool again, uint32_t *ret_stack)
-{
-	bool whole;
-	int err = stack__read(profile, thread->process, sample, native, again, &whole);
-
-	if (!err)
-		err = find_stack(profile, &thread->memo, profile->stack->steps, profile->stack->n,
-				 ret_stack);
-	profile->ledger.samples++;
-	profile->ledger.whole += whole;
-	return err;
 }
 
 /* The wall time of a sample is all that went by since the thread's last row, so that the sum over a thread's rows
@@ -184,4 +290,88 @@ int profile__sample(struct profile *profile, const struct sample *sample)
 	else if (item.waits)
 		cpu__wait(profile, thread, number);
 	return err;
+}
+
+/* --- out of the queue --- */
+
+/* One `samples` event with *n rows. Rows of classes come first: the samples refer to them. */
+static int emit_batch(struct profile *profile, uint32_t *n)
+{
+	struct event event = {.kind = EVENT_SAMPLES};
+
+	int err = classify__emit(profile, profile->sink, false);
+
+	event.samples.n = *n;
+	event.samples.rows = profile->rows;
+	*n = 0;
+	if (err)
+		return err;
+	return event.samples.n ? profile->sink->event(profile->sink, &event) : 0;
+}
+
+static int emit_row(struct profile *profile, struct item *item, uint32_t *n)
+{
+	int err = classify__item(profile, item);
+
+	profile->rows[(*n)++] = item->row;
+	return !err && *n == BATCH_ROWS ? emit_batch(profile, n) : err;
+}
+
+/* In wall mode what is no CPU time is a wait. The sampler reports no waits of a thread that exits: it could run, and
+ * others did. */
+static int emit_rest(struct profile *profile, struct item *item, uint32_t *n)
+{
+	struct item rest = *item;
+
+	if (!profile->wall || item->wait || item->row.cpu >= item->row.wall)
+		return 0;
+	rest.wait = rest.ready = true;
+	rest.row.cause = WAIT_READY;
+	rest.row.time -= item->row.cpu;
+	rest.row.wall -= item->row.cpu;
+	rest.row.cpu = rest.row.others = rest.row.given = 0;
+	item->row.wall = item->row.cpu;
+	return emit_row(profile, &rest, n);
+}
+
+/* The one place where samples are emitted. Before them: threads that are new, then rows of functions, frames and
+ * stacks. give_up: nothing waits any more, what is unknown is emitted as unknown (end of an epoch, a full queue). */
+int profile__drain(struct profile *profile, bool give_up)
+{
+	struct queue *queue = &profile->queue;
+	uint32_t n = 0;
+	int err;
+
+	err = announce__new(profile, false);
+	if (!err && give_up)
+		err = unfinished__run(profile, 0, true);
+	if (!err)
+		err = tables__emit(&profile->tables, profile->sink, give_up);
+	for (; !err && queue->first < queue->end; queue->first++) {
+		struct item *item = queue__item(queue, queue->first);
+		struct thread *thread = item->thread;
+
+		if (item->waits || item->unfinished || item->undecided || item->row.stack > profile->tables.emitted_stacks ||
+		    item->row.call > profile->tables.emitted_stacks)
+			break;
+		thread->emitted = item->row.time > thread->emitted ? item->row.time : thread->emitted;
+		if (item->end) {
+			err = emit_batch(profile, &n);
+			stands__end(profile, item);
+			if (!err)
+				err = announce__thread_end(profile, thread, item);
+			continue;
+		}
+		item->row.thread = thread->id;
+		item->row.caller = item->caller ? item->caller->id : 0;
+		stands__row(profile, item);
+		err = emit_rest(profile, item, &n);
+		err = err ?: emit_row(profile, item, &n);
+	}
+	if (!queue__length(queue) && queue->capacity > QUEUE_KEPT) {
+		free(queue->items);
+		queue->items = NULL;
+		queue->capacity = 0;
+	}
+	return err ? err : emit_batch(profile, &n);
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The frames of a sample in order: Python frames alone, or woven with native ones. In: a checked sample. Out:
- * profile->stack->steps, innermost first, each a code key with an offset (Python) or the id of a frame row
- * (everything else).
+/* The stack of a sample: Python frames alone, or woven with native ones, and its node in the tree. In: a checked
+ * sample. On the way: profile->stack->steps, innermost first, each a code key with an offset (Python) or the id of a
+ * frame row (everything else).
  *
  *    kernel frames (kernel.c)
  *    native frames -> find_locations(): id of a row, role, callable of each pc, by the cache
  *    weave()       -> order
  *    put_items()   -> steps; at each call from Python into native code, the callee (callee.c)
+ *    find_stack()  -> frames -> node
  *
  * This runs for each sample, with some 50 frames each. So outer frames that are equal to
  * the previous sample's are taken over without a lookup (keep_outermost()), and lookups of the others are
- * prefetched. */
+ * prefetched. Two stacks in a row of one thread are most often equal but for their innermost frames: so each thread
+ * has a memo, the steps of its last stack and the node of each, and only what differs is looked up in the tree. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "collect/collect.h"
@@ -257,9 +260,9 @@ static int read_woven(struct profile *profile, struct process *process,
 	return put_items(profile, &sample->record->header, &in, &woven, loss, native_loss);
 }
 
-int stack__read(struct profile *profile, struct process *process,
-		const struct sample *sample, const struct part_native_frames *native,
-		bool again, bool *ret_whole)
+static int read_steps(struct profile *profile, struct process *process,
+		      const struct sample *sample, const struct part_native_frames *native,
+		      bool again, bool *ret_whole)
 {
 	const struct part_py_frames *python = sample->python;
 	uint16_t loss = sample->record->loss ? sample->record->loss : python ? python->part.loss : 0;
@@ -286,4 +289,113 @@ int stack__read(struct profile *profile, struct process *process,
 				: sample->record->flags & SAMPLE_NO_PYTHON ? NOTE_NO_PYTHON
 								   : NOTE_NO_FRAME);
 	return 0;
+}
+
+/* --- the node --- */
+
+/* Room to remember n frames; false: do without. */
+static bool memo__reserve(struct memo *memo, struct tasks *tasks, uint32_t n)
+{
+	uint32_t capacity = memo->capacity ? memo->capacity : 32;
+	size_t size = sizeof(*memo->frames);
+	void *frames;
+
+	while (capacity < n)
+		capacity *= 2;
+	if (capacity == memo->capacity)
+		return true;
+	if (tasks->memo_bytes + (capacity - memo->capacity) * size > MEMO_BYTES)
+		return false;
+	frames = realloc(memo->frames, capacity * size);
+	if (!frames)
+		return false;
+	tasks->memo_bytes += (capacity - memo->capacity) * size;
+	memo->frames = frames;
+	memo->capacity = capacity;
+	return true;
+}
+
+/* How many outermost steps are those of the thread's previous stack. */
+static uint32_t memo__common(const struct memo *memo, const struct step *steps, uint32_t n)
+{
+	uint32_t most = n < memo->n ? n : memo->n, i;
+
+	for (i = 0; i < most; i++) {
+		const struct step *step = &steps[n - 1 - i];
+		const struct memo_frame *frame = &memo->frames[i];
+
+		if (step->key != frame->key || step->offset != frame->offset ||
+		    step->is_frame != frame->is_frame)
+			break;
+	}
+	return i;
+}
+
+/* The frames of steps from the i-th on, counted from the outermost; those that have a node go to `shown`. */
+static int find_frames(struct profile *profile, struct step *steps, uint32_t i, uint32_t n, uint32_t *ret_shown)
+{
+	uint32_t *shown = profile->stack->shown, frame;
+	int err;
+
+	*ret_shown = 0;
+	for (; i < n; i++) {
+		struct step *step = &steps[n - 1 - i];
+
+		frame = (uint32_t)step->key;
+		step->clean = step->shown = true;
+		if (!step->is_frame) {
+			err = tables__frame(&profile->tables, step->key, step->offset, &frame, &step->clean);
+			if (err)
+				return err;
+			step->shown = !tables__is_shim(&profile->tables, frame);
+		}
+		if (step->shown)
+			shown[(*ret_shown)++] = frame;
+	}
+	return 0;
+}
+
+/* The node of n steps (innermost first). Only steps that differ from the thread's previous stack are looked up.
+ * `keep`: how many outer steps the memo may hold. The memo ends where a step was not clean, so that such a frame is
+ * looked up, and its lack counted, with each sample. */
+static int find_stack(struct profile *profile, struct memo *memo, struct step *steps, uint32_t n, uint32_t *ret)
+{
+	uint32_t keep = n < MEMO_DEPTH ? n : MEMO_DEPTH;
+	uint32_t i = memo__common(memo, steps, n), n_shown;
+	uint32_t stack = i ? memo->frames[i - 1].stack : 0, *frame = profile->stack->shown;
+	bool remember = memo__reserve(memo, &profile->tasks, keep);
+	int err = find_frames(profile, steps, i, n, &n_shown);
+
+	memo->n = i;
+	if (err)
+		return err;
+	tables__expect_stacks(&profile->tables, stack, profile->stack->shown, n_shown);
+	for (; i < n; i++) {
+		const struct step *step = &steps[n - 1 - i];
+
+		if (step->shown)
+			err = tables__stack(&profile->tables, stack, *frame++, &stack);
+		if (err)
+			return err;
+		remember = remember && step->clean && i < keep;
+		if (remember)
+			memo->frames[memo->n++] =
+				(struct memo_frame){step->key, step->offset, stack, step->is_frame};
+	}
+	*ret = stack;
+	return 0;
+}
+
+int stack__locate(struct profile *profile, struct thread *thread, const struct sample *sample,
+		  const struct part_native_frames *native, bool again, uint32_t *ret_stack)
+{
+	bool whole;
+	int err = read_steps(profile, thread->process, sample, native, again, &whole);
+
+	if (!err)
+		err = find_stack(profile, &thread->memo, profile->stack->steps, profile->stack->n,
+				 ret_stack);
+	profile->ledger.samples++;
+	profile->ledger.whole += whole;
+	return err;
 }

@@ -50,7 +50,7 @@ struct memo_frame {
 	bool is_frame;
 };
 
-/* The thread's previous stack (sample.c): step i from the outermost, and its node. */
+/* The thread's previous stack (stack.c): step i from the outermost, and its node. */
 struct memo {
 	uint32_t n, capacity;
 	struct memo_frame *frames;   /* outermost first */

@@ -278,7 +278,7 @@ int waits__locate(struct profile *profile, struct item *item, const struct sampl
 	struct thread *thread = item->thread;
 	struct wait_point *point = thread->waits ? find(thread->waits, part->key) : NULL, own = {};
 	uint32_t stack;
-	int err = sample__locate(profile, thread, sample, native, again, &stack);
+	int err = stack__locate(profile, thread, sample, native, again, &stack);
 
 	if (err)
 		return err;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codemap/known_names.h"
+#include "codemap/cache.h"
 
 static void name_of(uint32_t module, uint64_t start, char ret[300])
 {
