@@ -303,7 +303,7 @@ static bool is_off(struct sleeper *sleeper, uint64_t count, uint64_t at)
 static int poll_one(struct session *session, struct sleeper *sleeper, uint64_t at)
 {
 	const struct tracee *tracee = tracee__find(session, (int32_t)sleeper->task.tgid);
-	uint64_t count, again, cpu, until = sleeper->asleep ? sleeper->seen : 0;
+	uint64_t count, again, cpu, begin, until = sleeper->asleep ? sleeper->seen : 0;
 	int err = runs_of(sleeper, &count, &cpu);
 	bool off;
 
@@ -320,7 +320,11 @@ static int poll_one(struct session *session, struct sleeper *sleeper, uint64_t a
 	if (err || !sleeper->record.len || runs_of(sleeper, &again, &cpu) || again != count)
 		return err;
 	sleeper->asleep = true;
-	return hand_in(session, sleeper, until, at);
+	/* It came here right after its last tick, or after it left the place before. What its workers did since then is
+	 * attributed to this place, so a record says it at that time, too. */
+	begin = (until > sleeper->ticked ? until : sleeper->ticked) + 1;
+	err = begin < at ? hand_in(session, sleeper, until, begin) : 0;
+	return err ?: hand_in(session, sleeper, begin < at ? at : until, at);
 }
 
 int sleepers__poll(struct session *session, uint64_t at)
