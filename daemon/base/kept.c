@@ -76,16 +76,28 @@ static int load(int fd, size_t max, void **ret, size_t *ret_len)
 	return 0;
 }
 
-int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret_len)
+/* O_NONBLOCK: a FIFO in its place does not block. */
+int kept__open(int folder, const char *name)
 {
-	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	int err = fd < 0 ? -errno : load(fd, max, ret, ret_len);
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
+	return fd < 0 ? -errno : fd;
+}
+
+int kept__was_read(int folder, const char *name, int fd, int err)
+{
 	if (err == -EBADMSG)
 		unlinkat(folder, name, 0);
-	else if (!err) /* access time: the least recently used files are trimmed first */
+	else if (!err) /* access time now, whatever the file system's mount options are: trimming goes by it */
 		futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
 	return err;
+}
+
+int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret_len)
+{
+	_cleanup_close_ int fd = kept__open(folder, name);
+
+	return fd < 0 ? fd : kept__was_read(folder, name, fd, load(fd, max, ret, ret_len));
 }
 
 static int write_all(int fd, const void *data, size_t len)
@@ -105,9 +117,10 @@ static int write_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
-int kept__store(int folder, const char *name, const void *data, size_t len)
+/* A new file, then rename(2): a reader never sees half of it. If two engines store the same, the later one replaces
+ * the other. */
+int kept__write(int folder, const char *name, const struct iovec parts[2])
 {
-	struct head head = {MAGIC, 1, len, hash__bytes(&seed, data, len)};
 	_cleanup_close_ int fd = -1;
 	char temporary[64];
 	uint64_t random;
@@ -119,14 +132,21 @@ int kept__store(int folder, const char *name, const void *data, size_t len)
 	fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	err = write_all(fd, &head, sizeof(head));
+	err = write_all(fd, parts[0].iov_base, parts[0].iov_len);
 	if (!err)
-		err = write_all(fd, data, len);
+		err = write_all(fd, parts[1].iov_base, parts[1].iov_len);
 	if (!err && renameat(folder, temporary, folder, name))
 		err = -errno;
 	if (err)
 		unlinkat(folder, temporary, 0);
 	return err;
+}
+
+int kept__store(int folder, const char *name, const void *data, size_t len)
+{
+	struct head head = {MAGIC, 1, len, hash__bytes(&seed, data, len)};
+
+	return kept__write(folder, name, (struct iovec[]){{&head, sizeof(head)}, {(void *)data, len}});
 }
 
 /* --- files named by the files that they were made from --- */

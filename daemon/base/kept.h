@@ -9,12 +9,18 @@
 #define CPROFD_KEPT_H
 
 #include <stddef.h>
+#include <sys/uio.h>
 
 #include "base/buf.h"
 #include "base/file_identity.h"
 
 #define KEPT_SUFFIX ".kept"
 
+/* For a format of its own: a descriptor to read from; what to do when it was read with this result, which is returned
+ * (damaged: removed; else it was used now); the file anew, of two parts. */
+int kept__open(int folder, const char *name);
+int kept__was_read(int folder, const char *name, int fd, int err);
+int kept__write(int folder, const char *name, const struct iovec parts[2]);
 /* *ret: to be freed by the caller. -EFBIG: more than `max` bytes. */
 int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret_len);
 int kept__store(int folder, const char *name, const void *data, size_t len);

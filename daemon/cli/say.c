@@ -174,49 +174,30 @@ const char *words__count(uint64_t n)
 }
 
 /* Three significant digits with the largest unit that keeps the value at 1 or more. The bounds (0.9995, 9.995,
- * 99.95) are where rounding would add a digit. */
-static const char *scaled(double value, const char *const *units, double step)
+ * 99.95) are where rounding would add a digit. What is whole has no decimals: "999 ns", not "999.00 ns". */
+static const char *scaled(uint64_t n, const char *const *units)
 {
+	bool whole = n < 1000;
+	double value = (double)n;
 	size_t size;
 	char *out = next_buffer(&size);
 
-	while (value >= step * 0.9995 && units[1]) {
-		value /= step;
-		units++;
-	}
+	for (; !whole && value >= 999.5 && units[1]; units++)
+		value /= 1000;
 	snprintf(out, size,
-		 value < 9.995	 ? "%.2f %s"
-		 : value < 99.95 ? "%.1f %s"
-				 : "%.0f %s",
+		 !whole && value < 9.995  ? "%.2f %s"
+		 : !whole && value < 99.95 ? "%.1f %s"
+					   : "%.0f %s",
 		 value, *units);
 	return out;
 }
 
 const char *words__duration(uint64_t ns)
 {
-	static const char *const units[] = {"ns", "us", "ms", "s", NULL};
-
-	/* Whole nanoseconds and bytes have no decimals: "999 ns", not "999.00 ns". */
-	if (ns < 1000) {
-		size_t size;
-		char *out = next_buffer(&size);
-
-		snprintf(out, size, "%" PRIu64 " ns", ns);
-		return out;
-	}
-	return scaled((double)ns, units, 1000);
+	return scaled(ns, (const char *const[]){"ns", "us", "ms", "s", NULL});
 }
 
 const char *words__bytes(uint64_t bytes)
 {
-	static const char *const units[] = {"B", "kB", "MB", "GB", NULL};
-
-	if (bytes < 1000) {
-		size_t size;
-		char *out = next_buffer(&size);
-
-		snprintf(out, size, "%" PRIu64 " B", bytes);
-		return out;
-	}
-	return scaled((double)bytes, units, 1000);
+	return scaled(bytes, (const char *const[]){"B", "kB", "MB", "GB", NULL});
 }

@@ -60,14 +60,10 @@ static int read_all(int fd, void *dst, size_t size, uint64_t offset)
 	return err ? err : elf_bytes__read(&file, offset, dst, size);
 }
 
-/* O_NONBLOCK: a FIFO in its place does not block. */
 static int open_table(const struct unwind_cache *cache, const struct unwind_identity *identity, name_t name)
 {
-	int fd;
-
 	name_of(identity, name);
-	fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	return fd < 0 ? -errno : fd;
+	return kept__open(cache->directory, name);
 }
 
 /* All sizes come from the file: nothing is allotted before the head's size is that of the file, at most FILE_MAX. */
@@ -123,65 +119,20 @@ int cache__load(const struct unwind_cache *cache, const struct unwind_identity *
 {
 	name_t name;
 	_cleanup_close_ int fd = open_table(cache, identity, name);
-	int err;
 
 	*ret = NULL;
-	if (fd < 0)
-		return fd;
-	err = load(fd, identity, sink, ret);
-	if (err == -EBADMSG)
-		unlinkat(cache->directory, name, 0);
-	else if (!err)
-		/* Access time now, whatever the file system's mount options are: cache__trim() goes by it. */
-		futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
-	return err;
+	return fd < 0 ? fd : kept__was_read(cache->directory, name, fd, load(fd, identity, sink, ret));
 }
 
-static int write_all(int fd, const void *bytes, size_t size)
-{
-	const char *at = bytes;
-
-	while (size) {
-		ssize_t len = write(fd, at, size);
-
-		if (len < 0 && errno == EINTR)
-			continue;
-		if (len <= 0)
-			return len < 0 ? -errno : -EIO;
-		at += len;
-		size -= (size_t)len;
-	}
-	return 0;
-}
-
-/* A new file, then rename(2): a reader never sees half a table. If two engines store the same table, the later one
- * replaces the other. */
 int cache__store(const struct unwind_cache *cache, const struct unwind_table *table)
 {
 	struct unwind_table head = *table;
-	_cleanup_close_ int fd = -1;
-	char temporary[64];
-	uint64_t random;
 	name_t name;
-	int err;
 
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
-	snprintf(temporary, sizeof(temporary), ".%016llx.new", (unsigned long long)random);
-	fd = openat(cache->directory, temporary,
-		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -errno;
 	head.checksum = checksum(table);
-	err = write_all(fd, &head, sizeof(head));
-	if (!err)
-		err = write_all(fd, table + 1, table__size(table) - sizeof(head));
 	name_of(&head.identity, name);
-	if (!err && renameat(cache->directory, temporary, cache->directory, name))
-		err = -errno;
-	if (err)
-		unlinkat(cache->directory, temporary, 0);
-	return err;
+	return kept__write(cache->directory, name,
+			   (struct iovec[]){{&head, sizeof(head)}, {(void *)(table + 1), table__size(table) - sizeof(head)}});
 }
 
 /* --- keeping it small --- */
