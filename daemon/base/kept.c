@@ -100,7 +100,7 @@ int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret
 	return fd < 0 ? fd : kept__was_read(folder, name, fd, load(fd, max, ret, ret_len));
 }
 
-static int write_all(int fd, const void *data, size_t len)
+int kept__append(int fd, const void *data, size_t len)
 {
 	const char *at = data;
 
@@ -117,29 +117,37 @@ static int write_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
-/* A new file, then rename(2): a reader never sees half of it. If two engines store the same, the later one replaces
- * the other. */
-int kept__write(int folder, const char *name, const struct iovec parts[2])
+int kept__begin(int folder, struct kept_new *ret)
 {
-	_cleanup_close_ int fd = -1;
-	char temporary[64];
 	uint64_t random;
-	int err;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	snprintf(temporary, sizeof(temporary), ".%016llx.new", (unsigned long long)random);
-	fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -errno;
-	err = write_all(fd, parts[0].iov_base, parts[0].iov_len);
-	if (!err)
-		err = write_all(fd, parts[1].iov_base, parts[1].iov_len);
-	if (!err && renameat(folder, temporary, folder, name))
+	snprintf(ret->name, sizeof(ret->name), ".%016llx.new", (unsigned long long)random);
+	ret->fd = openat(folder, ret->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return ret->fd < 0 ? -errno : 0;
+}
+
+/* By rename(2): a reader never sees half of it. If two engines store the same, the later one replaces the other. */
+int kept__end(int folder, struct kept_new *file, const char *name, int err)
+{
+	if (!err && renameat(folder, file->name, folder, name))
 		err = -errno;
 	if (err)
-		unlinkat(folder, temporary, 0);
+		unlinkat(folder, file->name, 0);
+	close(file->fd);
 	return err;
+}
+
+int kept__write(int folder, const char *name, const struct iovec parts[2])
+{
+	struct kept_new file;
+	int err = kept__begin(folder, &file);
+
+	if (err)
+		return err;
+	err = kept__append(file.fd, parts[0].iov_base, parts[0].iov_len) ?: kept__append(file.fd, parts[1].iov_base, parts[1].iov_len);
+	return kept__end(folder, &file, name, err);
 }
 
 int kept__store(int folder, const char *name, const void *data, size_t len)
@@ -151,8 +159,6 @@ int kept__store(int folder, const char *name, const void *data, size_t len)
 
 /* --- files named by the files that they were made from --- */
 
-#define NAME_MAX_KEPT 64u
-
 int kept_key__of(int fd, int other, struct kept_key *ret)
 {
 	int err;
@@ -162,23 +168,23 @@ int kept_key__of(int fd, int other, struct kept_key *ret)
 	return err || other < 0 ? err : file_identity__of(other, &ret->other);
 }
 
-static void name_of(const char *kind, const struct kept_key *key, char name[NAME_MAX_KEPT])
+void kept__name(const char *kind, const struct kept_key *key, char name[KEPT_NAME_MAX])
 {
 	static const struct hash_seed names = {0x8f3a6c1d5b7e9021ull, 0x1b873593cc9e2d51ull};
 
-	snprintf(name, NAME_MAX_KEPT, "%s-%016llx" KEPT_SUFFIX, kind, (unsigned long long)hash__bytes(&names, key, sizeof(*key)));
+	snprintf(name, KEPT_NAME_MAX, "%s-%016llx" KEPT_SUFFIX, kind, (unsigned long long)hash__bytes(&names, key, sizeof(*key)));
 }
 
 int kept__find(int folder, const char *kind, const struct kept_key *key, size_t max, struct kept_data *ret)
 {
-	char name[NAME_MAX_KEPT];
+	char name[KEPT_NAME_MAX];
 	void *bytes;
 	size_t len;
 	int err;
 
 	if (folder < 0)
 		return -ENOENT;
-	name_of(kind, key, name);
+	kept__name(kind, key, name);
 	err = kept__load(folder, name, max, &bytes, &len);
 	if (err)
 		return err;
@@ -205,12 +211,12 @@ int kept__unpack(int folder, const char *kind, const struct kept_key *key, size_
 int kept__put(int folder, const char *kind, const struct kept_key *key, const struct buf *data)
 {
 	struct buf all = {};
-	char name[NAME_MAX_KEPT];
+	char name[KEPT_NAME_MAX];
 	int err = folder < 0 ? -ENOENT : buf__append(&all, key, sizeof(*key));
 
 	if (!err)
 		err = buf__append(&all, data->data, data->len);
-	name_of(kind, key, name);
+	kept__name(kind, key, name);
 	if (!err)
 		err = kept__store(folder, name, all.data, all.len);
 	buf__free(&all);

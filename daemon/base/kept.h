@@ -21,6 +21,15 @@
 int kept__open(int folder, const char *name);
 int kept__was_read(int folder, const char *name, int fd, int err);
 int kept__write(int folder, const char *name, const struct iovec parts[2]);
+/* The same for a file that is made part by part: it is appended to `fd`. The end closes it; the file gets its name if
+ * `err` is 0, or else is removed. Returns err, or why it has no name. */
+struct kept_new {
+	int fd;
+	char name[40]; /* until it is complete */
+};
+int kept__begin(int folder, struct kept_new *ret);
+int kept__append(int fd, const void *data, size_t len);
+int kept__end(int folder, struct kept_new *file, const char *name, int err);
 /* *ret: to be freed by the caller. -EFBIG: more than `max` bytes. */
 int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret_len);
 int kept__store(int folder, const char *name, const void *data, size_t len);
@@ -31,6 +40,8 @@ struct kept_key {
 	struct file_identity file, other; /* other: zeros if there is none */
 };
 int kept_key__of(int fd, int other, struct kept_key *ret); /* other < 0: none. As file_identity__of() */
+#define KEPT_NAME_MAX 64u
+void kept__name(const char *kind, const struct kept_key *key, char name[KEPT_NAME_MAX]);
 
 struct kept_data {
 	void *bytes; /* the caller's */

@@ -80,6 +80,8 @@
 /* Between questions for lines: the first pause; each one is twice the one before, up to the last. */
 #define SCHEDULE_LINES_PAUSE_NS (600 * MS)
 #define SCHEDULE_LINES_PAUSE_MAX_NS (38400 * MS)
+/* Lines that were read are stored at the end of the session, and this often before. */
+#define SCHEDULE_STORE_LINES_NS (20000 * MS)
 
 /* --- a dump --- */
 

@@ -71,6 +71,14 @@ void debug_section__rest(struct debug_section *section)
 	section->window_len = 0;
 }
 
+void debug_section__move(struct debug_section *section, const struct elf_bytes *bytes, uint64_t offset)
+{
+	debug_section__rest(section);
+	section->unpack = unpack__free(section->unpack);
+	section->bytes = bytes;
+	section->offset = offset;
+}
+
 void debug_section__close(struct debug_section *section)
 {
 	debug_section__rest(section);

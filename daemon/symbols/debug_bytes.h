@@ -30,6 +30,8 @@ int debug_section__open(struct debug_section *section, const struct elf_image *i
 			uint64_t packed_max, uint64_t *work);
 void debug_section__close(struct debug_section *section);
 void debug_section__rest(struct debug_section *section); /* frees what can be read again */
+/* Of a packed section: it is read from `offset` of `bytes` from now on, where it lies unpacked. */
+void debug_section__move(struct debug_section *section, const struct elf_bytes *bytes, uint64_t offset);
 
 /* Reads from `at` to `end` of a section. A read beyond gives 0 and sets `error`, which stays. */
 struct debug_cursor {

@@ -7,6 +7,7 @@
  *    dwarf_die.c     .debug_info: headers of units, one entry (DIE) at a time
  *    dwarf_ranges.c  .debug_ranges, .debug_rnglists: the addresses of an entry
  *    dwarf_lines.c   .debug_line: the line table of a unit
+ *    unpacked.c      packed sections, unpacked on disk
  *    lines.c         the question: which unit, which function, which line
  *
  * A unit is one source file as it was compiled. Its root DIE has DW_AT_stmt_list (where its line table is),
@@ -25,6 +26,7 @@
 
 #include <errno.h>
 
+#include "base/kept.h"
 #include "symbols/debug_bytes.h"
 
 /* X(id, name) */
@@ -71,6 +73,7 @@ void dwarf_abbrevs__free(struct dwarf_abbrevs *abbrevs);
 
 struct dwarf {
 	struct debug_section sections[DWARF_SECTION_COUNT];
+	struct elf_bytes unpacked; /* owned; of packed sections (dwarf__unpack()); fd -1: there are none */
 	uint64_t work; /* budget in bytes of sections; set by lines.c before each question */
 };
 /* For work that reads no bytes: entries that are tiny, loops over ranges. -EFBIG: the budget is used up. */
@@ -85,11 +88,9 @@ static inline int dwarf__charge(struct dwarf *dwarf, uint64_t work)
 int dwarf__open(struct dwarf *dwarf, const struct elf_image *image);
 void dwarf__close(struct dwarf *dwarf);
 void dwarf__rest(struct dwarf *dwarf);
-/* Where packed sections can be entered (unpack.h): how many places there are; all of them as bytes, appended; and
- * those bytes, of the same file, into a dwarf that has none. */
-unsigned dwarf__places(const struct dwarf *dwarf);
-int dwarf__pack_places(const struct dwarf *dwarf, struct buf *to);
-int dwarf__take_places(struct dwarf *dwarf, const char *data, size_t len);
+/* unpacked.c. Its packed sections are read from a file in `folder` from now on, to which they are unpacked if that was
+ * not done before. Without effect if they are too large, or if that fails. `key`: of the file that has them. */
+void dwarf__unpack(struct dwarf *dwarf, int folder, const struct kept_key *key);
 
 /* What a value is, once its form was read. */
 enum dwarf_class {

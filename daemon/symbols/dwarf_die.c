@@ -25,6 +25,7 @@ int dwarf__open(struct dwarf *dwarf, const struct elf_image *image)
 	int err = 0;
 
 	memset(dwarf->sections, 0, sizeof(dwarf->sections));
+	dwarf->unpacked = (struct elf_bytes)ELF_BYTES_NONE;
 	for (i = 0; i < DWARF_SECTION_COUNT && !err; i++) {
 		err = debug_section__open(&dwarf->sections[i], image, names[i], PACKED_MAX, &dwarf->work);
 		if (err == -ENOENT && i != DWARF_INFO && i != DWARF_ABBREV && i != DWARF_LINE)
@@ -41,6 +42,7 @@ void dwarf__close(struct dwarf *dwarf)
 
 	for (i = 0; i < DWARF_SECTION_COUNT; i++)
 		debug_section__close(&dwarf->sections[i]);
+	elf_bytes__free(&dwarf->unpacked);
 }
 
 void dwarf__rest(struct dwarf *dwarf)
@@ -49,44 +51,6 @@ void dwarf__rest(struct dwarf *dwarf)
 
 	for (i = 0; i < DWARF_SECTION_COUNT; i++)
 		debug_section__rest(&dwarf->sections[i]);
-}
-
-unsigned dwarf__places(const struct dwarf *dwarf)
-{
-	unsigned i, n = 0;
-
-	for (i = 0; i < DWARF_SECTION_COUNT; i++)
-		n += unpack__places(dwarf->sections[i].unpack);
-	return n;
-}
-
-int dwarf__pack_places(const struct dwarf *dwarf, struct buf *to)
-{
-	unsigned i;
-	int err = 0;
-
-	for (i = 0; !err && i < DWARF_SECTION_COUNT; i++)
-		if (dwarf->sections[i].unpack)
-			err = unpack__pack(dwarf->sections[i].unpack, to);
-	return err;
-}
-
-/* `data` has the places of each packed section one after another, as dwarf__pack_places() wrote them. Both go
- * through the sections in the order of the enum, and the key of the stored file made sure that the same ones are
- * packed. */
-int dwarf__take_places(struct dwarf *dwarf, const char *data, size_t len)
-{
-	int64_t took = 0;
-	unsigned i;
-
-	for (i = 0; took >= 0 && i < DWARF_SECTION_COUNT; i++) {
-		if (!dwarf->sections[i].unpack)
-			continue;
-		took = unpack__take(dwarf->sections[i].unpack, data, len);
-		data += took > 0 ? took : 0;
-		len -= took > 0 ? (size_t)took : 0;
-	}
-	return took < 0 ? (int)took : 0;
 }
 
 /* A length of 0xffffffff announces DWARF's 64-bit format, whose offsets have 8 bytes (7.4). The unit's end is

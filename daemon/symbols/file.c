@@ -32,6 +32,8 @@ struct symbol_file *symbol_file__free(struct symbol_file *file)
 
 	if (!file)
 		return NULL;
+	if (file->lines)
+		symbol_file__store_lines(file);
 	lines__free(file->lines);
 	line_source__free(file->line_source);
 	symbol_file__free(file->debug);

@@ -37,10 +37,13 @@ struct symbol_file {
 	struct line_source *line_source; /* owned; or NULL */
 	bool line_source_sought;
 	const struct elf_bytes *lines_bytes; /* of the file that has the lines; NULL: not opened */
-	bool places_sought;       /* the stored places of packed sections were searched for */
+	uint64_t store_due;       /* CLOCK_MONOTONIC ns: from then on lines are stored when they are closed; 0: not known yet */
 	int folder;               /* the opener's; 0: nothing is kept */
 	bool kernel;
 };
+
+/* What of the lines earlier sessions did not store. Failures are silent: the next session reads debug information again. */
+void symbol_file__store_lines(const struct symbol_file *file);
 
 /* Looks for the separate debug file, once. 0, or why there is none. */
 int symbol_file__seek_debug(struct symbol_file *file);

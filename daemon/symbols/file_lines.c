@@ -3,21 +3,21 @@
  * thread may be in it.
  *
  * Where the lines come from, in this order: the file itself; the debug file that gave its symbols; a debug file that
- * is found now, for its lines alone. Two things are stored in the opener's folder: spans of lines ("lines",
- * line_spans.h) and the places at which packed sections can be entered ("places", unpack.h). Each is found again by
- * the identity of both files. */
+ * is found now, for its lines alone. Spans of lines are stored in the opener's folder ("lines", line_spans.h), and
+ * packed sections as they are unpacked (unpacked.c). Both are found again by the identity of both files. */
 #include "symbols/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/kept.h"
+#include "base/schedule.h"
 #include "symbols/debug_file.h"
 
 #define KEPT_MAX (8u << 20) /* bytes of one file's lines */
 #define KEPT_KIND "lines"
-#define KEPT_PLACES "places" /* where packed debug information can be entered */
 
 /* --- kept from session to session --- */
 
@@ -32,34 +32,14 @@ static int key_of(const struct symbol_file *file, struct kept_key *ret)
 	return kept_key__of(file->bytes.fd, file->lines_bytes->fd, ret);
 }
 
-/* Failures are silent: the next session reads debug information again. */
-static void store_known(const struct symbol_file *file)
+void symbol_file__store_lines(const struct symbol_file *file)
 {
 	struct kept_key key;
 	struct buf data = {};
 
 	if (!key_of(file, &key) && !lines__pack(file->lines, &data) && data.len <= KEPT_MAX - sizeof(key))
 		kept__put(file->folder, KEPT_KIND, &key, &data);
-	buf__clear(&data);
-	if (!key_of(file, &key) && !lines__pack_places(file->lines, &data) && data.len <= KEPT_MAX - sizeof(key))
-		kept__put(file->folder, KEPT_PLACES, &key, &data);
 	buf__free(&data);
-}
-
-/* Before debug information is read for the first time: not at opening, as most sessions find all their addresses in
- * "lines". */
-static void seek_places(struct symbol_file *file)
-{
-	struct kept_data known;
-	struct kept_key key;
-
-	if (file->places_sought)
-		return;
-	file->places_sought = true;
-	if (key_of(file, &key) || kept__find(file->folder, KEPT_PLACES, &key, KEPT_MAX, &known))
-		return;
-	lines__take_places(file->lines, known.data, known.len);
-	free(known.bytes);
 }
 
 /* --- */
@@ -108,14 +88,18 @@ static int seek(struct symbol_file *file)
  * lines__open(). */
 static int open_in(struct symbol_file *file, const struct elf_image *image)
 {
+	struct lines_kept kept = {.folder = -1};
 	struct kept_data known = {};
-	struct kept_key key;
 	int err;
 
 	file->lines_bytes = image->bytes;
-	if (!key_of(file, &key))
-		kept__find(file->folder, KEPT_KIND, &key, KEPT_MAX, &known);
-	err = lines__open(image, known.data, known.len, &file->lines);
+	if (!key_of(file, &kept.key)) {
+		kept.folder = file->folder;
+		kept__find(file->folder, KEPT_KIND, &kept.key, KEPT_MAX, &known);
+	}
+	kept.known = known.data;
+	kept.len = known.len;
+	err = lines__open(image, &kept, &file->lines);
 	free(known.bytes);
 	return err;
 }
@@ -143,11 +127,17 @@ int symbol_file__open_lines(struct symbol_file *file)
 	return file->lines_error;
 }
 
+/* All that is known is written anew each time: at the end, and now and then for a session that does not get there. */
 void symbol_file__close_lines(struct symbol_file *file)
 {
+	uint64_t now = clock__now();
+
 	if (!file || !file->lines)
 		return;
-	store_known(file);
+	if (file->store_due && now >= file->store_due)
+		symbol_file__store_lines(file);
+	if (!file->store_due || now >= file->store_due)
+		file->store_due = now + SCHEDULE_STORE_LINES_NS;
 	lines__rest(file->lines);
 }
 
@@ -155,9 +145,5 @@ int symbol_file__line(struct symbol_file *file, uint64_t vaddr, struct source_li
 {
 	int err = symbol_file__open_lines(file);
 
-	if (err)
-		return err;
-	if (!lines__knows(file->lines, vaddr))
-		seek_places(file);
-	return lines__find(file->lines, vaddr, ret);
+	return err ? err : lines__find(file->lines, vaddr, ret);
 }

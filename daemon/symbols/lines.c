@@ -54,7 +54,8 @@ struct lines {
 	struct line_spans *spans; /* of functions that were asked about; NULL: none yet */
 	bool listed;              /* list_units() was called, or what it found was kept */
 	bool list_changed;        /* since it was opened, or packed */
-	unsigned places;          /* of packed sections, when they were taken, or packed last */
+	int folder;               /* for packed sections; < 0: none, or it was looked there */
+	struct kept_key key;
 	int list_error;
 };
 
@@ -164,9 +165,19 @@ static int list_units(struct lines *lines)
 	return 0;
 }
 
+/* Before debug information is read for the first time: not at opening, as most sessions find all their addresses in
+ * what is known. */
+static void unpack_once(struct lines *lines)
+{
+	if (lines->folder >= 0)
+		dwarf__unpack(&lines->dwarf, lines->folder, &lines->key);
+	lines->folder = -1;
+}
+
 static int list_once(struct lines *lines)
 {
 	if (!lines->listed) {
+		unpack_once(lines);
 		lines->dwarf.work = WORK_OPEN;
 		lines->list_error = list_units(lines);
 		lines->list_changed = !lines->list_error;
@@ -279,7 +290,7 @@ static void free_list(struct lines *lines)
 
 /* --- */
 
-int lines__open(const struct elf_image *image, const void *known, size_t len, struct lines **ret)
+int lines__open(const struct elf_image *image, const struct lines_kept *kept, struct lines **ret)
 {
 	struct lines *lines = calloc(1, sizeof(*lines));
 	int err;
@@ -289,8 +300,10 @@ int lines__open(const struct elf_image *image, const void *known, size_t len, st
 	lines->image = image;
 	lines->current = UINT32_MAX;
 	lines->limit = 4096;
+	lines->folder = kept->folder;
+	lines->key = kept->key;
 	err = dwarf__open(&lines->dwarf, image);
-	if (!err && (!known || unpack(lines, known, len))) {
+	if (!err && (!kept->known || unpack(lines, kept->known, kept->len))) {
 		free_list(lines);
 		err = list_once(lines);
 	}
@@ -442,6 +455,7 @@ static int enter_unit(struct lines *lines, uint32_t number)
 	if (lines->current == number)
 		return lines->current_error;
 	free_unit(lines);
+	unpack_once(lines);
 	lines->dwarf.work = WORK_UNIT;
 	err = dwarf_unit__read(&lines->dwarf, lines->units[number], &lines->unit);
 	if (!err)
@@ -608,23 +622,6 @@ bool lines__knows(const struct lines *lines, uint64_t vaddr)
 	struct source_line line;
 
 	return is_known(lines, vaddr, &line);
-}
-
-int lines__pack_places(struct lines *lines, struct buf *to)
-{
-	unsigned n = dwarf__places(&lines->dwarf);
-
-	if (n <= lines->places)
-		return -ENOENT;
-	lines->places = n;
-	return dwarf__pack_places(&lines->dwarf, to);
-}
-
-/* What was taken before bytes that make no sense is good. */
-void lines__take_places(struct lines *lines, const void *data, size_t len)
-{
-	if (!dwarf__places(&lines->dwarf) && !dwarf__take_places(&lines->dwarf, data, len))
-		lines->places = dwarf__places(&lines->dwarf);
 }
 
 /* What was found is kept before this returns; also that there is nothing at an address, so that it is not searched

@@ -8,16 +8,24 @@
 #define CPROFD_SYMBOLS_LINES_H
 
 #include "base/buf.h"
+#include "base/kept.h"
 #include "elf/elf.h"
 #include "symbols/symbols.h"
 
 #define LINES_RANGES_MAX (1u << 18) /* pieces of code of units: files that have more are refused */
 
 struct lines;
-/* `image` is borrowed. `known` (or NULL): what lines__pack() made of the same files in an earlier session. With it
- * no unit is read until an address is asked for that it does not have; without it, or if it does not fit, all units
- * are listed here. -ENOENT: the image has no lines; -EFBIG, -EBADMSG, -ENOMEM. */
-int lines__open(const struct elf_image *image, const void *known, size_t len, struct lines **ret);
+/* What earlier sessions made of the same files. */
+struct lines_kept {
+	int folder;          /* where packed sections are kept unpacked; < 0: nowhere */
+	struct kept_key key; /* if there is a folder */
+	const void *known;   /* what lines__pack() made; or NULL */
+	size_t len;
+};
+/* `image` is borrowed. With what is known no unit is read until an address is asked for that it does not have;
+ * without it, or if it does not fit, all units are listed here. -ENOENT: the image has no lines; -EFBIG, -EBADMSG,
+ * -ENOMEM. */
+int lines__open(const struct elf_image *image, const struct lines_kept *kept, struct lines **ret);
 /* What is known by now, appended. -ENOENT: nothing that was not there when it was opened or packed last; -ENOMEM. */
 int lines__pack(struct lines *lines, struct buf *to);
 struct lines *lines__free(struct lines *lines); /* NULL */
@@ -25,11 +33,6 @@ struct lines *lines__free(struct lines *lines); /* NULL */
 void lines__rest(struct lines *lines);
 /* False: debug information has to be read for it. */
 bool lines__knows(const struct lines *lines, uint64_t vaddr);
-/* Where packed sections can be entered, as bytes, appended. -ENOENT: there is no place that was not there already
- * when they were taken, or packed last; -ENOMEM. */
-int lines__pack_places(struct lines *lines, struct buf *to);
-/* Gives what lines__pack_places() made of the same file. Bytes that do not fit are ignored. */
-void lines__take_places(struct lines *lines, const void *data, size_t len);
 /* As symbol_file__line(). */
 int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret);
 

@@ -10,6 +10,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/kept.h"
+
 #define INPUT (16u << 10)
 #define DISTANCE (32u << 10) /* as far back as deflate's references go (RFC 1951) */
 
@@ -351,80 +353,58 @@ int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uin
 	return 0;
 }
 
-/* --- places as bytes: how many, and of each a head and its dictionary, packed --- */
+/* --- all of it --- */
 
-/* As stored in a file of the folder. Without padding, which would be stored uninitialised: `unused` fills it. */
-struct packed_point {
-	uint64_t in, header, out;
-	uint32_t len, packed;
-	uint8_t in_bits, header_bits, unused[6];
+#define WHOLE_INPUT (64u << 10)
+#define WHOLE_OUTPUT (256u << 10)
+
+struct whole {
+	z_stream z;
+	uint8_t input[WHOLE_INPUT], output[WHOLE_OUTPUT];
 };
 
-unsigned unpack__places(const struct unpack *unpack)
+/* The next part of the stream, whose packed bytes go on at *in. Returns how many bytes came out. */
+static int64_t inflate_some(const struct unpack *unpack, struct whole *whole, uint64_t *in)
 {
-	return unpack ? unpack->n_points : 0;
-}
+	int state = Z_OK;
 
-int unpack__pack(const struct unpack *unpack, struct buf *to)
-{
-	uint32_t n = unpack->n_points, i;
-	int err = buf__append(to, &n, sizeof(n));
+	whole->z.next_out = whole->output;
+	whole->z.avail_out = WHOLE_OUTPUT;
+	while (state == Z_OK && whole->z.avail_out) {
+		size_t left = unpack->end - *in < WHOLE_INPUT ? (size_t)(unpack->end - *in) : WHOLE_INPUT;
 
-	for (i = 0; !err && i < n; i++) {
-		const struct point *point = unpack->points[i];
-		struct packed_point head = {.in = point->at.in, .header = point->header.in, .out = point->out, .len = point->len,
-					    .packed = point->packed, .in_bits = (uint8_t)point->at.bits,
-					    .header_bits = (uint8_t)point->header.bits};
-
-		err = buf__append(to, &head, sizeof(head)) ?: buf__append(to, point->before, point->packed);
+		if (!whole->z.avail_in && left) {
+			if (elf_bytes__read(unpack->bytes, *in, whole->input, left))
+				return -EIO;
+			*in += left;
+			whole->z.next_in = whole->input;
+			whole->z.avail_in = (uInt)left;
+		}
+		state = inflate(&whole->z, Z_NO_FLUSH);
 	}
-	return err;
+	return state == Z_OK || state == Z_STREAM_END ? (int64_t)WHOLE_OUTPUT - whole->z.avail_out : -EBADMSG;
 }
 
-/* In order, within the stream, and no larger than a place can be: enter_at() relies on it. */
-static bool is_place(const struct unpack *unpack, const struct packed_point *head, uint64_t before)
+int unpack__write(const struct unpack *unpack, int fd)
 {
-	return head->header >= unpack->begin && head->in >= head->header && head->in <= unpack->end && head->in_bits < 8 &&
-	       head->header_bits < 8 && head->out > before && head->out < unpack->size && head->len <= DISTANCE &&
-	       head->packed <= ZSTD_COMPRESSBOUND(DISTANCE);
-}
+	struct whole *whole = malloc(sizeof(*whole));
+	uint64_t in = unpack->begin, out = 0;
+	int64_t n = 0;
+	int err = 0;
 
-/* Takes one place from `data`. Returns how many bytes it has, or -errno. */
-static int64_t take_point(struct unpack *unpack, const char *data, size_t len)
-{
-	const uint64_t before = unpack->n_points ? unpack->points[unpack->n_points - 1]->out : 0;
-	struct packed_point head;
-	struct point *point;
-
-	if (len < sizeof(head))
-		return -EBADMSG;
-	memcpy(&head, data, sizeof(head));
-	if (!is_place(unpack, &head, before) || head.packed > len - sizeof(head))
-		return -EBADMSG;
-	point = malloc(sizeof(*point) + head.packed);
-	if (!point)
+	if (!whole)
 		return -ENOMEM;
-	*point = (struct point){.at = {head.in, head.in_bits}, .header = {head.header, head.header_bits}, .out = head.out,
-				.len = head.len, .packed = head.packed};
-	memcpy(point->before, data + sizeof(head), head.packed);
-	unpack->points[unpack->n_points++] = point;
-	return (int64_t)(sizeof(head) + head.packed);
-}
-
-int64_t unpack__take(struct unpack *unpack, const char *data, size_t len)
-{
-	size_t at = sizeof(uint32_t);
-	int64_t took = 0;
-	uint32_t n, i;
-
-	if (len < sizeof(n) || unpack->n_points)
-		return -EBADMSG;
-	memcpy(&n, data, sizeof(n));
-	if (n > UNPACK_POINTS_MAX)
-		return -EBADMSG;
-	for (i = 0; took >= 0 && i < n; i++) {
-		took = take_point(unpack, data + at, len - at);
-		at += took > 0 ? (size_t)took : 0;
+	whole->z = (z_stream){};
+	if (inflateInit2(&whole->z, -15) != Z_OK)
+		err = -ENOMEM;
+	for (; !err && out < unpack->size; out += (uint64_t)n) {
+		n = inflate_some(unpack, whole, &in);
+		if (n <= 0 || (uint64_t)n > unpack->size - out)
+			err = n < 0 ? (int)n : -EBADMSG;
+		else
+			err = kept__append(fd, whole->output, (size_t)n);
 	}
-	return took < 0 ? took : (int64_t)at;
+	inflateEnd(&whole->z);
+	free(whole);
+	return err;
 }

@@ -10,7 +10,6 @@
 #ifndef CPROFD_SYMBOLS_UNPACK_H
 #define CPROFD_SYMBOLS_UNPACK_H
 
-#include "base/buf.h"
 #include "elf/bytes.h"
 
 #define UNPACK_WINDOW (256u << 10)    /* its later half at least is there, so that going back a little is cheap */
@@ -31,12 +30,7 @@ int unpack__window(struct unpack *unpack, uint64_t at, uint64_t *work, const uin
 /* Gives back all but the places that are kept, and small streams. */
 void unpack__rest(struct unpack *unpack);
 
-/* The places, from session to session. */
-unsigned unpack__places(const struct unpack *unpack); /* how many there are; unpack may be NULL */
-/* As bytes, appended. -ENOMEM. */
-int unpack__pack(const struct unpack *unpack, struct buf *to);
-/* Those of the same stream, from the begin of `data`, into an unpack that has none. Returns how many bytes of `data`
- * they were; -EBADMSG: they cannot be places of it; -ENOMEM. What was taken before an error stays, and is good. */
-int64_t unpack__take(struct unpack *unpack, const char *data, size_t len);
+/* Writes all of it to a file, unpacked. -EBADMSG: the stream is damaged, or not of `size` bytes. */
+int unpack__write(const struct unpack *unpack, int fd);
 
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A packed stream, entered at places in any order: what it gives is what zlib gives, or an error. */
+/* A packed stream, entered at places in any order, and unpacked as a whole: what it gives is what zlib gives, or an
+ * error. */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "symbols/unpack.h"
@@ -38,6 +41,21 @@ static size_t pack(const uint8_t *plain, size_t n, uint8_t how, uint8_t *to, siz
 	return z.total_out;
 }
 
+static void ask_all(const struct unpack *unpack, size_t size, const uint8_t *plain)
+{
+	FILE *file = tmpfile();
+	uint8_t *read = malloc(size + 1);
+	int err;
+
+	if (!file || !read)
+		abort();
+	err = unpack__write(unpack, fileno(file));
+	if (plain && (err || pread(fileno(file), read, size + 1, 0) != (ssize_t)size || memcmp(read, plain, size)))
+		abort();
+	fclose(file);
+	free(read);
+}
+
 /* `plain`: what has to come out; NULL: nobody knows. */
 static void ask(uint8_t *packed, size_t len, size_t size, const uint8_t *plain, const uint8_t *data, size_t n)
 {
@@ -60,6 +78,7 @@ static void ask(uint8_t *packed, size_t len, size_t size, const uint8_t *plain, 
 		if (plain && (err || from > at || at - from >= got || memcmp(found, plain + from, got)))
 			abort();
 	}
+	ask_all(unpack, size, plain);
 	unpack__free(unpack);
 }
 

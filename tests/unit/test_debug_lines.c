@@ -102,7 +102,28 @@ static int no_file(void *context, const char *path)
 	return -ENOENT;
 }
 
-static void same_when_kept(void **state)
+/* Cuts what was kept of this kind. Returns how many files there were. */
+static int damage(const char *folder, const char *kind)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	int n = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		if (!strncmp(entry->d_name, kind, strlen(kind))) {
+			char path[PATH_MAX];
+
+			snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+			assert_int_equal(truncate(path, 1000), 0);
+			n++;
+		}
+	closedir(dir);
+	return n;
+}
+
+/* `kept`: files that are left in the folder. */
+static void kept_of(const char *exe, int kept)
 {
 	char folder[] = "/tmp/test-lines-XXXXXX", path[PATH_MAX];
 	struct source_line *lines = calloc(4096, sizeof(*lines)), line;
@@ -116,8 +137,10 @@ static void same_when_kept(void **state)
 	dl_iterate_phdr(base_of, &base);
 	assert_non_null(mkdtemp(folder));
 	fd = open(folder, O_RDONLY | O_DIRECTORY);
-	for (round = 0; round < 2; round++) {
-		assert_int_equal(symbol_file__open(open("/proc/self/exe", O_RDONLY), NULL, &(struct symbol_opener){no_file, NULL, fd}, &file), 0);
+	for (round = 0; round < 3; round++) {
+		if (round == 2) /* all is read from debug information again, and that is unpacked anew */
+			assert_int_equal(damage(folder, "lines-") + damage(folder, "sections-"), kept);
+		assert_int_equal(symbol_file__open(open(exe, O_RDONLY), NULL, &(struct symbol_opener){no_file, NULL, fd}, &file), 0);
 		for (i = 0; i < 4096; i++) {
 			uint64_t vaddr = at - base + 16 * i - 16384;
 			int err = symbol_file__line(file, vaddr, &line);
@@ -149,11 +172,33 @@ static void same_when_kept(void **state)
 			n++;
 		}
 	closedir(dir);
-	assert_int_equal(n, 1);
+	assert_int_equal(n, kept);
 	rmdir(folder);
 	for (i = 0; i < 4096; i++)
 		free((char *)lines[i].file);
 	free(lines);
+}
+
+static void same_when_kept(void **state)
+{
+	kept_of("/proc/self/exe", 1);
+}
+
+/* The sections are kept, too, unpacked. */
+static void same_when_packed(void **state)
+{
+	char packed[] = "/tmp/test-lines-XXXXXX", command[PATH_MAX];
+	int fd = mkstemp(packed);
+
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(command, sizeof(command), "objcopy --compress-debug-sections=zlib /proc/%d/exe %s 2>/dev/null", getpid(), packed);
+	if (system(command)) {
+		unlink(packed);
+		skip();
+	}
+	kept_of(packed, 2);
+	unlink(packed);
 }
 
 static uint32_t next_random(uint32_t *seed)
@@ -192,22 +237,20 @@ static uint64_t work_for(struct unpack *unpack, const uint8_t *plain, uint64_t a
 	return 2 * PLAIN - work;
 }
 
-/* In a later session nothing but what is asked for is unpacked. */
-static void places_of(struct unpack *before, const struct elf_bytes *bytes, size_t len, const uint8_t *plain)
+/* All of it, in a file. */
+static void whole_of(const struct unpack *unpack, const uint8_t *plain)
 {
-	struct unpack *unpack;
-	struct buf places = {};
-	uint32_t seed = 7, i;
+	uint8_t *read = malloc(PLAIN);
+	FILE *file = tmpfile();
 
-	assert_int_equal(unpack__pack(before, &places), 0);
-	assert_int_equal(unpack__new(bytes, OFFSET, len, PLAIN, &unpack), 0);
-	assert_int_equal(unpack__take(unpack, places.data, places.len), places.len);
-	assert_int_equal(unpack__places(unpack), unpack__places(before));
-	assert_int_equal(unpack__take(unpack, places.data, places.len), -EBADMSG);
-	for (i = 0; i < 40; i++)
-		assert_true(work_for(unpack, plain, next_random(&seed) % PLAIN) <= PLAIN / 20);
-	unpack__free(unpack);
-	buf__free(&places);
+	assert_non_null(read);
+	assert_non_null(file);
+	assert_int_equal(unpack__write(unpack, fileno(file)), 0);
+	assert_int_equal(lseek(fileno(file), 0, SEEK_END), PLAIN);
+	assert_int_equal(pread(fileno(file), read, PLAIN, 0), PLAIN);
+	assert_memory_equal(read, plain, PLAIN);
+	fclose(file);
+	free(read);
 }
 
 static void any_place_of(const uint8_t *plain, uint8_t *packed, size_t room, struct form form)
@@ -228,7 +271,7 @@ static void any_place_of(const uint8_t *plain, uint8_t *packed, size_t room, str
 		/* From a place that was kept, however long a block is: not all that is before. */
 		assert_true(i < 10 || work <= PLAIN / 20);
 	}
-	places_of(unpack, &bytes, len, plain);
+	whole_of(unpack, plain);
 	unpack__free(unpack); /* the bytes stay the caller's */
 }
 
@@ -251,41 +294,37 @@ static void any_place_of_what_is_packed(void **state)
 	free(plain);
 }
 
-/* Each byte changed, and cut anywhere: refused, or used without harm. */
-static void places_kept_badly(void **state)
+/* A stream that is longer or shorter than its section says, is cut, or has a wrong byte. */
+static void whole_of_what_is_packed_badly(void **state)
 {
 	uint8_t *plain = calloc(1, PLAIN), *packed = malloc(PLAIN);
-	uint64_t work, from, at;
-	struct buf places = {};
+	FILE *file = tmpfile();
 	struct elf_bytes bytes;
 	struct unpack *unpack;
-	const uint8_t *data;
-	uint32_t n, seed = 3;
-	size_t len, i;
+	uint32_t seed = 3, i;
+	size_t len;
 
 	assert_non_null(plain);
 	assert_non_null(packed);
+	assert_non_null(file);
 	for (i = 0; i < PLAIN; i++)
 		plain[i] = (uint8_t)(next_random(&seed) % 3);
 	len = pack(plain, packed, PLAIN, (struct form){1, Z_DEFAULT_STRATEGY, 8});
 	elf_bytes__init_memory(&bytes, packed, len);
-	assert_int_equal(unpack__new(&bytes, 0, len, PLAIN, &unpack), 0);
-	work = 2 * PLAIN;
-	assert_int_equal(unpack__window(unpack, 300000, &work, &data, &from, &n), 0);
-	assert_int_equal(unpack__pack(unpack, &places), 0);
-	unpack__free(unpack);
-	for (i = 0; i < places.len; i += i < 200 ? 1 : 397) {
-		places.data[i] ^= (char)(1 + next_random(&seed) % 255);
-		assert_int_equal(unpack__new(&bytes, 0, len, PLAIN, &unpack), 0);
-		unpack__take(unpack, places.data, next_random(&seed) % 4 ? places.len : i);
-		for (at = 0; at < 400000; at += 150000) {
-			work = 1 << 20;
-			if (!unpack__window(unpack, at, &work, &data, &from, &n))
-				assert_true(from <= at && at - from < n);
-		}
+	for (i = 0; i < 4; i++) {
+		const uint64_t size[] = {PLAIN, PLAIN - 1, PLAIN + 1, PLAIN}, cut[] = {0, 0, 0, 100};
+
+		assert_int_equal(unpack__new(&bytes, 0, len - cut[i], size[i], &unpack), 0);
+		assert_int_equal(unpack__write(unpack, fileno(file)), i ? -EBADMSG : 0);
 		unpack__free(unpack);
 	}
-	buf__free(&places);
+	for (i = 0; i < 40; i++) {
+		packed[2 + next_random(&seed) % (len - 2)] ^= (uint8_t)(1 + next_random(&seed) % 255);
+		assert_int_equal(unpack__new(&bytes, 0, len, PLAIN, &unpack), 0);
+		unpack__write(unpack, fileno(file));
+		unpack__free(unpack);
+	}
+	fclose(file);
 	elf_bytes__free(&bytes);
 	free(plain);
 }
@@ -449,9 +488,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(like_the_compiler),
 		cmocka_unit_test(same_when_kept),
+		cmocka_unit_test(same_when_packed),
 		cmocka_unit_test(kept_badly),
 		cmocka_unit_test(any_place_of_what_is_packed),
-		cmocka_unit_test(places_kept_badly),
+		cmocka_unit_test(whole_of_what_is_packed_badly),
 		cmocka_unit_test(what_is_packed_badly),
 		cmocka_unit_test(more_files_than_a_row_can_name),
 	};
