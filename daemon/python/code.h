@@ -28,8 +28,8 @@ uint32_t python_code__line(struct values *values, uint64_t code, int32_t offset)
 int python_code__record(struct host_reader *memory, const struct py_layout *layout, const struct record_header *of, uint64_t key, uint64_t code,
 			struct buf *ret);
 
-/* The key by which the sampler's records of this task name the code object (struct py_frame); 0: it is none. */
-uint64_t python_code__key(struct host_reader *memory, const struct image *image, const struct record_task *task, uint64_t code);
+/* Is the code object there the one that the sampler's records of this task name by this key (struct py_frame)? */
+bool python_code__is(struct host_reader *memory, const struct image *image, const struct record_task *task, uint64_t code, uint64_t key);
 
 /* Makes the pages resident that the object's record needs. They are mapped, but if the target never touched them, BPF
  * in an interrupt cannot read them (mostly names and tables of frozen modules). */

@@ -71,7 +71,7 @@ static int read_site(struct call_sites *self, const struct record_header *header
 	now = memory_reader__of(tracee->mem);
 	values = (struct values){.memory = session_units__pages(tracee->session, tracee, header->time), .layout = &tracee->image.layout};
 	err = python_site__read(&values, code, offset, ret);
-	if (!err && python_code__key(&now.reader, &tracee->image, &header->task, code) != key)
+	if (!err && !python_code__is(&now.reader, &tracee->image, &header->task, code, key))
 		err = -ENOENT;
 	return err;
 }

@@ -11,9 +11,9 @@
  *  - The thread state: it is used if its thread_id is ours and it has a frame (a freed one has none); otherwise the
  *    lists of all interpreters are searched.
  *  - The code object. It is identified by a *key*, never by its address. On 3.12+ the key is made of co_version, which
- *    the interpreter never assigns twice (Objects/codeobject.c, _PyCode_New). Before that, of words that a new object
- *    at the same address would change, and of the contents of its names and line table, because objects are freed and
- *    created again with everything at the same addresses.
+ *    an interpreter never assigns twice (Objects/codeobject.c, _PyCode_New). Before that, and while the process has several
+ *    interpreters, of words that a new object at the same address would change, and of the contents of its names and line
+ *    table, because objects are freed and created again with everything at the same addresses.
  *  - Verifying a key costs a read per frame, most of a walk. So a slot for each code address keeps the key and the time
  *    of its last verification, with the globals of its frame: code of another module at that address has others. Code
  *    without a file is verified in every sample; code of a file again after PY_PROOF_NS, sooner while it is young, and
@@ -46,8 +46,10 @@ HOST_INLINE void py_walk_begin(struct py_walk *walk)
 	walk->window_end = 0;
 	walk->shims_end = 0;
 	walk->shim = 0;
+	walk->several = 0;
 	walk->proven = py_recent_mix(walk->salt ^ walk->round, walk->now);
 	walk->first = 0;
+	walk->which = 0;
 }
 
 /* Walks all thread states of the thread of walk->thread_pointer.
@@ -56,13 +58,9 @@ HOST_INLINE void py_walk_begin(struct py_walk *walk)
  *   Out: out->frames[0..n), todo[0..n_todo), loss, and tstates[0] as the next hint. */
 HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out, const struct host_window *stack)
 {
-	__u32 i;
-
 	py_walk_begin(walk);
 	py_walk_chain(walk, image, out, PY_WALK_FIRST, stack);
-	for (i = 0; i < PY_TSTATES_MAX; i++) /* the others in order */
-		if (i < walk->n_tstates && i != walk->first && !walk->loss)
-			py_walk_chain(walk, image, out, i, NULL);
+	py_walk_others(walk, image, out);
 }
 
 #endif

@@ -197,12 +197,14 @@ HOST_APART int py_walk_chain(struct py_walk *walk, const struct image *image, st
 		walk->called = 0;
 	if (which == PY_WALK_FIRST) {
 		py_find_tstates(walk, image, stack);
+		walk->which = walk->first;
 		if (!walk->n_tstates || walk->loss)
 			return 0;
 		which = walk->first;
 	}
 	if (which < PY_TSTATES_MAX) {
 		t = &walk->tstates[which];
+		walk->which = which;
 		walk->frame = t->frame;
 		walk->chunk = t->chunk;
 		walk->top = t->top;
@@ -219,6 +221,16 @@ HOST_APART int py_walk_chain(struct py_walk *walk, const struct image *image, st
 	if (walk->frame && !walk->loss)
 		walk->loss = LOSS_FRAME_CYCLE;
 	return 0;
+}
+
+/* The chains of the other thread states, in order; after a repair those that are left. */
+HOST_INLINE void py_walk_others(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	__u32 i;
+
+	for (i = 0; i < PY_TSTATES_MAX; i++)
+		if (i < walk->n_tstates && i != walk->first && (walk->which == walk->first || i > walk->which) && !walk->loss)
+			py_walk_chain(walk, image, out, i, NULL);
 }
 
 #endif

@@ -140,9 +140,10 @@ HOST_APART __u64 py_code_prove(struct py_walk *walk, const struct image *image, 
 	key = py_mix(walk->salt, code);
 	if (l->code_version != PY_ABSENT)
 		version = py_u32(walk->code, PY_RAW_CODE, l->code_version);
-	if (version) {
+	if (version)
 		key = py_mix(key, version);
-	} else {
+	/* Each interpreter counts versions from 1. */
+	if (!version || walk->several) {
 		key = py_mix(key, py_u64(walk->code, PY_RAW_CODE, l->var_size));
 		key = py_mix(key, py_u32(walk->code, PY_RAW_CODE, l->code_firstlineno) |
 					  (__u64)py_u32(walk->code, PY_RAW_CODE, l->code_flags) << 32);
@@ -234,7 +235,7 @@ HOST_APART __u64 py_code_key(struct py_walk *walk, const struct image *image, __
 		if (py_slot_holds(slot, tag, now))
 			return old;
 		walk->words[0] = 0;
-		if (image->layout.code_version != PY_ABSENT && !host_read(walk->words, 4, code + image->layout.code_version) &&
+		if (image->layout.code_version != PY_ABSENT && !walk->several && !host_read(walk->words, 4, code + image->layout.code_version) &&
 		    walk->words[0] && (py_mix(py_mix(walk->salt, code), (__u32)walk->words[0]) | 1) == old) {
 			slot->word = word | (slot->word & PY_EACH_SIGHT) | py_proof(slot->word, now);
 			return old;

@@ -111,10 +111,12 @@ struct py_walk {
 	__u32 flags;            /* PY_FRAME_* for the next frame */
 	__u32 n_tstates;
 	__u32 first;            /* which of tstates[] comes first */
+	__u32 which;            /* the one whose chain is walked */
 	__u16 loss;             /* enum loss: where the walk was cut */
 	__u16 loss_before;      /* ... before py_repair_link(): here, and not on the stack, of which kernels give 512 bytes */
 	__u8 closed;            /* the last frame was an entry: the chain may end */
 	__u8 code_of_file;      /* of the code object proven last */
+	__u8 several;           /* the process has several interpreters: py_code_prove */
 	__u8 repairs;           /* in: who walks has the registers, and calls py_walk_repair() where a walk is cut */
 	__u32 searched;         /* thread states searched */
 	struct py_tstate tstates[PY_TSTATES_MAX];

@@ -162,10 +162,27 @@ HOST_APART int py_search(struct py_walk *walk, const struct image *image)
 		walk->loss = LOSS_TSTATE_READ;
 		return 0;
 	}
+	walk->several = heads[0] != heads[1];
 	py_search_tstates(&c, heads[0]);
 	if (heads[0] == heads[1] && walk->n_tstates == 1)
 		walk->hint_until = walk->now + PY_HINT_NS;
 	return 0;
+}
+
+/* May the thread have left its thread state, in raw, for one of an interpreter that is new? 3.12+ says which states are in use; one that is not
+ * has released the GIL, most often, and there is still one interpreter. Before, it is looked at in one of eight samples, as each read costs. */
+#define PY_STATUS_ACTIVE 0x10u
+#define PY_HINT_LOOKS 7u
+HOST_INLINE int py_is_elsewhere(struct py_walk *walk, const struct image *image)
+{
+	const struct py_layout *l = &image->layout;
+	__u64 *heads = walk->words;
+
+	if (l->tstate_status == PY_ABSENT ? walk->now >> 10 & PY_HINT_LOOKS
+					  : py_u32(walk->raw, PY_RAW_TSTATE, l->tstate_status) & PY_STATUS_ACTIVE)
+		return 0;
+	heads[0] = heads[1] = 0;
+	return host_read(heads, 16, image->runtime + l->interpreters_head) || heads[0] != heads[1];
 }
 
 /* Finds the thread states of this OS thread. The usual case costs one read: one interpreter, and the
@@ -174,7 +191,7 @@ HOST_APART int py_find_tstates(struct py_walk *walk, const struct image *image, 
 {
 	if (!walk || !image)
 		return 0;
-	if (walk->hint && walk->hint_until > walk->now && py_tstate_check(walk, image, walk->hint)) {
+	if (walk->hint && walk->hint_until > walk->now && py_tstate_check(walk, image, walk->hint) && !py_is_elsewhere(walk, image)) {
 		py_tstate_add(walk, image, stack, walk->hint);
 		if (walk->tstates[0].frame)
 			return 0;
