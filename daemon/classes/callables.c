@@ -27,7 +27,7 @@ static int by_address(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* One name for a function that has several: the shortest ("set.union", not "frozenset.union"). NULL: it is shared. */
+/* The best of several names of a function: the shortest. NULL: it is shared. */
 static const struct found *choose(const struct found *found, uint32_t n)
 {
 	const struct found *best = found;
@@ -42,8 +42,21 @@ static const struct found *choose(const struct found *found, uint32_t n)
 	return found->kind != CALLABLE_METHOD && others >= SHARED ? NULL : best;
 }
 
-static int add_row(struct search *search, const struct code_frames *frames, uint64_t start, const struct found *best)
+/* Of a method that two types share ("generator.send", "coroutine.send") the name without the type. */
+static const char *name_of(const struct found *found, uint32_t n, const struct found *best)
 {
+	const char *last = callable__last_part(best->name);
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (found[i].kind == best->kind && strcmp(found[i].name, best->name) && !strcmp(callable__last_part(found[i].name), last))
+			return last;
+	return best->name;
+}
+
+static int add_row(struct search *search, const struct code_frames *frames, uint64_t start, const struct found *found, uint32_t n)
+{
+	const struct found *best = n ? choose(found, n) : NULL;
 	const struct code_piece *piece = code_frames__find(frames, start);
 	struct callables *out = search->out;
 	int err = array__reserve((void **)&out->rows, sizeof(*out->rows), out->n, &out->capacity);
@@ -54,7 +67,7 @@ static int add_row(struct search *search, const struct code_frames *frames, uint
 		.of = out,
 		.start = start,
 		.end = piece && piece->start == start ? piece->start + piece->size : start + 1,
-		.name = best ? best->name : NULL,
+		.name = best ? name_of(found, n, best) : NULL,
 		.kind = best ? best->kind : CALLABLE_METHOD,
 		.forwards = best ? class__forwards(best->name) : 0,
 		.exported = !best && data__is_exported(search->data, start),
@@ -83,7 +96,7 @@ static int make_rows(struct search *search, const struct code_frames *frames)
 			;
 		for (first = at; at < out->n_candidates && out->candidates[at].start == start; at++)
 			;
-		err = add_row(search, frames, start, n ? choose(&search->found[i], n) : NULL);
+		err = add_row(search, frames, start, n ? &search->found[i] : NULL, n);
 		if (err)
 			break;
 		out->rows[out->n - 1].first = first;

@@ -23,6 +23,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/kept.h"
@@ -84,6 +85,14 @@ struct callables {
 	bool builtins;         /* this file is the interpreter: it has the module `builtins` */
 	struct arena names;
 };
+
+/* "union" of "set.union". */
+static inline const char *callable__last_part(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot ? dot + 1 : name;
+}
 
 /* Searches the file. Takes some 40 ms for an interpreter, less for extensions. -ENOENT: the file does not use
  * Python's C API. On error *ret is empty. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define KIND "callables"
-#define VERSION 7u /* raise it when the format changes, or what is found */
+#define VERSION 8u /* raise it when the format changes, or what is found */
 #define KEPT_MAX (32u << 20)
 
 /* --- as bytes: head, rows, candidates, names with their NULs --- */

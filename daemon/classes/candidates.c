@@ -122,6 +122,8 @@ int search__machinery(struct search *search, const struct code_frames *frames)
 		"PyObject_VectorcallMethod", "PyObject_VectorcallDict", "_PyObject_FastCallDict", "_PyObject_FastCallDictTstate",
 		"PyCFunction_Call", "_PyCFunction_FastCallDict",
 	};
+	/* What ends an object; a builtin type's dealloc calls the finalizer by itself. */
+	static const char *const ends[] = {"_Py_Dealloc", "PyObject_CallFinalizer", "PyObject_CallFinalizerFromDealloc", "PyObject_ClearWeakRefs"};
 	static const char entry[] = "_PyFunction_Vectorcall";
 	uint64_t address, targets[JUMPS_FROM];
 	uint32_t i, n = 0;
@@ -130,8 +132,9 @@ int search__machinery(struct search *search, const struct code_frames *frames)
 	for (i = 0; !err && i < sizeof(symbols) / sizeof(symbols[0]); i++)
 		if (data__symbol(search->data, symbols[i], &address))
 			err = search__add(search, address, "", CALLABLE_MACHINERY_NAME, CALLABLE_MACHINERY);
-	if (!err && data__symbol(search->data, "_Py_Dealloc", &address))
-		err = search__add(search, address, "", CALLABLE_DEALLOC_NAME, CALLABLE_DEALLOC);
+	for (i = 0; !err && i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (data__symbol(search->data, ends[i], &address))
+			err = search__add(search, address, "", CALLABLE_DEALLOC_NAME, CALLABLE_DEALLOC);
 	if (!err && data__symbol(search->data, entry, &address)) {
 		err = search__add(search, address, "", CALLABLE_ENTRY_NAME, CALLABLE_ENTRY);
 		n = jumps__from(search->data, frames, address, false, targets);

@@ -203,6 +203,13 @@ static uint64_t vectorcall_offset(const struct data *data, uint64_t members)
 	return 0;
 }
 
+static int add_slot_as(struct search *search, uint64_t function, const char *owner, const struct slot *slot)
+{
+	if (!slot->name)
+		return search__add(search, function, "", CALLABLE_DEALLOC_NAME, CALLABLE_DEALLOC);
+	return search__add(search, function, owner, slot->name, *slot->name ? CALLABLE_SLOT : CALLABLE_NEW);
+}
+
 /* All slots of a static type, then its method table. Of a free-threaded build `at` is 16 bytes further
  * (FREE_THREADED), so that the offsets are the same. */
 static int add_type(struct search *search, uint64_t at, const char *name)
@@ -221,7 +228,7 @@ static int add_type(struct search *search, uint64_t at, const char *name)
 		if (tables[slot->table] && (slot->offset || slot->table != SLOT_TYPE) &&
 		    data__word(data, tables[slot->table] + slot->offset, &function) && function &&
 		    data__is_code(data, function))
-			err = search__add(search, function, name, slot->name, *slot->name ? CALLABLE_SLOT : CALLABLE_NEW);
+			err = add_slot_as(search, function, name, slot);
 	}
 	data__word(data, at + TYPE_FLAGS, &flags);
 	data__word(data, at + TYPE_NEW, &maker);
@@ -249,8 +256,7 @@ static int add_slot(struct search *search, uint64_t number, uint64_t value, cons
 	}
 	for (i = 0; i < n_slots_of_types; i++)
 		if (slots_of_types[i].number == number && data__is_code(search->data, value))
-			return search__add(search, value, owner, slots_of_types[i].name,
-				   *slots_of_types[i].name ? CALLABLE_SLOT : CALLABLE_NEW);
+			return add_slot_as(search, value, owner, &slots_of_types[i]);
 	return 0;
 }
 

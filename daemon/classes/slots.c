@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of slots: {number in typeslots.h, table, offset in it in bytes, Python name}. A function that a type has
  * there can be called by an expression: `a + b` calls nb_add, "int.__add__". Slots without an expression
- * (tp_dealloc, tp_traverse) are left out. Where a slot serves two methods the more frequent name stands for both:
+ * (tp_traverse) are left out; tp_dealloc has no name. Where a slot serves two methods the more frequent name stands for both:
  * nb_add is __add__ and __radd__. */
 #include "classes/slots.h"
+
+#include <stddef.h>
 
 /* clang-format off */
 const struct slot slots_of_types[] = {
 	{66, SLOT_TYPE, 88, "__repr__"}, {59, SLOT_TYPE, 120, "__hash__"}, {50, SLOT_TYPE, 128, "__call__"},
 	{70, SLOT_TYPE, 136, "__str__"}, {67, SLOT_TYPE, 200, "__eq__"}, {62, SLOT_TYPE, 216, "__iter__"},
 	{63, SLOT_TYPE, 224, "__next__"}, {60, SLOT_TYPE, 296, ""}, {65, SLOT_TYPE, 312, ""},
+	{52, SLOT_TYPE, 48, NULL},
 	{0, SLOT_TYPE, 400, ""}, /* tp_vectorcall; 3.8 has none that matters */
 	{7, SLOT_NUMBER, 0, "__add__"}, {36, SLOT_NUMBER, 8, "__sub__"}, {29, SLOT_NUMBER, 16, "__mul__"},
 	{34, SLOT_NUMBER, 24, "__mod__"}, {10, SLOT_NUMBER, 32, "__divmod__"}, {33, SLOT_NUMBER, 40, "__pow__"},

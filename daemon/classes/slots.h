@@ -35,7 +35,7 @@ struct slot {
 	uint8_t number;     /* number in Include/typeslots.h; 0: it has none */
 	uint8_t table;      /* enum slot_table */
 	uint16_t offset;    /* in that table */
-	const char *name;   /* "__add__"; "": the type itself is called */
+	const char *name;   /* "__add__"; "": the type itself is called; NULL: it ends an object, and is called by nobody */
 };
 
 extern const struct slot slots_of_types[];

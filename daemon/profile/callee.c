@@ -22,13 +22,6 @@
 #define UFUNC_CALL "numpy.ufunc.__call__"
 #define ASKED_LAST 256u /* attempts; an instruction that is not specialised by then will not be */
 
-static const char *last_part(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-
-	return dot ? dot + 1 : name;
-}
-
 /* Does the code load this name near the call? `name` is `size` bytes of a longer text. */
 static bool loads(const struct site *site, const char *name, size_t size)
 {
@@ -43,18 +36,20 @@ static bool loads(const struct site *site, const char *name, size_t size)
 /* Is what it belongs to named as well: "zlib" of "zlib.crc32"? */
 static bool owner_loaded(const struct site *site, const char *name)
 {
-	const char *last = last_part(name);
+	const char *last = callable__last_part(name);
 
 	return last > name && loads(site, name, (size_t)(last - 1 - name));
 }
 
-/* The candidate whose name the code loads, nearest before the instruction. `direct`: the instruction itself called
- * this function, so if the callee's load is known (`exact`), only its name counts. */
+/* The candidate whose name the code loads, nearest before the instruction; of several owners the one that is loaded, too, or else the
+ * name without an owner. `direct`: the instruction itself called this function, so if the callee's load is known (`exact`), only its
+ * name counts. */
 static const char *by_name(const struct callable *callable, const struct site *site, bool direct)
 {
 	const struct candidate *candidates = callable->of->candidates + callable->first;
 	uint32_t i = 0, end = site->n, j;
 	const char *found = NULL;
+	bool several = false;
 
 	if (direct && site->exact) {
 		i = site->own ? site->own - 1u : 0;
@@ -64,12 +59,13 @@ static const char *by_name(const struct callable *callable, const struct site *s
 		for (j = 0; j < callable->n; j++) {
 			const char *name = candidates[j].name;
 
-			if (candidates[j].deep == CANDIDATE_CALLED || strcmp(last_part(name), site->names[i]) ||
-			    (found && !owner_loaded(site, name) && (owner_loaded(site, found) || strlen(name) >= strlen(found))))
+			if (candidates[j].deep == CANDIDATE_CALLED || strcmp(callable__last_part(name), site->names[i]) ||
+			    (found && (!strcmp(name, found) || owner_loaded(site, name) < owner_loaded(site, found))))
 				continue;
+			several = found && owner_loaded(site, name) == owner_loaded(site, found);
 			found = name;
 		}
-	return found;
+	return several ? callable__last_part(found) : found;
 }
 
 /* The name of the nearest candidates (by number of jumps), or NULL if they have several names. `slots`: of slots
@@ -124,7 +120,7 @@ static bool is_jumped_to(const struct callable *callable)
 	const struct candidate *candidates = callable->of->candidates + callable->first;
 	uint32_t i;
 
-	if (!callable->name || callable->kind != CALLABLE_SLOT || !strcmp(last_part(callable->name), "__call__"))
+	if (!callable->name || callable->kind != CALLABLE_SLOT || !strcmp(callable__last_part(callable->name), "__call__"))
 		return false;
 	for (i = 0; i < callable->n; i++)
 		if (candidates[i].deep && candidates[i].deep != CANDIDATE_CALLED && strcmp(candidates[i].name, callable->name))
@@ -264,7 +260,7 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 			outermost = name;
 			if (nameless)
 				*ret_kind = OUTERMOST_INNER;
-			else if (callable->name && callable->kind == CALLABLE_SLOT && strcmp(last_part(name), "__call__"))
+			else if (callable->name && callable->kind == CALLABLE_SLOT && strcmp(callable__last_part(name), "__call__"))
 				*ret_kind = OUTERMOST_SLOT;
 		}
 		wanted = callable->forwards;

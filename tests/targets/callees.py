@@ -150,10 +150,12 @@ def add(expression, callee, ways, opcodes, decorated=None):
 
 
 CALLS = ("CALL", "PRECALL")
+# A frozenset has the same functions as a set: they are named without the type.
+SHARED = ["union", "issubset", "difference", "__or__"]
 for expression, callee in PLAIN + EXTENSIONS:
-    add(expression, callee, [], CALLS)
+    add(expression, callee, [name for name in SHARED if name == getattr(callee, "__name__", "")], CALLS)
 for expression, callee in SLOTS:
-    add(expression, callee, [], ("BINARY", "CONTAINS", "COMPARE", "SLICE"))
+    add(expression, callee, [name for name in SHARED if callee == "set." + name], ("BINARY", "CONTAINS", "COMPARE", "SLICE"))
 for expression, callee, ways in THROUGH:
     add(expression, callee, ways, CALLS)
 for expression in PYTHONS:
