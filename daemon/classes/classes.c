@@ -9,6 +9,7 @@
 
 #include "arch/arch.h"
 #include "classes/rules.h"
+#include "rules/rules.h"
 
 const char *class__name(enum class_kind kind)
 {
@@ -18,12 +19,21 @@ const char *class__name(enum class_kind kind)
 	return kind < CLASS_COUNT ? names[kind] : "";
 }
 
+/* fnmatch(3), which is slow. Nearly all patterns begin with a letter, and the text with another; others are "*llvm::*",
+ * which needs no more than a search. */
+static bool matches(const char *pattern, const char *text)
+{
+	if (*pattern != *text && !strchr("*?[\\", *pattern))
+		return false;
+	return strpbrk(pattern, "?[\\") ? !fnmatch(pattern, text, 0) : pattern__matches(pattern, text);
+}
+
 static bool any(const char *const *patterns, uint32_t n, const char *text)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		if (!fnmatch(patterns[i], text, 0))
+		if (matches(patterns[i], text))
 			return true;
 	return false;
 }
@@ -104,7 +114,7 @@ static struct trait rule_trait(const char *name, const char *module)
 	for (i = 0; i < n_class_rules; i++) {
 		const struct class_rule *rule = &class_rules[i];
 
-		if ((rule->module && fnmatch(rule->module, module, 0)) || (rule->name && fnmatch(rule->name, name, 0)))
+		if ((rule->module && !matches(rule->module, module)) || (rule->name && !matches(rule->name, name)))
 			continue;
 		if (rule->kind == RULE_OF_CALLER)
 			return (struct trait){TRAIT_SYSTEM, 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The collector: a bounded arena of records that wait to be flushed. The ring is in order of reservation, which is
- * nearly the order of time: CPUs differ by the length of one interrupt. So sorting is rare, and short.
+ * nearly the order of time: CPUs differ by the length of one interrupt. So sorting is the merging of a few runs.
  *
  * Memory: the arena (records as they came, one after another), and held[] with time and offset of each. held[] is
  * sorted, the records are not moved until compact(). Invariant: offsets in held[] are distinct and each leads to a
@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "collect/collect.h"
 
+#define RUNS_MAX 8u    /* merged one by one */
 #define EXPECTED 1280u /* bytes of a record to prefetch: most are not longer */
 
 /* One record in the arena. `previewed`: the sink has seen it, but does not have it yet. */
@@ -29,6 +30,8 @@ struct collector {
 	struct buf arena;
 	struct held *held;
 	uint32_t n, capacity;
+	struct held *aside; /* one of two runs that are merged */
+	uint32_t aside_capacity;
 	uint64_t newest; /* time of the youngest record passed on */
 	struct record_room *unfolded; /* buffer for one unfolded sample */
 };
@@ -49,6 +52,7 @@ struct collector *collector__free(struct collector *collector)
 	if (collector) {
 		buf__free(&collector->arena);
 		free(collector->held);
+		free(collector->aside);
 		free(collector->unfolded);
 		free(collector);
 	}
@@ -172,18 +176,50 @@ static int compare_held(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Most of the time nothing is out of order, and this is one pass. Ties keep the order of
- * arrival. */
+/* The end of the run in order that begins at `begin`. */
+static uint32_t run_end(const struct collector *collector, uint32_t begin)
+{
+	uint32_t i = begin + 1;
+
+	while (i < collector->n && compare_held(&collector->held[i - 1], &collector->held[i]) < 0)
+		i++;
+	return i < collector->n ? i : collector->n;
+}
+
+/* Merges the runs [0, middle) and [middle, end), from the back. The second one is copied out of the way first. */
+static int merge(struct collector *collector, uint32_t middle, uint32_t end)
+{
+	struct held *held = collector->held, *aside;
+	uint32_t n = end - middle;
+
+	if (n > collector->aside_capacity) {
+		aside = realloc(collector->aside, collector->capacity * sizeof(*aside));
+		if (!aside)
+			return -ENOMEM;
+		collector->aside = aside;
+		collector->aside_capacity = collector->capacity;
+	}
+	aside = collector->aside;
+	memcpy(aside, held + middle, n * sizeof(*held));
+	while (n && middle)
+		held[--end] = compare_held(&held[middle - 1], &aside[n - 1]) > 0 ? held[--middle] : aside[--n];
+	memcpy(held, aside, n * sizeof(*held));
+	return 0;
+}
+
+/* Each CPU's ring is in order, and is emptied in one go: there are a few runs. With more of them, sorting is cheaper.
+ * Ties keep the order of arrival. */
 static void sort(struct collector *collector)
 {
-	size_t i;
+	uint32_t end = run_end(collector, 0), next, runs;
 
-	for (i = 1; i < collector->n; i++)
-		if (collector->held[i].time < collector->held[i - 1].time) {
-			qsort(collector->held, collector->n, sizeof(*collector->held),
-			      compare_held);
+	for (runs = 1; end < collector->n; runs++, end = next) {
+		next = run_end(collector, end);
+		if (runs == RUNS_MAX || merge(collector, end, next)) {
+			qsort(collector->held, collector->n, sizeof(*collector->held), compare_held);
 			return;
 		}
+	}
 }
 
 /* Moves the remaining records to the front of the arena, in order of arrival. */

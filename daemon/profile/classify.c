@@ -181,14 +181,18 @@ static uint32_t frames_of(struct profile *profile, uint32_t stack, bool kernel, 
 {
 	struct tables *tables = &profile->tables;
 	struct function_row row;
+	struct trait trait;
 	uint32_t n = 0, frame;
 
 	*ret_decided = false;
 	for (; stack && n < FRAMES_MAX; stack = tables->stacks[stack - 1].parent) {
 		frame = tables->stacks[stack - 1].frame;
-		row = tables__function_row(tables, tables->frames[frame].function);
-		frames[n] = (struct class_frame){trait_of(tables, frame), row.name, row.module};
-		n++;
+		trait = trait_of(tables, frame);
+		row = (struct function_row){.name = "", .module = ""};
+		/* A rule that decides names the class by itself. */
+		if (kernel || trait.kind != TRAIT_RULE)
+			row = tables__function_row(tables, tables->frames[frame].function);
+		frames[n++] = (struct class_frame){trait, row.name, row.module};
 		*ret_decided = !kernel && decides(frames[n - 1].trait.kind);
 		if (*ret_decided || frames[n - 1].trait.kind == TRAIT_PYTHON || frames[n - 1].trait.kind == TRAIT_IMPORT)
 			break;

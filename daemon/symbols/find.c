@@ -32,12 +32,43 @@ static const struct table_extra *extra(const struct symbol_table *table, uint32_
 	return &table->extras[low];
 }
 
+/* How many of the sorted `starts` are not above `at`? */
+static uint32_t count_up_to(const uint32_t *starts, uint32_t n, uint32_t at)
+{
+	uint32_t low = 0;
+
+	while (low < n) {
+		uint32_t middle = low + (n - low) / 2;
+
+		if (starts[middle] <= at)
+			low = middle + 1;
+		else
+			n = middle;
+	}
+	return low;
+}
+
+/* The same, of all of a table. */
+static uint32_t rows_up_to(const struct symbol_table *table, uint32_t at)
+{
+	uint32_t steps, begin, left;
+
+	if (!table->index)
+		return count_up_to(table->starts, table->n, at);
+	steps = count_up_to(table->index, (table->n + TABLE_STEP - 1) / TABLE_STEP, at);
+	if (!steps)
+		return 0;
+	begin = (steps - 1) * TABLE_STEP;
+	left = table->n - begin;
+	return begin + count_up_to(table->starts + begin, left < TABLE_STEP ? left : TABLE_STEP, at);
+}
+
 /* Besides the row, [from, to) around vaddr in which the answer would be the same: codemap/cache.c keeps one entry
  * for all of it. Of an address in no symbol that is the gap between its neighbours. */
 bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct table_row *ret)
 {
 	uint64_t end = table->base + UINT32_MAX + 1; /* as far as a table goes */
-	uint32_t low = 0, high = table->n, at, row;
+	uint32_t low, at, row;
 	uint32_t size;
 
 	*ret = (struct table_row){};
@@ -47,14 +78,7 @@ bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct
 		return false;
 	}
 	at = (uint32_t)(vaddr - table->base);
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (table->starts[middle] <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = rows_up_to(table, at);
 	ret->from = table->base;
 	ret->to = low < table->n ? table->base + table->starts[low] : end;
 	if (!low)

@@ -237,7 +237,17 @@ int symbol_table__build(struct symbol_table *table, struct candidates *candidate
 	if (err)
 		return err;
 	shrink(table);
+	symbol_table__index(table);
 	return 0;
+}
+
+void symbol_table__index(struct symbol_table *table)
+{
+	uint32_t i;
+
+	table->index = table->n > TABLE_STEP ? malloc((table->n + TABLE_STEP - 1) / TABLE_STEP * sizeof(*table->index)) : NULL;
+	for (i = 0; table->index && i < table->n; i += TABLE_STEP)
+		table->index[i / TABLE_STEP] = table->starts[i];
 }
 
 int symbol_table__finish(struct symbol_table *table, struct candidates *candidates, const struct code_ranges *ranges, uint16_t machine,
@@ -257,6 +267,7 @@ int symbol_table__finish(struct symbol_table *table, struct candidates *candidat
 void symbol_table__free(struct symbol_table *table)
 {
 	free(table->starts);
+	free(table->index);
 	free(table->names);
 	free(table->sizes);
 	free(table->extras);
@@ -267,5 +278,6 @@ void symbol_table__free(struct symbol_table *table)
 size_t symbol_table__bytes(const struct symbol_table *table)
 {
 	return table->n * (sizeof(*table->starts) + sizeof(*table->names) + sizeof(*table->sizes)) +
+	       (table->index ? table->n / TABLE_STEP * sizeof(*table->index) : 0) +
 	       table->n_extras * sizeof(*table->extras) + table->n_virtuals * sizeof(*table->virtuals);
 }

@@ -77,6 +77,9 @@ struct symbol_table {
 	enum symbol_source source;
 	uint32_t n;
 	uint32_t *starts;  /* from base; sorted */
+	/* Every TABLE_STEP-th of starts[], where a search begins: of 700,000 starts it touches three lines of cache and
+	 * not ten. NULL: no memory, or a small table; then all of starts[] is searched. */
+	uint32_t *index;
 	/* Offsets in the strings; of SYMBOL_FROM_VTABLE, numbers in virtuals[]; of SYMBOL_FROM_FRAMES always 0. */
 	uint32_t *names;
 	uint16_t *sizes;   /* TABLE_SIZE and TABLE_EXTENDED; TABLE_EXTRA: see extras */
@@ -90,6 +93,8 @@ struct symbol_table {
 	uint32_t n_virtuals;
 	const struct elf_image *image; /* of these; borrowed */
 };
+
+#define TABLE_STEP 64u
 
 /* An entry of sizes[]: 15 bits of size and the flag TABLE_EXTENDED (the size was derived from the next symbol). A
  * size of TABLE_EXTRA says that the range has an entry in extras[]: it is longer than 32 KB, or is not the first
@@ -118,6 +123,8 @@ int symbol_table__load(struct symbol_table *table, const struct elf_image *image
  * otherwise (<= 0: neither). */
 int symbol_table__open(struct symbol_table *table, const struct elf_image *image, const struct elf_symbols *symbols,
 		       const struct code_ranges *ranges, uint32_t extend, int folder);
+/* Makes `index`, once `starts` are there. */
+void symbol_table__index(struct symbol_table *table);
 void symbol_table__free(struct symbol_table *table);
 size_t symbol_table__bytes(const struct symbol_table *table);
 

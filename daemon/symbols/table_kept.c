@@ -91,7 +91,10 @@ static int unpack(struct symbol_table *t, const struct pack_head *wanted, const 
 		return -ENOMEM;
 	t->n = head.n;
 	t->n_extras = t->capacity_extras = head.n_extras;
-	return fits(t) ? 0 : -EBADMSG;
+	if (!fits(t))
+		return -EBADMSG;
+	symbol_table__index(t);
+	return 0;
 }
 
 /* --- */

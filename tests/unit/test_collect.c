@@ -21,7 +21,7 @@ struct noted {
 		uint32_t tid;
 	} got[20000];
 	unsigned n;
-	uint64_t previewed[16];
+	uint64_t previewed[64];
 	unsigned n_previewed;
 	int fail, fail_preview;
 };
@@ -146,6 +146,27 @@ static void samples_come_in_order_of_time(void **state)
 	assert_int_equal(counts().records, 8);
 	assert_int_equal(counts().late, 0);
 	assert_int_equal(counts().bad, 0);
+}
+
+/* Rings of several CPUs, each in order, emptied one after another, while some records are held from before. */
+static void runs_are_merged(void **state)
+{
+	uint64_t begin = 100;
+	unsigned rings, i, k;
+
+	for (rings = 1; rings <= 12; rings++, begin += 1000) {
+		noted.n = noted.n_previewed = 0;
+		take_sample(begin + 25);
+		assert_int_equal(collector__preview(collector, begin), 0);
+		for (i = 0; i < rings; i++)
+			for (k = 0; k < 3; k++)
+				take_sample(begin + 20 * k + 2 * (i * 5 % rings));
+		assert_int_equal(collector__flush(collector, UINT64_MAX), 0);
+		assert_int_equal(noted.n, 3 * rings + 1);
+		for (k = 1; k < noted.n; k++)
+			assert_true(noted.got[k - 1].time <= noted.got[k].time);
+	}
+	assert_int_equal(counts().late, 0);
 }
 
 /* In order, once, and before it is handed on, whether somebody asked for it or not. */
@@ -524,6 +545,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(samples_come_in_order_of_time),
+		TEST(runs_are_merged),
 		TEST(samples_are_previewed),
 		TEST(a_late_record_is_handed_on_and_counted),
 		TEST(codes_come_before_samples),
