@@ -205,6 +205,8 @@ void say__done(const char *hint, const char *format, ...) __attribute__((format(
 void say__failure(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A line that the next say() or say__progress() overwrites; only on a terminal. */
 void say__progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Before text that is written to stderr directly. */
+void say__clear_progress(void);
 /* Is stderr a terminal? Decides over progress lines and styles. */
 bool say__is_terminal(void);
 /* From now on only failures are printed. */

@@ -70,7 +70,7 @@ const struct command commands[] = {
 			    "cprofd convert svd.cprof -f html\ta page with everything in it: open svd.html in a browser\n"
 			    "cprofd convert svd.cprof -f svg\ta flame graph alone\n"
 			    "cprofd convert svd.cprof -f pprof && go tool pprof -http=: svd.pb.gz\t\n"
-			    "cprofd convert svd.cprof --module numba -f collapsed -o - | sort -k2nr | head\t\n"
+			    "cprofd convert svd.cprof --module numba -f collapsed -o - | awk '{print $NF, $0}' | sort -nr | head\t\n"
 			    "cprofd convert svd.cprof --skip-first 1 -f svg\twithout the first compile of each function\n",
 		.bit = COMMAND_CONVERT,
 		.run = convert__run,

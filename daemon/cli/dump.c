@@ -108,7 +108,7 @@ static void print_all(const json_t *all)
 	if (*word(all, "python"))
 		printf("CPython %s\n", word(all, "python"));
 	else
-		puts("no Python that is known: native frames only");
+		puts("no supported Python: native frames only");
 	json_array_foreach(threads, i, thread) print_thread(thread);
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -24,6 +25,12 @@ struct found {
 		pid_t pid;
 		char command[COMMAND_WIDTH + 1];
 	} first[SHOWN];
+};
+
+/* What is searched for. file: what the name is a path of; st_ino 0: of none. */
+struct wanted {
+	const char *name;
+	struct stat file;
 };
 
 /* Bytes read, followed by a NUL; 0: nothing. */
@@ -77,23 +84,34 @@ static bool is_word(const char *word, const char *name)
 	       (!strncmp(base, name, strlen(name)) && !strcmp(base + strlen(name), ".py"));
 }
 
+/* "./compile.py" is found as the file that the process's command line names from its own directory. */
+static bool is_file(pid_t pid, const char *word, const struct stat *file)
+{
+	struct stat other;
+	char path[4200];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s/%s", pid, *word == '/' ? "root" : "cwd", word);
+	return file->st_ino && !stat(path, &other) && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+}
+
 /* The kind of match, or KINDS for none. Joins the words of `command` with blanks. `command` is
  * /proc/PID/cmdline: words that end with a NUL each, "python3\0compile.py\0". It is joined last, as the
  * search for words needs the NULs. */
-static int match(const char *comm, char *command, size_t len, const char *name)
+static int match(pid_t pid, const char *comm, char *command, size_t len, const struct wanted *wanted)
 {
+	const char *name = wanted->name;
 	int kind = strcmp(comm, name) ? KINDS : 0;
 	size_t i;
 
 	for (i = 0; kind && i < len; i += strlen(command + i) + 1)
-		if (is_word(command + i, name))
+		if (is_word(command + i, name) || is_file(pid, command + i, &wanted->file))
 			kind = 1;
 	for (i = 0; i + 1 < len; i++)
 		command[i] = command[i] ? command[i] : ' ';
 	return kind < KINDS ? kind : strstr(command, name) ? 2 : KINDS;
 }
 
-static void try_process(pid_t pid, const char *name, struct found found[KINDS])
+static void try_process(pid_t pid, const struct wanted *wanted, struct found found[KINDS])
 {
 	char comm[64], command[4096];
 	size_t len = read_text(pid, "cmdline", command, sizeof(command));
@@ -104,7 +122,7 @@ static void try_process(pid_t pid, const char *name, struct found found[KINDS])
 	if (!len || !read_text(pid, "comm", comm, sizeof(comm)) || is_ours(pid))
 		return;
 	comm[strcspn(comm, "\n")] = '\0';
-	kind = match(comm, command, len, name);
+	kind = match(pid, comm, command, len, wanted);
 	if (kind == KINDS)
 		return;
 	of = &found[kind];
@@ -131,12 +149,16 @@ int find__process(const char *name, pid_t *ret)
 {
 	struct found found[KINDS] = {};
 	struct dirent *entry;
+	struct wanted wanted = {.name = name};
 	DIR *dir = opendir("/proc");
 	int kind;
 
+	if (!strchr(name, '/') || stat(name, &wanted.file) || !S_ISREG(wanted.file.st_mode))
+		wanted.file.st_ino = 0;
+
 	while (dir && (entry = readdir(dir)))
 		if (isdigit((unsigned char)*entry->d_name))
-			try_process((pid_t)strtol(entry->d_name, NULL, 10), name, found);
+			try_process((pid_t)strtol(entry->d_name, NULL, 10), &wanted, found);
 	if (dir)
 		closedir(dir);
 	/* The best quality with a match decides. Two processes with that name are ambiguous, even if a worse

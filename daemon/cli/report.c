@@ -144,14 +144,14 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 	status = err ? CLI_COULD_NOT : status;
 	empty = status == CLI_DONE && report__empty(report);
 	if (empty && write__filters(options))
-		say("nothing is left to report: no sample passes the filters (%s %s long)",
+		say("nothing to report: no sample passes the filters (%s %s long)",
 		    options->n_operands > 1 ? "the longest recording is" : "the recording is", words__duration(report__span(report)));
 	else if (empty)
-		say("nothing is left to report: %s", report__cut(report) ? "the recording ends before its first sample" : "no sample was taken");
-	if (status == CLI_DONE)
-		status = print(report, options);
+		say("nothing to report: %s", report__cut(report) ? "the recording ends before its first sample" : "no sample was taken");
 	if (empty && write__filters(options))
 		status = CLI_COULD_NOT;
+	else if (status == CLI_DONE)
+		status = print(report, options);
 	report__free(report);
 	return status;
 }

@@ -46,7 +46,7 @@ int say__width(void)
 
 /* "\033[K" erases to the end of the line (ECMA-48, EL). Only printed on a terminal, as only there a progress
  * line is. */
-static void clear_progress(void)
+void say__clear_progress(void)
 {
 	if (progress_shown)
 		fputs("\r\033[K", stderr);
@@ -62,7 +62,7 @@ __attribute__((format(printf, 3, 0))) static void put_line(const char *begin, co
 	/* Out of memory: the bare format is better than silence. */
 	if (vasprintf(&line, format, args) < 0)
 		line = NULL;
-	clear_progress();
+	say__clear_progress();
 	if (style)
 		style__begin(stderr, *style);
 	fputs(begin, stderr);
@@ -96,7 +96,7 @@ void say__note(const char *format, ...)
 
 	if (quiet)
 		return;
-	clear_progress();
+	say__clear_progress();
 	va_start(args, format);
 	put_line("cprofd: ", NULL, format, args);
 	va_end(args);

@@ -119,7 +119,7 @@ static int listen_at(const char *path, int *ret)
 static void print_failure(int err, const char *path)
 {
 	if (err == -EADDRINUSE)
-		say__failure("it is there already: `cprofd status` shows it; or choose another "
+		say__failure("a daemon is already running there: `cprofd status` shows it; or choose another "
 			     "--socket PATH",
 			     "a daemon answers at %s", path);
 	else if (err == -ETIMEDOUT)

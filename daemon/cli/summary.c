@@ -112,6 +112,7 @@ static void put_head(const char *head, bool warns)
 {
 	const size_t first = warns ? strcspn(head, "\n") : 0;
 
+	say__clear_progress();
 	if (warns)
 		style__begin(stderr, STYLE_WARN);
 	fwrite(head, 1, first, stderr);

@@ -199,7 +199,7 @@ int top__run(const struct cli_options *options)
 		return status;
 	/* Before anything is started or attached. */
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-		say__failure("`cprofd attach` writes files, and `cprofd report` tables", "top is shown on a terminal, and this is none");
+		say__failure("`cprofd attach` writes files, and `cprofd report` tables", "top needs a terminal, and stdout is not one");
 		return CLI_USAGE;
 	}
 	if (!starts)

@@ -140,7 +140,7 @@ static bool has_no_passes(const struct units_summary *summary)
 void units_summary__print_notes(struct units_summary *summary)
 {
 	if (has_no_passes(summary))
-		fprintf(stderr, "cprofd: LLVM's passes have no names here: %s is stripped\n", summary->stripped);
+		say("LLVM's passes have no names here: %s is stripped", summary->stripped);
 	unmatched__print(summary->unmatched);
 }
 

@@ -136,7 +136,7 @@ static int put_head(const struct picture *picture, struct buf *out)
 	err = err ?: buf__append(&title, "", 1) ?: svg__put_begin(out, SVG_TOP + (picture->depth + 2) * SVG_ROW, title.data);
 	err = err ?: buf__printf(out,
 				 "</text>\n<text x=\"4\" y=\"36\">%s of %s time%s; red: surely more (%.6g %%), blue: surely less, else not sure; "
-				 "wide as the mean of both",
+				 "width: the mean of both",
 				 diff->per == DIFF_SHARE ? "shares" : "ms a compile", diff->wall ? "wall" : "CPU", collector ? " without " CLASS_COLLECTOR : "",
 				 100 * diff->options->level);
 	err = err ?: svg__put_tools(out);

@@ -300,7 +300,7 @@ for (const thread of line.threads) {
   listen(lanes[lanes.length - 1]);
 }
 section.append(legend, box);
-if (lanes.length < line.threads.length) section.append(element('p', 'Threads that are not here compiled nothing.', 'note'));
+if (lanes.length < line.threads.length) section.append(element('p', 'Threads not shown compiled nothing.', 'note'));
 section.append(about);
 tip.hidden = true;
 document.body.append(tip);

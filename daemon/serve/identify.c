@@ -87,7 +87,7 @@ static const char *hint_of(enum target_problem_kind kind)
 {
 	static const char *const hints[TARGET_PROBLEM_COUNT] = {
 		[TARGET_PROBLEM_NOT_PYTHON] = "attach to the Python among its children, if there is one; "
-					       "`cprofd record -s --native -- COMMAND` shows programs that are no Python, too",
+					       "`cprofd record -s --native -- COMMAND` also shows programs that are not Python",
 		[TARGET_PROBLEM_STARTING] = "try again in a moment",
 		[TARGET_PROBLEM_MUTE] = "try again when that file system answers",
 	};

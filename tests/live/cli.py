@@ -192,6 +192,8 @@ def test_interrupt_at_a_terminal():
         os.close(master)
         expect(client.wait(60) == 0, "exit status", said)
         expect(b"samples" in said and b"samples/s" in said, "no progress on a terminal", said)
+        # What follows the last carriage return of a line is what stays on the screen.
+        expect(not re.search(rb"Ctrl-C[^\r\n]*cprofd:", said), "the summary stands behind the progress line", said)
         expect("leaf" in names(os.path.join(work, "a.json")), "the file lacks the functions")
 
 

@@ -40,6 +40,13 @@ def test_by_name():
             for spelling in (name, name[:-3], script):
                 run = cprofd("dump", spelling, "--json", cwd=work, prefix=("sh", "-c", '"$@"; exit $?', "sh"))
                 expect(run.returncode == 0 and '"pid":%d' % processes[0].pid in run.out.replace(" ", ""), spelling, run.err, run.out[:300])
+            os.makedirs(os.path.join(work, "bin"))
+            with subprocess.Popen([PYTHON, os.path.join("..", name)], cwd=os.path.join(work, "bin"), stdout=subprocess.PIPE) as process:
+                process.stdout.readline()
+                processes.append(process)
+                fails(2, "is the name of 2 processes", run=cprofd("attach", "./" + name, cwd=work))
+                process.kill()
+                processes.pop()
             fails(0, "process %d: " % processes[0].pid, run=cprofd("attach", name, "-n", "-d", "0.3", "-o", "a.json", cwd=work))
             expect("leaf" in names(os.path.join(work, "a.json")), "its functions are not in the file")
         finally:

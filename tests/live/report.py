@@ -49,7 +49,7 @@ def test_bad_input(recordings):
     fails("report", path, "--thread", "pyton3", says=["no thread pyton3", "python3"])
     fails("report", path, "--class", "interpretre", says=["no class interpretre"])
     expect(not os.path.exists(os.path.join(folder, "never")), "a file was written")
-    fails("report", path, "--window", "1000,1001", says=["nothing is left", "the recording is "])
+    fails("report", path, "--window", "1000,1001", says=["nothing to report", "the recording is "])
     fails("report", says=["which recording"], status=2)
     fails("report", os.path.join(folder, "not there"), says=["cannot be read"])
     fails("report", path, "--by=nonsense", says=["is not one of"], status=2)
