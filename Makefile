@@ -124,13 +124,14 @@ $(B)/_cprofd: $(B)/cprofd
 PREFIX ?= /usr/local
 DESTDIR ?=
 UNITS ?= $(PREFIX)/lib/systemd/system
+# What the man page, --help and messages cite.
+GUIDES := rules report diff protocol privileges
 .PHONY: install uninstall
 install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 755 $(B)/cprofd $(DESTDIR)$(PREFIX)/bin/cprofd
 	install -D -m 711 $(B)/cprofd-engine $(DESTDIR)$(PREFIX)/libexec/cprofd/cprofd-engine
 	install -D -m 644 $(B)/cprofd.1 $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1
-	install -D -m 644 docs/rules.md $(DESTDIR)$(PREFIX)/share/doc/cprofd/rules.md
-	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/cprofd/LICENSE
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/cprofd $(GUIDES:%=docs/%.md) LICENSE
 	install -D -m 644 $(B)/cprofd.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd
 	install -D -m 644 $(B)/_cprofd $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd
 	install -d $(DESTDIR)$(UNITS)
@@ -139,11 +140,12 @@ install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 644 systemd/cprofd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 uninstall: ## what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/cprofd $(DESTDIR)$(PREFIX)/libexec/cprofd/cprofd-engine $(DESTDIR)$(PREFIX)/share/man/man1/cprofd.1 \
-		$(DESTDIR)$(PREFIX)/share/doc/cprofd/rules.md $(DESTDIR)$(PREFIX)/share/doc/cprofd/LICENSE \
+		$(addprefix $(DESTDIR)$(PREFIX)/share/doc/cprofd/,$(GUIDES:%=%.md) LICENSE) \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd \
 		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket \
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
+	rmdir $(DESTDIR)$(PREFIX)/libexec/cprofd $(DESTDIR)$(PREFIX)/share/doc/cprofd 2>/dev/null || true
 
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \

@@ -17,7 +17,7 @@ const struct command commands[] = {
 			"no preparation. A daemon is used if its socket answers; otherwise cprofd starts what it needs for this "
 			"one time, which requires root.\n"
 			"Instead of a PID, the name of a process or of the script that it runs can be given, if only one process has it. "
-			"Several processes (as operands, or -p 4242,4243) go into one file, on one time line, until all have ended. "
+			"Several processes (as operands, or -p 4242,4243) go into one file, on one timeline, until all have ended. "
 			"If one of them cannot be attached to, none is recorded.\n"
 			"Under sudo the file belongs to the user who called sudo.",
 		.examples = "sudo cprofd attach 4242\tuntil Ctrl-C, for speedscope.app\n"

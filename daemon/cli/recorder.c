@@ -259,7 +259,10 @@ static int listen_to(struct recorder *recorder)
 	if (live->writer && !live->write_error)
 		live->write_error = recording_writer__flush(live->writer);
 	if (!live->answered) {
-		say__failure("run it again with -vv", "the engine ended before it answered");
+		if (recorder->stopping)
+			say__failure("", "interrupted before sampling began: nothing was recorded");
+		else
+			say__failure("run it again with -vv", "the engine ended before it answered");
 		return CLI_COULD_NOT;
 	}
 	return CLI_DONE;

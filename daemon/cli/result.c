@@ -95,11 +95,16 @@ int result__finish(struct result *result)
 		err = write__export(result->format, options, rules, NULL, result->file.fd, &result->output,
 				    &report);
 	rules__free(rules);
+	/* Who reads stdout has enough, as `head` does. */
+	if (err == -EPIPE) {
+		recording_file__remove(&result->file);
+		return CLI_DONE;
+	}
 	if (err) {
 		if (err == -ENOENT && report.missing.option)
-			write__missing(&report.missing, options, "what was recorded", result->file.path);
+			write__missing(&report.missing, options, "the recording", result->file.path);
 		else if (err == -ENODATA)
-			write__nothing(options, "what was recorded", &report);
+			write__nothing(options, "the recording", &report);
 		/* NULL: the reason was printed above. */
 		keep_recording(result, report.missing.option || err == -ENODATA ? NULL : "the file could not be written", err);
 		return CLI_COULD_NOT;

@@ -229,7 +229,7 @@ static int on_sample(struct model *model, struct model_thread *thread, uint32_t 
 	if (err || (model->filter && (stack == model->left_out || stack == model->not_sampled)))
 		return err;
 	/* Counts as the summary does: a sample without time (by the clock's resolution) is still a sample. */
-	recording->samples += stack != model->not_sampled && in_window(model);
+	recording->samples += model->counts_now && stack != model->not_sampled && in_window(model);
 	if (!spent && !ns)
 		return 0;
 	recording->time += spent;

@@ -183,7 +183,8 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 		if (thread->ended)
 			continue;
 		/* Samples inside the window; waits count only if the recording is about waits. */
-		thread->samples += (!row->cause || model->waits_asked) && time >= model->options->from && (!model->options->to || time <= model->options->to) &&
+		model->counts_now = !row->cause || model->waits_asked;
+		thread->samples += model->counts_now && time >= model->options->from && (!model->options->to || time <= model->options->to) &&
 				   !(model->filter && stack == model->left_out);
 		/* class_now to others_now: what the callbacks slice() and sampled() read during this sample. */
 		err = class_names__id(&model->classes, row->class_id, &model->class_now);

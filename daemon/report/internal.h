@@ -70,7 +70,7 @@ struct chain {
 #define REPORT_REASONS(X)                                                                                              \
 	X(TYPES, "new types", "types of the arguments that it had not been compiled for")                             \
 	X(OBJECT, "other object", "the same types by another function object: a decorator that ran again, a closure")  \
-	X(DISPATCHER, "same function", "the same types of the same function: another dispatcher of it (it was decorated again), or compiled anew") \
+	X(DISPATCHER, "same address", "the same types of the function object at the same address: decorated again, compiled anew, or a new one where it lay") \
 	X(AGAIN, "same types", "the same types again: a cache that did not hold, if it is the same function object")   \
 	X(FAILED, "failed before", "the same types again: that compile had ended before its last stage")              \
 	X(MEANWHILE, "meanwhile", "the same types, while that was still being compiled")                              \

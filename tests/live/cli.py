@@ -312,7 +312,7 @@ def test_install():
                               "B=" + os.path.relpath(os.path.dirname(CPROFD), ROOT)],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(MAKEFLAGS=""))
         expect(run.returncode == 0, "make install failed", run.stdout.decode())
-        for path in ("bin/cprofd", "libexec/cprofd/cprofd-engine", "share/man/man1/cprofd.1", "share/doc/cprofd/rules.md", "share/bash-completion/completions/cprofd",
+        for path in ("bin/cprofd", "libexec/cprofd/cprofd-engine", "share/man/man1/cprofd.1", "share/doc/cprofd/rules.md", "share/doc/cprofd/report.md", "share/bash-completion/completions/cprofd",
                      "share/zsh/site-functions/_cprofd", "lib/systemd/system/cprofd.socket", "lib/systemd/system/cprofd.service",
                      "lib/sysusers.d/cprofd.conf"):
             path = os.path.join(work, "usr", path)

@@ -112,6 +112,8 @@ def test_special_outputs():
         expect(not os.path.isfile("/dev/null"), "/dev/null was replaced")
         run = cprofd("attach", process.pid, "-d", "0.5", "-o", "-", cwd=work)
         expect(run.returncode == 0 and json.loads(run.out)["profiles"], "stdout is no profile", run.err)
+        run = subprocess.run(["sh", "-c", '"$0" attach "$1" -d 0.5 -q -f collapsed -o - | true', CPROFD, str(process.pid)], cwd=work, env=environment(), capture_output=True)
+        expect(not run.stderr, "who reads no more is no failure", run.stderr)
         run = cprofd("attach", process.pid, "-d", "0.5", "-f", "raw", "-o", "-", cwd=work)
         expect(run.returncode == 0 and "busy" in run.out, "stdout is no collapsed stacks", run.err)
         run = cprofd("attach", process.pid, "-d", "0.5", "-f", "events", "-o", "-", cwd=work)

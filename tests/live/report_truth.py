@@ -59,7 +59,7 @@ numba.njit(total)((1, 2, 3))
 # Which lines cause compiles; one is of <string>, as all code of -c and of exec().
 CAUSES = {("<module>", "compile.py", COMPILE.split("\n").index(line) + 1) for line in ("f((1, 2, 3))", "numba.njit(total)((1, 2, 3))")} | {("call", "<string>", 2)}
 # By hand: total() is compiled for integers, for other types, and for integers again by another dispatcher.
-REPEATS = {("total", "UniTuple(float64 x 2)", "new types"), ("total", "UniTuple(int64 x 3)", "same function")}
+REPEATS = {("total", "UniTuple(float64 x 2)", "new types"), ("total", "UniTuple(int64 x 3)", "same address")}
 
 
 class Skip(Exception):
