@@ -308,6 +308,9 @@ static void bash_completion(FILE *out)
 	      "_cprofd()\n{\n"
 	      "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
 	      "\tCOMPREPLY=()\n"
+	      "\t# `--by=cl` is three words: --by, = and cl.\n"
+	      "\t[ \"$before\" != = ] || before=${COMP_WORDS[COMP_CWORD-2]}\n"
+	      "\t[ \"$word\" != = ] || word=\n"
 	      "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
 	      "\t\tCOMPREPLY=($(compgen -W '",
 	      out);
@@ -326,7 +329,7 @@ static void bash_completion(FILE *out)
 			print_values(out, row);
 			fputs("' -- \"$word\")); return ;;\n", out);
 		} else if (!strcmp(row->argument, "PID")) {
-			fputs(") COMPREPLY=($(compgen -W \"$(pgrep python)\" -- \"$word\")); "
+			fputs(") COMPREPLY=($(compgen -W \"$(pgrep python 2>/dev/null)\" -- \"$word\")); "
 			      "return ;;\n",
 			      out);
 		} else {
@@ -339,7 +342,7 @@ static void bash_completion(FILE *out)
 		print_words(out, command);
 		fputs("' -- \"$word\")) ;;\n", out);
 	}
-	fputs("\tattach:*|check:*|top:*|dump:*) COMPREPLY=($(compgen -W \"$(pgrep python)\" -- \"$word\")) ;;\n"
+	fputs("\tattach:*|check:*|top:*|dump:*) COMPREPLY=($(compgen -W \"$(pgrep python 2>/dev/null)\" -- \"$word\")) ;;\n"
 	      "\trecord:*) COMPREPLY=($(compgen -c -f -- \"$word\")) ;;\n"
 	      "\tconvert:*|report:*|diff:*) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
 	      "\trules:*) COMPREPLY=($(compgen -f -W 'list check' -- \"$word\")) ;;\n"

@@ -99,7 +99,7 @@ static void put_samples(struct buf *out, const json_t *recording, const json_t *
 			    100.0 * (double)get__number(line, "native_whole") / (double)native);
 }
 
-/* A recording of CPU time does not know why a thread did not run: "idle". */
+/* A recording of CPU time does not know why a thread did not run: "off CPU". */
 static void put_times(struct buf *out, const json_t *recording)
 {
 	const uint64_t cpu = get__number(recording, "cpu_ns"), wall = get__number(recording, "wall_ns"),
@@ -111,7 +111,7 @@ static void put_times(struct buf *out, const json_t *recording)
 	buf__puts(out, threads == 1 ? " thread, " : " threads, ");
 	/* The CPU clock may be ahead by microseconds, and a foreign recording may say anything. */
 	html__duration(out, wall > cpu ? wall - cpu : 0);
-	buf__puts(out, is_wall(recording) ? " waiting" : " idle");
+	buf__puts(out, is_wall(recording) ? " waiting" : " off CPU");
 }
 
 static void put_facts(struct buf *out, const json_t *report, const json_t *recording)

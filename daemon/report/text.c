@@ -67,7 +67,7 @@ static void put_file(const struct report *report, const struct report_file *file
 		" samples%s at %u Hz in %.3f s: %.3f s of CPU in %u thread%s, %.3f s %s",
 		file->seen, file->waits ? " and waits" : "", file->rate, seconds((double)file->span), seconds((double)file->cpu),
 		file->threads, file->threads == 1 ? "" : "s",
-		seconds((double)(file->wall > file->cpu ? waiting : 0)), file->waits ? "waiting" : "idle");
+		seconds((double)(file->wall > file->cpu ? waiting : 0)), file->waits ? "waiting" : "off CPU");
 	if (file->samples)
 		fprintf(out, "; whole stacks: %.2f %%",
 			percent((double)file->whole, (double)file->samples));

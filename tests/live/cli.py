@@ -93,6 +93,9 @@ def test_generated_pages():
     done = subprocess.run(["bash", "-c", bash + "\nCOMP_WORDS=(cprofd attach --sub); COMP_CWORD=2; _cprofd; echo ${COMPREPLY[@]}"],
                           stdout=subprocess.PIPE).stdout.decode()
     expect(done.strip() == "--subprocesses", "the completion does not complete", done)
+    done = subprocess.run(["bash", "-c", bash + "\nCOMP_WORDS=(cprofd report --by = cl); COMP_CWORD=4; _cprofd; echo ${COMPREPLY[@]}"],
+                          stdout=subprocess.PIPE).stdout.decode()
+    expect(done.strip() == "class", "a value after = is not completed", done)
     done = subprocess.run(["bash", "-c", bash + "\nCOMP_WORDS=(cprofd diff a b --by t); COMP_CWORD=5; _cprofd; echo ${COMPREPLY[@]}"],
                           stdout=subprocess.PIPE).stdout.decode()
     expect(not done.strip(), "no table of diff begins so", done)
