@@ -120,7 +120,7 @@ const struct command commands[] = {
 		.operands = "BEFORE... [vs] AFTER...",
 		.summary = "what takes more or less of the time than before, and how sure that is",
 		.text = "Compares recordings of two sides: the shares of the time of classes, compiles, phases, passes, functions ... with "
-			"the interval that each change surely lies in. As they are shares, recordings may differ in length. How sure a change is "
+			"the interval in which each change surely lies. As they are shares, recordings may differ in length. How sure a change is "
 			"follows from how blocks of each recording vary, and from how recordings of one side differ: give several of each, with "
 			"the word `vs` between the sides, to distinguish changes from what differs from one run to the next anyway.\n"
 			"The exit status is 0 whether something differs or not, and 1 when nothing could be compared.\n"

@@ -2,7 +2,7 @@
 /* The comparison as text: totals, one table after another, a verdict, and notes on certainty.
  *
  *     by phase: 1 of 12 rows differ
- *      before s   after s   before %   after %    change                surely    ratio
+ *      before s   after s   before %   after %    change              interval    ratio
  *         1.234     1.890     15.540    23.800    +8.260     +6.100 to +10.420   x1.532  more    typing */
 #include <errno.h>
 #include <inttypes.h>
@@ -96,7 +96,7 @@ static void put_totals(const struct diff *diff, FILE *out)
 	bool compiles = diff__total(diff, DIFF_TOTAL_COMPILES).before > 0 || diff__total(diff, DIFF_TOTAL_COMPILES).after > 0;
 	int kind;
 
-	fprintf(out, "\n%9s %9s %9s  %20s %8s        a recording, in all\n", "before", "after", "change", "surely", "");
+	fprintf(out, "\n%9s %9s %9s  %20s %8s        per recording\n", "before", "after", "change", "interval", "");
 	for (kind = 0; kind < DIFF_TOTALS; kind++)
 		if (compiles || kind < DIFF_TOTAL_COMPILES)
 			put_total(diff, kind, out);
@@ -105,10 +105,12 @@ static void put_totals(const struct diff *diff, FILE *out)
 	fputc('\n', out);
 }
 
-/* As percent, or as ms per compile. */
+/* As percent, or as ms per compile. What three digits show as 0 has no sign. */
 static double shown(const struct diff *diff, double value)
 {
-	return diff->per == DIFF_SHARE ? 100 * value : value / 1e6;
+	double number = diff->per == DIFF_SHARE ? 100 * value : value / 1e6;
+
+	return fabs(number) < 0.0005 ? 0 : number;
 }
 
 /* Columns relative to the rest: ratio, its interval, verdict. */
@@ -267,9 +269,9 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 	if (diff->per == DIFF_SHARE)
 		fprintf(out, "%9s %9s  ", "before s", "after s");
 	fprintf(out, "%9s %9s %9s  %20s %8s          ", diff->per == DIFF_SHARE ? "before %" : "before ms",
-		diff->per == DIFF_SHARE ? "after %" : "after ms", "change", "surely", "");
+		diff->per == DIFF_SHARE ? "after %" : "after ms", "change", "interval", "");
 	if (compared.rest)
-		fprintf(out, "%8s  %18s %-4s  ", "to rest", "surely", "");
+		fprintf(out, "%8s  %18s %-4s  ", "to rest", "interval", "");
 	fputs(report_names[by], out);
 	style__end(out);
 	fputc('\n', out);
