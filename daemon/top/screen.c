@@ -14,6 +14,7 @@
 #include "top/screen.h"
 
 #include <errno.h>
+#include <langinfo.h>
 #include <locale.h>
 #include <ncursesw/ncurses.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@
 #define CLASSES_SHOWN 8
 
 static bool is_open;
+static wchar_t ellipsis = L'…'; /* a terminal without UTF-8 has none */
 
 static const char *const view_names[] = {
 #define VIEW_NAME(id, key, name) name,
@@ -46,6 +48,8 @@ int screen__open(void)
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return -ENOTTY;
 	setlocale(LC_CTYPE, "");
+	if (strcmp(nl_langinfo(CODESET), "UTF-8"))
+		ellipsis = L'~';
 	/* Not initscr(), which would end the program if TERM is unknown. */
 	if (!newterm(NULL, stdout, stdin))
 		return -ENOENT;
@@ -111,7 +115,7 @@ static int put(int y, int x, int width, const char *text)
 	}
 	if (wide[n] && n) {
 		/* In place of the last character that fits; the width may be off by one after a wide one. */
-		wide[n - 1] = L'…';
+		wide[n - 1] = ellipsis;
 		wide[n] = L'\0';
 	}
 	mvaddnwstr(y, x, wide, (int)n);
@@ -134,7 +138,7 @@ static int put_end(int y, int x, int width, const char *text)
 	if (width <= 0 || from == n)
 		return 0;
 	if (from)
-		wide[from] = L'…';
+		wide[from] = ellipsis;
 	mvaddnwstr(y, x, wide + from, (int)(n - from));
 	return columns;
 }
@@ -357,6 +361,9 @@ static void command(struct screen *screen, int key)
 		screen->view = (enum top_view)(view - view_keys);
 		screen->first = 0;
 	}
+	/* Any key leaves the help, and does what it does. */
+	if (key != '?' && key != 'h')
+		screen->help = false;
 	switch (key) {
 	case 'L':
 		screen->view = screen->view == TOP_LINE ? TOP_FUNCTION : TOP_LINE;
@@ -370,7 +377,6 @@ static void command(struct screen *screen, int key)
 		break;
 	case 27:
 		*screen->pattern = '\0';
-		screen->help = false;
 		break;
 	case 'p':
 	case ' ':
