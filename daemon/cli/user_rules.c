@@ -63,7 +63,7 @@ static int read_texts(const char *path, struct rules_error *ret_error)
 	if (!err)
 		read_once.path = path;
 	else if (!*ret_error->sentence)
-		snprintf(ret_error->sentence, sizeof(ret_error->sentence), "%s", strerror(-err));
+		snprintf(ret_error->sentence, sizeof(ret_error->sentence), "these rules cannot be read: %s", strerror(-err));
 	return err;
 }
 

@@ -18,7 +18,7 @@ static int fail(struct rules_error *ret_error, const char *path, int err)
 {
 	*ret_error = (struct rules_error){};
 	snprintf(ret_error->file, sizeof(ret_error->file), "%s", path);
-	snprintf(ret_error->sentence, sizeof(ret_error->sentence), "%s", strerror(-err));
+	snprintf(ret_error->sentence, sizeof(ret_error->sentence), "these rules cannot be read: %s", strerror(-err));
 	return err;
 }
 
