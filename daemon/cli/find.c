@@ -90,8 +90,10 @@ static bool is_file(pid_t pid, const char *word, const struct stat *file)
 	struct stat other;
 	char path[4200];
 
+	if (!file->st_ino)
+		return false;
 	snprintf(path, sizeof(path), "/proc/%d/%s/%s", pid, *word == '/' ? "root" : "cwd", word);
-	return file->st_ino && !stat(path, &other) && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+	return !stat(path, &other) && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
 }
 
 /* The kind of match, or KINDS for none. Joins the words of `command` with blanks. `command` is

@@ -323,8 +323,11 @@ static int poll_one(struct session *session, struct sleeper *sleeper, uint64_t a
 	/* It came here right after its last tick, or after it left the place before. What its workers did since then is
 	 * attributed to this place, so a record says it at that time, too. */
 	begin = (until > sleeper->ticked ? until : sleeper->ticked) + 1;
-	err = begin < at ? hand_in(session, sleeper, until, begin) : 0;
-	return err ?: hand_in(session, sleeper, begin < at ? at : until, at);
+	if (begin < at) {
+		err = hand_in(session, sleeper, until, begin);
+		until = at;
+	}
+	return err ?: hand_in(session, sleeper, until, at);
 }
 
 int sleepers__poll(struct session *session, uint64_t at)

@@ -55,7 +55,7 @@ static uint32_t rows_up_to(const struct symbol_table *table, uint32_t at)
 
 	if (!table->index)
 		return count_up_to(table->starts, table->n, at);
-	steps = count_up_to(table->index, (table->n + TABLE_STEP - 1) / TABLE_STEP, at);
+	steps = count_up_to(table->index, symbol_table__steps(table), at);
 	if (!steps)
 		return 0;
 	begin = (steps - 1) * TABLE_STEP;

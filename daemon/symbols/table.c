@@ -245,7 +245,7 @@ void symbol_table__index(struct symbol_table *table)
 {
 	uint32_t i;
 
-	table->index = table->n > TABLE_STEP ? malloc((table->n + TABLE_STEP - 1) / TABLE_STEP * sizeof(*table->index)) : NULL;
+	table->index = table->n > TABLE_STEP ? malloc(symbol_table__steps(table) * sizeof(*table->index)) : NULL;
 	for (i = 0; table->index && i < table->n; i += TABLE_STEP)
 		table->index[i / TABLE_STEP] = table->starts[i];
 }
@@ -278,6 +278,6 @@ void symbol_table__free(struct symbol_table *table)
 size_t symbol_table__bytes(const struct symbol_table *table)
 {
 	return table->n * (sizeof(*table->starts) + sizeof(*table->names) + sizeof(*table->sizes)) +
-	       (table->index ? table->n / TABLE_STEP * sizeof(*table->index) : 0) +
+	       (table->index ? symbol_table__steps(table) * sizeof(*table->index) : 0) +
 	       table->n_extras * sizeof(*table->extras) + table->n_virtuals * sizeof(*table->virtuals);
 }

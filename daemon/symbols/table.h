@@ -95,6 +95,11 @@ struct symbol_table {
 };
 
 #define TABLE_STEP 64u
+/* How many entries `index` has, if it is there. */
+static inline uint32_t symbol_table__steps(const struct symbol_table *table)
+{
+	return (table->n + TABLE_STEP - 1) / TABLE_STEP;
+}
 
 /* An entry of sizes[]: 15 bits of size and the flag TABLE_EXTENDED (the size was derived from the next symbol). A
  * size of TABLE_EXTRA says that the range has an entry in extras[]: it is longer than 32 KB, or is not the first
