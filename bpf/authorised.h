@@ -6,8 +6,7 @@
  * once, so the order of the other two does not matter; an mm that was allocated at the same address comes with
  * another self_exec_id. Credentials are per thread. Pointers are followed by probe reads only, because the verifier
  * does not trust every task that a tracepoint passes. */
-#ifndef CPROFD_BPF_AUTHORISED_H
-#define CPROFD_BPF_AUTHORISED_H
+#pragma once
 
 #include "kernel.h"
 #include "cprofd/target.h"
@@ -83,5 +82,3 @@ static __always_inline int authorised_as(struct task_struct *task, const struct 
 		return AUTHORISED_NO;
 	return as->state == TARGET_ANY ? AUTHORISED_YES : authorised_same(task, as);
 }
-
-#endif

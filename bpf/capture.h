@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* Copies a code object at its first sight: names, file, first line, variables, line table. Part of sampler.bpf.c,
  * after its maps and helpers. */
-#ifndef CPROFD_BPF_CAPTURE_H
-#define CPROFD_BPF_CAPTURE_H
+#pragma once
 
 /* The record of the current code object while it is built, and how far a long line table was sent. */
 #define CAPTURE_BYTES 65536u
@@ -303,5 +302,3 @@ static long capture_code(__u32 i, void *context)
 	seen_add(key);
 	return 0;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* Folds a large record in place: 15,000 frames of a recursion shrink to a few dozen words, which leaves room in the
  * ring for the next records. Included by sampler.bpf.c only; samples of usual size do not come here. */
-#ifndef CPROFD_BPF_FOLD_H
-#define CPROFD_BPF_FOLD_H
+#pragma once
 
 #include "cprofd/fold.h"
 
@@ -47,5 +46,3 @@ static __always_inline __u32 fold_record(struct record_sample *record, __u8 *bas
 	record->flags |= SAMPLE_FOLDED;
 	return sizeof(*record) + folded * 8;
 }
-
-#endif

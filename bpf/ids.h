@@ -4,8 +4,7 @@
  * already released, has the id 0.
  *
  * If cprofd runs in the initial namespace, all this is dead code: `nested` is a constant for the verifier. */
-#ifndef CPROFD_BPF_IDS_H
-#define CPROFD_BPF_IDS_H
+#pragma once
 
 const volatile __u32 nested = 0; /* cprofd is not in the initial namespace */
 
@@ -99,5 +98,3 @@ int find_namespace(void *context)
 	own_namespace.level = level;
 	return 0;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The kernel types that the programs access, declared by hand: only the fields used. CO-RE relocation sets their
  * offsets for the running kernel (6.1 and later). */
-#ifndef CPROFD_BPF_KERNEL_H
-#define CPROFD_BPF_KERNEL_H
+#pragma once
 
 #include <linux/types.h>
 #include <linux/bpf.h>
@@ -127,5 +126,3 @@ struct vm_unmapped_area_info {
 };
 
 #pragma clang attribute pop
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The kernel stack of a sample whose tick interrupted the thread in the kernel. Included by sampler.bpf.c only. */
-#ifndef CPROFD_BPF_KERNEL_STACK_H
-#define CPROFD_BPF_KERNEL_STACK_H
+#pragma once
 
 /* Constant for the verifier, like `native`: a session that did not request kernel stacks has none of this code, and
  * the kernel allocates no call chain buffers for it. */
@@ -44,5 +43,3 @@ static __always_inline __u32 kernel_part(struct bpf_perf_event_data *ctx, struct
 	record->parts++;
 	return size + out->part.size;
 }
-
-#endif

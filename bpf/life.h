@@ -3,8 +3,7 @@
  *
  * Raw tracepoints, whose arguments are untyped words: with typed ones (tp_btf), libbpf and the verifier search the
  * kernel's whole BTF. Each runs in the thread that it reports, or in its parent. */
-#ifndef CPROFD_BPF_LIFE_H
-#define CPROFD_BPF_LIFE_H
+#pragma once
 
 __u64 forked; /* CLOCK_MONOTONIC ns */
 
@@ -249,5 +248,3 @@ int BPF_PROG(on_exit, struct task_struct *who)
 		bpf_map_delete_elem(&targets, &tgid);
 	return 0;
 }
-
-#endif

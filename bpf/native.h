@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The native stack of a sample: runs the unwinder of unwind.h with the tables that the engine wrote, from the
  * registers that the thread had in user space. Included by sampler.bpf.c only. */
-#ifndef CPROFD_BPF_NATIVE_H
-#define CPROFD_BPF_NATIVE_H
+#pragma once
 
 /* What the session requested: 0 nothing, 1 the innermost program counter, 2 the stack. Constant for the verifier,
  * which drops the unused code. */
@@ -202,5 +201,3 @@ static __always_inline __u32 native_part(struct record_sample *record, __u8 *bas
 		size = stack_part(record, base, size, loss, &own->unwind.state, counts);
 	return size;
 }
-
-#endif

@@ -12,8 +12,7 @@
  * count for the stack that was taken last at their location. No time is lost: sums are exact to the ns, and are sent
  * (struct record_wait) once they reach a period, with each tick of the thread, and when it ends. What does not fit
  * into the ring stays in the sum. */
-#ifndef CPROFD_BPF_OFFCPU_H
-#define CPROFD_BPF_OFFCPU_H
+#pragma once
 
 #define WAIT_SLOTS 4096u /* threads; 4-way sets */
 #define WAIT_POINTS 8u
@@ -592,5 +591,3 @@ static __always_inline void wait_last(struct task_struct *task)
 	}
 	bpf_loop(WAIT_POINTS, wait_flush_round, &c, 0);
 }
-
-#endif

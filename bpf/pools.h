@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* The pools of unwind tables as maps: the host functions that unwind.h needs in BPF. */
-#ifndef CPROFD_BPF_POOLS_H
-#define CPROFD_BPF_POOLS_H
+#pragma once
 
 /* User space makes and fills each. */
 struct pool {
@@ -27,5 +26,3 @@ static __always_inline const void *host_block(void *pool, __u32 i)
 {
 	return bpf_map_lookup_elem(pool, &i);
 }
-
-#endif

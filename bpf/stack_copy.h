@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* Copies the stack if the walk lacks an unwind table: user space soon has the table and walks again (struct
  * part_stack). Included by native.h only, for walks that stopped early; other samples do not come here. */
-#ifndef CPROFD_BPF_STACK_COPY_H
-#define CPROFD_BPF_STACK_COPY_H
+#pragma once
 
 /* Which samples get a copy. Constant for the verifier. */
 const volatile __u32 stack_copy = 0;
@@ -134,5 +133,3 @@ static __always_inline __u32 stack_part(struct record_sample *record, __u8 *base
 	record->parts++;
 	return size + more;
 }
-
-#endif

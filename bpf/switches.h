@@ -3,8 +3,7 @@
  * report threads which sleep throughout, at the start and the end of a session. The sums are kept by offcpu.h. These
  * programs run at each context switch of the machine, so each checks first whether a target is concerned. Part of
  * sampler.bpf.c. */
-#ifndef CPROFD_BPF_SWITCHES_H
-#define CPROFD_BPF_SWITCHES_H
+#pragma once
 
 /* Bits: the thread that leaves the CPU is a target's, the one that gets it is. */
 #define LEFT 1
@@ -86,5 +85,3 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	slot->woken = now;
 	return 0;
 }
-
-#endif

@@ -2,8 +2,7 @@
 /* Facts about the current thread: which image it runs, what earlier samples found, whether it is exiting. Each CPU
  * caches HINTS threads in a plain array (struct cpu_scratch), so that most ticks need no hash map lookup. Part of
  * sampler.bpf.c, after its maps and helpers. */
-#ifndef CPROFD_BPF_THREAD_H
-#define CPROFD_BPF_THREAD_H
+#pragma once
 
 /* Exiting tasks that still exist, by address. A task runs on for a while after its exit event. That time, and what
  * it ran since the last scheduler tick, is in sum_exec_runtime only after it has left its CPU for good. */
@@ -96,5 +95,3 @@ __attribute__((noinline, weak)) __u64 gil_holder(const struct image *image)
 		return 0;
 	return state.last_holder;
 }
-
-#endif

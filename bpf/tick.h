@@ -2,8 +2,7 @@
 /* The program `sample` runs at a tick of a clock, on the thread that the tick interrupted. Three steps: is this tick a
  * sample (is_due), write the stack as a record (take), wake the engine if needed (wake). take() also serves threads that
  * leave their CPU (switches.h). Part of sampler.bpf.c. */
-#ifndef CPROFD_BPF_TICK_H
-#define CPROFD_BPF_TICK_H
+#pragma once
 
 /* Something urgent for the engine to read from the target's memory: values that were not sampled recently, new code
  * objects (their frames may have values), a copied stack. Wake-ups are limited, because those without work cost the
@@ -277,5 +276,3 @@ int sample(struct bpf_perf_event_data *ctx)
 	take(ctx, NULL);
 	return 0;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * For a local that is a cell, the cell's content: the cell itself dies with the frame, and the next call may get it
  * again. Nothing else is dereferenced here. User space reads what the words point to later; that it is still the
  * same is proven by a later sample with the same words at the same address. Part of sampler.bpf.c. */
-#ifndef CPROFD_BPF_VALUES_H
-#define CPROFD_BPF_VALUES_H
+#pragma once
 
 struct values_out {
 	struct part_values part;
@@ -262,5 +261,3 @@ static __always_inline __u32 values_part(const struct locals_captures *captured_
 	record->parts++;
 	return size + n;
 }
-
-#endif

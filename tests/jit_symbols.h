@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What only tests ask of daemon/jit: the symbols of one object, in no order. */
-#ifndef CPROFD_TESTS_JIT_SYMBOLS_H
-#define CPROFD_TESTS_JIT_SYMBOLS_H
+#pragma once
 
 #include "jit/internal.h"
 
@@ -30,5 +29,3 @@ static inline void jit__each_symbol(const struct jit *jit, uint32_t id, jit_symb
 	if (each.object)
 		spans__each(&jit->spans[each.object->seen.source], 0, UINT64_MAX, emit_symbol, &each);
 }
-
-#endif

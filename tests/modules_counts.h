@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What only tests ask of daemon/modules: how many files have a table by now. */
-#ifndef CPROFD_TESTS_MODULES_COUNTS_H
-#define CPROFD_TESTS_MODULES_COUNTS_H
+#pragma once
 
 #include "modules/internal.h"
 
@@ -13,5 +12,3 @@ static inline uint32_t modules__count(const struct modules *modules, enum module
 		n += modules->files[i]->seen.state == state;
 	return n;
 }
-
-#endif

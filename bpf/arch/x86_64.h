@@ -3,8 +3,7 @@
  * and the arguments of a system call (syscall(2), psABI A.2.1), and the numbers of the calls that the programs tell apart.
  * Included by kernel.h alone; another machine is a second file with the same names. Registers by DWARF number are in
  * include/cprofd/arch/. */
-#ifndef CPROFD_BPF_X86_64_H
-#define CPROFD_BPF_X86_64_H
+#pragma once
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -49,5 +48,3 @@ struct pt_regs___entry {
 	} while (0)
 #define registers_of_entry(to, regs) REGISTERS_BY_NUMBER(to, regs, bp, bx, ax, cx, dx, si, di, ip, sp)
 #define registers_of_tick(to, regs) REGISTERS_BY_NUMBER(to, regs, rbp, rbx, rax, rcx, rdx, rsi, rdi, rip, rsp)
-
-#endif

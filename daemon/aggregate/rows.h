@@ -12,8 +12,7 @@
  *
  * Zero-initialised, with the number of columns, is empty. Rows are in the order of appearance. Threading: none.
  * Errors: -ENOMEM. */
-#ifndef CPROFD_AGGREGATE_ROWS_H
-#define CPROFD_AGGREGATE_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -62,5 +61,3 @@ uint32_t *rows__of_frame(struct rows *rows, uint32_t frame);
 /* Clears that cache, when ids of frames change. */
 void rows__clear_frames(struct rows *rows);
 void rows__free(struct rows *rows);
-
-#endif

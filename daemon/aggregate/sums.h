@@ -4,8 +4,7 @@
  *
  * A key is a struct without padding; all keys of one `sums` have the same size. Zero-initialised is empty. Items are
  * in the order of appearance. Memory: the key and 16 bytes per item. Errors: -ENOMEM. */
-#ifndef CPROFD_AGGREGATE_SUMS_H
-#define CPROFD_AGGREGATE_SUMS_H
+#pragma once
 
 #include "aggregate/times.h"
 #include "base/intern.h"
@@ -27,5 +26,3 @@ static inline uint32_t sums__n(const struct sums *sums)
 const void *sums__key(const struct sums *sums, uint32_t i);
 const struct times *sums__times(const struct sums *sums, uint32_t i);
 void sums__free(struct sums *sums); /* leaves it empty */
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CPU and wall time in ns: the unit in which all outputs count. 64 bits hold 584 years of CPU time, so sums
  * over threads and recordings need no test for overflow. */
-#ifndef CPROFD_AGGREGATE_TIMES_H
-#define CPROFD_AGGREGATE_TIMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ static inline void times__add(struct times *to, const struct times *times)
 	to->cpu += times->cpu;
 	to->wall += times->wall;
 }
-
-#endif

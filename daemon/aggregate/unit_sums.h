@@ -3,8 +3,7 @@
  * signature. Wall time. (The tables of `report` also distinguish where each was called: report/units.c.)
  *
  * Pass it all events. Memory: the units of one epoch, and a row for each name. Threading: none. Errors: -ENOMEM. */
-#ifndef CPROFD_AGGREGATE_UNIT_SUMS_H
-#define CPROFD_AGGREGATE_UNIT_SUMS_H
+#pragma once
 
 #include "events/events.h"
 
@@ -25,5 +24,3 @@ struct unit_line {
 int unit_sums__lines(struct unit_sums *sums, uint8_t kind, const struct unit_line **ret, uint32_t *ret_n);
 /* ns of wall time in class "compiler native", inside of compiles, but in no known pass; not part of the times above. */
 uint64_t unit_sums__no_pass(const struct unit_sums *sums);
-
-#endif

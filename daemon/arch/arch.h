@@ -11,8 +11,7 @@
  * recognise an instruction where there is none (in the middle of another one, in data), with a target that means
  * nothing. Callers therefore accept only targets that make sense, such as a function's first byte. No state, any
  * thread. */
-#ifndef CPROFD_ARCH_ARCH_H
-#define CPROFD_ARCH_ARCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ uint32_t machine__sigreturn(const uint8_t *code, size_t size);
 int machine__syscall(const uint8_t code[MACHINE_SYSCALL_BYTES]);
 /* The name of a system call. NULL: there is none, or the kernel's headers had none. */
 const char *machine__syscall_name(uint32_t number);
-
-#endif

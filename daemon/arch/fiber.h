@@ -2,8 +2,7 @@
 /* A function that is suspended, and the switch to it (base/fiber.h has their stacks). A switch costs as much as a call,
  * while swapcontext(3) makes a system call: only what a callee keeps is saved (psABI), and the signal mask is the
  * thread's. */
-#ifndef CPROFD_ARCH_FIBER_H
-#define CPROFD_ARCH_FIBER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ struct fiber {
 void fiber__make(struct fiber *fiber, void *stack, size_t size, void (*fn)(void));
 /* Returns when somebody switches to `from`. */
 void fiber__switch(struct fiber *from, struct fiber *to);
-
-#endif

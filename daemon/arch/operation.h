@@ -5,8 +5,7 @@
  *
  * What is not of that kind is CODE_OTHER, with the registers and the memory that it writes. unwind/code.h follows
  * them. */
-#ifndef CPROFD_ARCH_OPERATION_H
-#define CPROFD_ARCH_OPERATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ int code_decoder__new(struct code_decoder **ret);
 struct code_decoder *code_decoder__free(struct code_decoder *decoder); /* NULL */
 void code_decoder__run(const struct code_decoder *decoder, const uint8_t *bytes, uint32_t len,
 		       uint32_t at, struct code_op *ret);
-
-#endif

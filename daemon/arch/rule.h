@@ -2,8 +2,7 @@
 /* Where a frame's caller is, as call frame information says it (DWARF 5, 6.4.1), and what word a walker gets for that
  * (include/cprofd/arch/). Only four registers are kept track of: the frame pointer, the stack pointer, the return
  * address, and UNWIND_BASE, by which some code finds its frame. No state, any thread. */
-#ifndef CPROFD_ARCH_RULE_H
-#define CPROFD_ARCH_RULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ struct cfi_state {
 int machine__slot(uint64_t reg);
 /* The second word is 0 unless the rule has one. `signal`: the caller was interrupted. */
 void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2]);
-
-#endif

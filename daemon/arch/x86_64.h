@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* x86-64, for arch/arch.h. Sources: System V ABI, AMD64 Architecture Processor Supplement 1.0 (psABI); Intel SDM,
  * volume 2. */
-#ifndef CPROFD_ARCH_X86_64_H
-#define CPROFD_ARCH_X86_64_H
+#pragma once
 
 #include <elf.h>
 #include <emmintrin.h>
@@ -143,5 +142,3 @@ static inline bool machine__marks_entry(const uint8_t *code)
 {
 	return code[0] == 0xf3;
 }
-
-#endif

@@ -19,8 +19,7 @@
  * Pure: the owner of the threads (daemon/profile/workers.c) keeps a struct attribution_thread in each and reports what
  * it knows in order of time (ns). Stack nodes are the owner's numbers; a caller's node is smaller than those of what it
  * called. Memory: only these structs. One thread. No errors. */
-#ifndef CPROFD_ATTRIBUTION_ATTRIBUTION_H
-#define CPROFD_ATTRIBUTION_ATTRIBUTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -104,5 +103,3 @@ struct attribution {
 struct attribution attribution__of(struct attribution_group *group, struct attribution_thread *worker, uint64_t now);
 /* The same for a thread of another process that `forker` created; NULL: unknown. */
 struct attribution attribution__of_child(const struct attribution_group *group, struct attribution_thread *forker, uint64_t now);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An arena: many small allocations that are freed all at once. Pointers stay valid until arena__free().
  * Zero-initialised is empty. */
-#ifndef CPROFD_ARENA_H
-#define CPROFD_ARENA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -58,5 +57,3 @@ static inline void arena__free(struct arena *arena)
 	}
 	arena->bytes = 0;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Growing arrays: the holder keeps pointer, number of items and capacity. (Bytes, and arrays that grow with zeros:
  * buf.h.) */
-#ifndef CPROFD_ARRAY_H
-#define CPROFD_ARRAY_H
+#pragma once
 
 #include <errno.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ static inline int array__reserve(void **array, size_t item, uint32_t n, uint32_t
 	*capacity = fresh;
 	return 0;
 }
-
-#endif

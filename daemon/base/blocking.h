@@ -12,8 +12,7 @@
  * owner (a session) are late, all its calls are refused.
  *
  * Threads: outside of the main loop each call is made directly. Errors: -errno. */
-#ifndef CPROFD_BLOCKING_H
-#define CPROFD_BLOCKING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ void blocking__close(int fd);
 void blocking__later(void (*fn)(void *context), void *context);
 /* Before a process ends: waits for these threads, 2 s at most. */
 void blocking__wait_for_later(void);
-
-#endif

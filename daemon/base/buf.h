@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A growing byte buffer. Zero-initialised is empty; owned by its holder.
  * After a failed append the buffer is unchanged and `failed` stays set. */
-#ifndef CPROFD_BUF_H
-#define CPROFD_BUF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ static inline int buf__puts(struct buf *buf, const char *string)
 {
 	return buf__append(buf, string, strlen(string));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cleanup attributes: what is freed on every path. */
-#ifndef CPROFD_CLEANUP_H
-#define CPROFD_CLEANUP_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,5 +19,3 @@ static inline void cleanup_close(int *fd) { if (*fd >= 0) close(*fd); }
 /* Hands ownership out of a _cleanup_ variable. */
 #define take_ptr(p) ({ __typeof__(p) _taken = (p); (p) = NULL; _taken; })
 static inline int take_fd(int *fd) { int taken = *fd; *fd = -1; return taken; }
-
-#endif

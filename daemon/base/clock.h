@@ -4,8 +4,7 @@
  * In a time namespace (time_namespaces(7)) the clocks that a process reads, and the start times in /proc/PID/stat, are
  * shifted. These functions remove the shift, so that all times of a session are of one clock, in whatever namespace the
  * daemon runs. Threads: any. */
-#ifndef CPROFD_CLOCK_H
-#define CPROFD_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -43,5 +42,3 @@ static inline struct timespec clock__until(uint64_t time)
 	time += (uint64_t)clock__monotonic_ahead;
 	return (struct timespec){.tv_sec = (time_t)(time / 1000000000u), .tv_nsec = (long)(time % 1000000000u)};
 }
-
-#endif

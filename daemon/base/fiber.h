@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Stacks that a function goes on with after others ran, and what AddressSanitizer has to know of them. */
-#ifndef CPROFD_FIBER_H
-#define CPROFD_FIBER_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/mman.h>
@@ -53,5 +52,3 @@ static inline void fiber__arrive(const struct fiber_stack *own, struct fiber_sta
 	ret_from->bytes = (char *)bytes;
 #endif
 }
-
-#endif

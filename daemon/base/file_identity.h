@@ -2,8 +2,7 @@
 /* The identity of a file as the kernel reports it: the key of caches of what was made from its bytes. Writing to the
  * file changes its change time (ctime), which users cannot set. Files on FUSE are never cached: there a user's program
  * chooses all of this. Threads: any. */
-#ifndef CPROFD_FILE_IDENTITY_H
-#define CPROFD_FILE_IDENTITY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct file_identity {
 };
 
 int file_identity__of(int fd, struct file_identity *ret); /* -EPERM: on FUSE; -errno */
-
-#endif

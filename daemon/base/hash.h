@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Seeded hashing. Keys come from targets, which could choose them so that they collide; so each table draws a random
  * seed. The mixing is that of wyhash (a 64x64 -> 128 bit multiplication, folded). */
-#ifndef CPROFD_HASH_H
-#define CPROFD_HASH_H
+#pragma once
 
 #include <errno.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ static inline uint64_t hash__bytes(const struct hash_seed *seed, const void *dat
 		memcpy(&word, at, len);
 	return hash__pair(seed, state, word);
 }
-
-#endif

@@ -2,8 +2,7 @@
 /* Interning: byte strings -> ids 0, 1, 2 ... in order of first use. This is the keyed table of the whole reading half:
  * frames, stack nodes, threads and rows of tables are each a key with an id. Zero-initialised is empty.
  * Errors: -ENOMEM. */
-#ifndef CPROFD_INTERN_H
-#define CPROFD_INTERN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void *intern__item(struct intern *intern, const void *key, size_t len, struct bu
 /* Valid until the next intern__id(). */
 const void *intern__key(const struct intern *intern, uint32_t id, size_t *ret_len);
 void intern__free(struct intern *intern);
-
-#endif

@@ -5,8 +5,7 @@
  * KEPT_SUFFIX; unwind/cache.c trims the directory.
  *
  * Errors: -errno; -EBADMSG: the file was damaged and is removed. Threads: any. */
-#ifndef CPROFD_KEPT_H
-#define CPROFD_KEPT_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/uio.h>
@@ -55,5 +54,3 @@ int kept__find(int folder, const char *kind, const struct kept_key *key, size_t 
 typedef int kept_unpack(void *ret, const char *data, size_t len);
 int kept__unpack(int folder, const char *kind, const struct kept_key *key, size_t max, kept_unpack *unpack, void *ret);
 int kept__put(int folder, const char *kind, const struct kept_key *key, const struct buf *data);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Is this module the C library (or the vDSO)? Its functions make the system calls, whoever called them. */
-#ifndef CPROFD_BASE_LIBC_NAME_H
-#define CPROFD_BASE_LIBC_NAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -11,5 +10,3 @@ static inline bool libc_name__is(const char *module)
 	return !strncmp(module, "libc.", 5) || !strncmp(module, "libc-", 5) || !strncmp(module, "libpthread", 10) ||
 	       !strncmp(module, "ld-", 3) || !strncmp(module, "[v", 2);
 }
-
-#endif

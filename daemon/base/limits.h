@@ -4,8 +4,7 @@
  *
  * Off until limits__begin(), which commands call that read files from anywhere. Process-wide, as the kernel's memory
  * limit is. Threads: main only. */
-#ifndef CPROFD_LIMITS_H
-#define CPROFD_LIMITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ int limits__walk(uint64_t frames);
 int limits__output(uint64_t bytes);
 /* A sentence about the limit that a reader's error means; NULL: the error is no limit. */
 const char *limits__words(int err);
-
-#endif

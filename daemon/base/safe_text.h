@@ -5,8 +5,7 @@
  * C1 (\x9b), line separators, bidirectional controls and tags (\u202e), and each byte of invalid UTF-8 (\xff). Newline
  * and tab become \n and \t, so a name is never several lines or cells. A backslash stays as it is, so this cannot be
  * reversed: JSON output has the exact names, with the same characters escaped in JSON's way (events/json.h). Pure. */
-#ifndef CPROFD_SAFE_TEXT_H
-#define CPROFD_SAFE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ int safe_text__append(struct buf *out, const char *text, size_t len);
 void safe_text__put(FILE *out, const char *text);
 /* As snprintf(to, size, "%s", text), but it never truncates inside a character. */
 void text__copy(char *to, size_t size, const char *text);
-
-#endif

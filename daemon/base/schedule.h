@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* When the engine does what: each of its periods and deadlines, with the reason. What it shares with the sampler: cprofd/schedule.h.
  * Those of a sample's way through the profile: profile/profile.h. All in ns of CLOCK_MONOTONIC, unless a name says otherwise. */
-#ifndef CPROFD_BASE_SCHEDULE_H
-#define CPROFD_BASE_SCHEDULE_H
+#pragma once
 
 #include "cprofd/schedule.h"
 
@@ -90,5 +89,3 @@
 #define SCHEDULE_DUMP_STEP_NS (3 * MS)
 #define SCHEDULE_DUMP_THREAD_NS (300 * MS)
 #define SCHEDULE_DUMP_NAMES_NS (2000 * MS)
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A hash index (open addressing) over the rows of an array that its holder keeps. A slot is a row number + 1, and in
  * the bits that row numbers do not need a part of the hash. The holder compares keys; rows are never removed. */
-#ifndef CPROFD_SLOTS_H
-#define CPROFD_SLOTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -84,5 +83,3 @@ static inline bool slots__may(const struct slots *slots, uint32_t at, uint64_t h
 {
 	return !((slots->slots[at] ^ (uint32_t)(hash >> 32)) & ~(slots->capacity - 1));
 }
-
-#endif

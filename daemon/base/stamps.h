@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which rows were counted for the current step (a stack, a sample)? Each row has the number of the step that it was
  * last counted for, 0 for none: no set has to be emptied between steps. */
-#ifndef CPROFD_STAMPS_H
-#define CPROFD_STAMPS_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -19,5 +18,3 @@ static inline void stamps__next(struct buf *stamps, uint32_t *now)
 		memset(stamps->data, 0, stamps->len);
 	*now = 1;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Colours for text on a terminal: few, and never the only sign of something. Untrusted names are written by safe_text,
  * not here. Streams other than stdout and stderr stay plain. */
-#ifndef CPROFD_STYLE_H
-#define CPROFD_STYLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,5 +21,3 @@ void style__allow(enum style_when when);
 
 void style__begin(FILE *out, enum style style);
 void style__end(FILE *out);
-
-#endif

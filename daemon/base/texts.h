@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One copy of each text: equal texts have one id, 1, 2 ..., and one address, which stays valid until texts__free().
  * (intern.h is for keys of any bytes, whose address may change.) Zero-initialised is empty, without a limit. */
-#ifndef CPROFD_TEXTS_H
-#define CPROFD_TEXTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ const char *texts__keep(struct texts *texts, const char *text);	       /* NULL: 
 const char *texts__get(const struct texts *texts, uint32_t id);	       /* of 0: "" */
 size_t texts__bytes(const struct texts *texts);			       /* that it holds */
 void texts__free(struct texts *texts);				       /* it is empty then; the limit stays */
-
-#endif

@@ -3,8 +3,7 @@
  * clock.h.
  *
  * Errors: -errno. */
-#ifndef CPROFD_BASE_THREAD_H
-#define CPROFD_BASE_THREAD_H
+#pragma once
 
 #include <pthread.h>
 
@@ -13,5 +12,3 @@ int thread__start_detached(void *(*fn)(void *context), void *context);
 
 /* pthread_cond_timedwait() on it is until a time of CLOCK_MONOTONIC: clock__until(). */
 void thread__init_condition(pthread_cond_t *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * anyway, and passes the ids on through this header.
  *
  * Threads: only the one that loads programs, as for all of libbpf's settings. */
-#ifndef CPROFD_BROKER_ATTACH_POINTS_H
-#define CPROFD_BROKER_ATTACH_POINTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ void attach_points__use(void);
 /* Use it instead of bpf_program__attach() for all programs: libbpf no longer knows what these sections mean. NULL:
  * see errno. */
 struct bpf_link *attach_points__attach(struct bpf_program *program);
-
-#endif

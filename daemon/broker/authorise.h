@@ -5,8 +5,7 @@
  * A yes has to be about the process that is sampled afterwards, not about another one that got its pid, and not about
  * another program that it executes. So each check ends with process__unchanged(), and session.c compares what the
  * sampler sees of the process before and after. */
-#ifndef CPROFD_BROKER_AUTHORISE_H
-#define CPROFD_BROKER_AUTHORISE_H
+#pragma once
 
 #include <linux/capability.h>
 #include <stdbool.h>
@@ -62,5 +61,3 @@ int authorise__again(const struct identity *identity, pid_t pid, enum ptrace_rul
 
 /* Checks several processes: ret[i] is 0 or -errno; -ETIMEDOUT for those that there was no time for. */
 int authorise__many(const struct identity *identity, enum ptrace_rule rule, const pid_t *pids, size_t n, int *ret);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * The list of messages is closed. Each message is one datagram: exactly one struct broker_message, and the
  * descriptors that its kind lists. A message of another size or kind ends the peer that sent it. */
-#ifndef CPROFD_BROKER_H
-#define CPROFD_BROKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -194,5 +193,3 @@ int broker__run(const struct broker_options *options);
  * one. */
 #define BROKER_CHANNEL_FD 3
 #define BROKER_CACHE_FD 4
-
-#endif

@@ -6,12 +6,9 @@
  *    $CACHE_DIRECTORY or /var/cache/cprofd    root, 0755
  *      UID of the client                      root, 0700
  *        tables                               the engine's, 0700 */
-#ifndef CPROFD_BROKER_CACHE_H
-#define CPROFD_BROKER_CACHE_H
+#pragma once
 
 #include <sys/types.h>
 
 /* A descriptor, the caller's, or -errno: there is none (a read-only /var, a broker that is not root). */
 int cache__open(uid_t client, uid_t engine);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * While a CPU has such clocks, ticks of threads' own timers there are not samples (bpf/tick.h). A CPU without
  * one, such as one that came online later, is sampled by the threads' timers as usual. */
-#ifndef CPROFD_BROKER_CLOCKS_H
-#define CPROFD_BROKER_CLOCKS_H
+#pragma once
 
 #include "broker/perf.h"
 
@@ -27,5 +26,3 @@ struct cpu_clocks {
 /* Opens and starts clocks on all CPUs that are online. On error there are none. */
 int cpu_clocks__open(struct cpu_clocks *clocks, const struct perf_options *options);
 void cpu_clocks__close(struct cpu_clocks *clocks);
-
-#endif

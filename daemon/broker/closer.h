@@ -3,8 +3,7 @@
  * together with the connection, which may block, and not even SIGKILL ends that (a TCP socket with SO_LINGER, a file
  * system that does not answer). So the broker is never the last one that has a connection. A process of its own is,
  * whose threads close it, with so many of them for each user that nobody waits for another user's. */
-#ifndef CPROFD_BROKER_CLOSER_H
-#define CPROFD_BROKER_CLOSER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -14,5 +13,3 @@
 int closer__begin(void);
 /* `payer`: whose connection it is (owner.h), or CLOSER_NOBODY. */
 void closer__close(int fd, uid_t payer);
-
-#endif

@@ -9,8 +9,7 @@
  *   coroutine__cancel()                 ->    each wait fails with -ECANCELED; it cleans up and ends
  *
  * Errors: -errno. */
-#ifndef CPROFD_BROKER_COROUTINE_H
-#define CPROFD_BROKER_COROUTINE_H
+#pragma once
 
 #include <poll.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ int coroutine__wait(int fd, short events, uint64_t until);
 int coroutine__share(void);
 /* For a child of fork(): from now on waits block, as there is no loop. */
 void coroutine__forked(void);
-
-#endif

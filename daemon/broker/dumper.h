@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The libbpf side of a dump: loads bpf/dump.bpf.c, one instance per dump. What the programs output is not read here. */
-#ifndef CPROFD_BROKER_DUMPER_H
-#define CPROFD_BROKER_DUMPER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ int dumper__pin(struct dumper *dumper);
 /* The maps and the iterator, in the order of BROKER_ATTACHED; owned by the dumper. */
 void dumper__fds(const struct dumper *dumper, int ret[BROKER_MAP_FDS]);
 int dumper__program(const struct dumper *dumper); /* for PERF_EVENT_IOC_SET_BPF */
-
-#endif

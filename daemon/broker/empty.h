@@ -3,10 +3,7 @@
  * The bytes of old records stay in the ring buffer, before the read position.
  *
  * Errors: -errno; -ENOTSUP: a type of map that cannot be cleared. Threads: any one, while no program is attached. */
-#ifndef CPROFD_BROKER_EMPTY_H
-#define CPROFD_BROKER_EMPTY_H
+#pragma once
 
 struct bpf_object;
 int empty__maps(const struct bpf_object *object);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An engine: the unprivileged process of one client identity (uid, gid, groups), and everything the broker holds for
  * it. */
-#ifndef CPROFD_BROKER_ENGINE_H
-#define CPROFD_BROKER_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -59,5 +58,3 @@ void engine__leave(struct engine *engine, bool now);
  * once); if it cannot be killed, it is given up a second later. True: it was freed, *ret_status is its exit status,
  * and `spare` (may be NULL) may have taken over its sampler. */
 bool engine__gone(struct engine *engine, unsigned wait_ms, struct spare *spare, int *ret_status);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which processes are ancestors or descendants of which? A helper (helper.h) reads that from /proc, since process.h
  * forbids the broker to do it itself. */
-#ifndef CPROFD_BROKER_FAMILY_H
-#define CPROFD_BROKER_FAMILY_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -11,5 +10,3 @@
 pid_t family__nearest(uid_t payer, pid_t pid, const pid_t *ancestors, size_t n);
 /* process__descendants(). */
 int family__descendants(uid_t payer, pid_t pid, pid_t **ret, size_t *ret_n);
-
-#endif

@@ -3,8 +3,7 @@
  * where no signal reaches it; this cannot be known beforehand. The same holds for close(), which asks it to flush.
  * So a helper opens the file, sends it directly to the engine when the broker says so, and closes it. The broker
  * never holds such a file, and waits at most FILE_OPEN_MS. */
-#ifndef CPROFD_BROKER_FILE_H
-#define CPROFD_BROKER_FILE_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -43,5 +42,3 @@ int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, uint64_
 /* Lets the opener send `message` and the file that it keeps to the engine. (If the file is not to be sent:
  * helper__end().) */
 int file__hand_over(struct helper *opener, int channel, const struct broker_message *message);
-
-#endif

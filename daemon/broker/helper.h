@@ -7,8 +7,7 @@
  * A late helper is a process of root that stays. There are at most HELPER_LATE_MAX of them, and HELPER_LATE_USER_MAX
  * per user; a user who has as many is refused more until some of them end. In a coroutine (coroutine.h), only the
  * request waits for a helper, not the broker. Errors: -errno. */
-#ifndef CPROFD_BROKER_HELPER_H
-#define CPROFD_BROKER_HELPER_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -39,5 +38,3 @@ int helper__begin(struct helper *helper, uid_t payer, helper_work *work, void *c
 int helper__take(struct helper *helper, struct broker_message *ret, int fds[BROKER_FDS_MAX], unsigned *ret_n);
 /* Kills it; does not wait for one that hangs. HELPER_NONE is accepted. */
 void helper__end(struct helper *helper);
-
-#endif

@@ -2,8 +2,7 @@
 /* A small BTF in place of vmlinux's, with only the kernel's structures that a BPF object accesses. vmlinux's has
  * 150,000 types; libbpf copies it and goes through all of it for each type that it relocates: 15 ms of the 40 ms
  * that loading a sampler takes. */
-#ifndef CPROFD_BROKER_KERNEL_TYPES_H
-#define CPROFD_BROKER_KERNEL_TYPES_H
+#pragma once
 
 struct btf;
 
@@ -11,5 +10,3 @@ struct btf;
  * into a file in memory (for bpf_object_open_opts.btf_custom_path, by /proc/self/fd); the caller closes it. If
  * loading with it fails, use vmlinux's BTF. Also reports attach points (attach_points.h). */
 int kernel_types__open(const struct btf *local, int *ret_fd);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A list of processes that pid reuse cannot confuse: each is held by a pidfd. */
-#ifndef CPROFD_BROKER_KNOWN_H
-#define CPROFD_BROKER_KNOWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ bool known__holds(const struct known *known, uid_t payer, pid_t pid);
 /* Likewise, below this one of them. */
 bool known__is_above(const struct known *known, uid_t payer, pid_t one, pid_t pid);
 void known__free(struct known *known);
-
-#endif

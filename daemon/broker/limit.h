@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What one user, and all users together, may hold of the daemon: names, units, defaults, texts. (quota.h does the
  * counting.) Root has no limits, and does not count towards those of all users. Threads: none kept. */
-#ifndef CPROFD_BROKER_LIMIT_H
-#define CPROFD_BROKER_LIMIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ const char *limits__names(void);
 /* Texts for users: which limit was reached, and how to get more. */
 void limit__sentence(const struct limit_reached *reached, char *ret, size_t size);
 void limit__hint(const struct limit_reached *reached, char *ret, size_t size);
-
-#endif

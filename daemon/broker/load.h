@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The libbpf side of sessions: the sampler in the kernel, one instance per session, with its own ring buffers and
  * images. */
-#ifndef CPROFD_BROKER_LOAD_H
-#define CPROFD_BROKER_LOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -93,5 +92,3 @@ int sampler__note(struct sampler *sampler, pid_t pid, struct target *ret);
 int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target *as);
 int sampler__publish(struct sampler *sampler, pid_t pid, const struct target *as);
 bool sampler__is_target(const struct sampler *sampler, pid_t pid);
-
-#endif

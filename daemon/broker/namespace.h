@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PID namespaces: in a container, a pid belongs to another process than outside. */
-#ifndef CPROFD_BROKER_NAMESPACE_H
-#define CPROFD_BROKER_NAMESPACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ bool namespace__has_proc(void);
 bool namespace__is_other(pid_t pid);
 /* Runs the program find_namespace of a BPF object, which tells the others which namespace is ours; -errno. */
 int namespace__describe(int program);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Notifies the service manager, as sd_notify(3) does, without its library. Does nothing without $NOTIFY_SOCKET. */
-#ifndef CPROFD_BROKER_NOTIFY_H
-#define CPROFD_BROKER_NOTIFY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ void notify__stopping(void);
 /* Call it in each round of the main loop: sends a watchdog message if one is due. Returns when the next one is,
  * CLOCK_MONOTONIC ns; UINT64_MAX: never. */
 uint64_t notify__alive(void);
-
-#endif

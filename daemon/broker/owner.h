@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which user pays for a process, whatever uids that user's processes take on. */
-#ifndef CPROFD_BROKER_OWNER_H
-#define CPROFD_BROKER_OWNER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ uid_t owner__in(const struct owner_range *ranges, size_t n, uid_t uid);
 /* Parses lines of /etc/subuid; uid_of finds the uid of a name and returns 0 if there is one. Returns the number of
  * ranges, at most `max`. */
 size_t owner__parse(const char *text, size_t len, int (*uid_of)(const char *name, uid_t *ret), struct owner_range *ret, size_t max);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The process at the other end of a client's connection. What it may do is read while it lives, and only from it. */
-#ifndef CPROFD_BROKER_PEER_H
-#define CPROFD_BROKER_PEER_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,5 +32,3 @@ int peer__of_parent(int fd, struct peer *ret);
  * -errno. */
 int peer__name(int fd, const pid_t *pids, unsigned n);
 void peer__free(struct peer *peer);
-
-#endif

@@ -14,8 +14,7 @@
  * events are closed (inherited ones, too) and opened again. If a target never stops creating threads, then after
  * some rounds each new thread gets an event: some of them may tick twice as often, which costs time but does not
  * change results, because a sample's weight is its thread's own CPU time. */
-#ifndef CPROFD_BROKER_PERF_H
-#define CPROFD_BROKER_PERF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ uint64_t perf__draw(uint64_t least, uint64_t most);
 
 /* Raises the soft limit of descriptors to the hard limit. */
 void perf__raise_fd_limit(void);
-
-#endif

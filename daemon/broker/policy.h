@@ -2,8 +2,7 @@
 /* What the administrator allows users, in addition to the kernel's check of a process's owner:
  * kernel.yama.ptrace_scope and perf_event_paranoid, which the kernel would apply to a debugger or to perf, and
  * `cprofd serve --allow`. Both files are read each time. */
-#ifndef CPROFD_BROKER_POLICY_H
-#define CPROFD_BROKER_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ int policy__perf_paranoid(void);
 #define POLICY_NO_PERF 3
 /* From this value on, users see no kernel stacks. */
 #define POLICY_NO_KERNEL 2
-
-#endif

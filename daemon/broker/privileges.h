@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Giving up privileges for good, in engines, helpers and clients. */
-#ifndef CPROFD_BROKER_PRIVILEGES_H
-#define CPROFD_BROKER_PRIVILEGES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ int privileges__become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_group
 int privileges__keep(uint64_t capabilities);
 /* The same with those of PRIVILEGES_BROKER, and CAP_SYS_ADMIN if this kernel requires it for perf events. */
 int privileges__keep_broker(void);
-
-#endif

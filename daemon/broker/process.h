@@ -5,8 +5,7 @@
  * All of these run in helpers (helper.h), except process__threads() and process__close(). Whoever reads /proc/PID/stat
  * or status holds the memory of that process meanwhile. If the process ends at that moment, the reader is the last one,
  * and unmaps it: pages that were written to a file's mapping go to its file system, which may never answer. */
-#ifndef CPROFD_BROKER_PROCESS_H
-#define CPROFD_BROKER_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ int process__open_file(pid_t pid, uint64_t start, uint64_t end, int *ret_fd);
 
 /* The error for clients that corresponds to -errno of these functions. */
 enum broker_error process__error(int err);
-
-#endif

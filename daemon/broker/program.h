@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine's program. Engines are executed, not only forked, so that they have nothing of the broker's memory:
  * samplers, other users' requests, addresses. */
-#ifndef CPROFD_BROKER_PROGRAM_H
-#define CPROFD_BROKER_PROGRAM_H
+#pragma once
 
 #define PROGRAM_ENGINE "cprofd-engine"
 
@@ -13,5 +12,3 @@ int program__open(int *ret);
 
 /* In the child: executes it. The channel, the cache directory and stdin to stderr stay open. Returns -errno. */
 int program__execute(int fd);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Accounts of what each user holds; limit.h says how much is allowed. A charge is what one engine or one session
  * holds. It is released as a whole, so nothing stays counted by mistake. Threads: the broker's only one. */
-#ifndef CPROFD_BROKER_QUOTA_H
-#define CPROFD_BROKER_QUOTA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ int charge__take_half(struct charge *charge, enum broker_limit limit, uint64_t l
 void charge__give(struct charge *charge, enum broker_limit limit, uint64_t amount);
 /* Releases everything. A zeroed charge, never begun, is fine. */
 void charge__end(struct charge *charge);
-
-#endif

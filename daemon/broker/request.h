@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The requests of engines. A request that has to wait does so in a coroutine (coroutine.h), and no further one is
  * read from its engine meanwhile: replies come in order, and each engine has at most one request in progress. */
-#ifndef CPROFD_BROKER_REQUEST_H
-#define CPROFD_BROKER_REQUEST_H
+#pragma once
 
 #include <poll.h>
 
@@ -15,5 +14,3 @@ void request__wants(const struct engine *engine, struct pollfd ret[REQUEST_POLLE
 /* Takes the result of poll(): continues the current request or starts the next. -EPIPE, -EBADMSG: the engine has to
  * be ended. */
 int request__serve(struct engine *engine, const struct pollfd polled[REQUEST_POLLED], struct spare *spare, bool verbose);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rings and maps of a sampler, through fds that the broker handed over: what an engine does with them, without
  * any capability. Only this directory uses libbpf. Errors: -errno. Threads: one. */
-#ifndef CPROFD_BROKER_RING_H
-#define CPROFD_BROKER_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ int images__drop(int map_fd, struct ring *ring, const struct image_key *key);
 struct unwind_process;
 int processes__put(int map_fd, struct ring *ring, const struct native_key *key, const struct unwind_process *process);
 int processes__drop(int map_fd, struct ring *ring, const struct native_key *key);
-
-#endif

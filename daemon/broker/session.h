@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A session: a sampler with its own ring (or a dumper), and the perf events of one target. */
-#ifndef CPROFD_BROKER_SESSION_H
-#define CPROFD_BROKER_SESSION_H
+#pragma once
 
 #include "broker/authorise.h"
 #include "broker/broker.h"
@@ -97,5 +96,3 @@ void session__end(struct session *session, struct reply *reply);
 struct session *session__free(struct session *session); /* NULL; closes all events */
 /* Likewise, but keeps the sampler and its charge in `spent` (which is empty): the engine still reads the maps. */
 struct session *session__leave(struct session *session, struct spent *spent);
-
-#endif

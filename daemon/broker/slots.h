@@ -2,8 +2,7 @@
 /* The maps of a dump through fds that the broker handed over: what an engine does with them, without any capability.
  * Their contents were written by the BPF programs (include/cprofd/dump.h) and are trusted no further than that.
  * Errors: -errno. Threads: one. */
-#ifndef CPROFD_BROKER_SLOTS_H
-#define CPROFD_BROKER_SLOTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ int dump_slots__want(struct dump_slots *slots, uint32_t i, uint32_t tid);
 void dump_slots__again(struct dump_slots *slots, uint32_t i);
 /* NULL: not filled yet. */
 const struct dump_slot *dump_slots__done(const struct dump_slots *slots, uint32_t i);
-
-#endif

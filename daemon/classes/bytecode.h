@@ -13,8 +13,7 @@
  * target.
  *
  * All bytes are the target's. Threads: any. Errors: none; what does not decode is OPCODE_OTHER. */
-#ifndef CPROFD_CLASSES_BYTECODE_H
-#define CPROFD_CLASSES_BYTECODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,5 +100,3 @@ struct call_site {
  * different lengths, so it is decoded from its begin. An offset in inline caches belongs to the instruction before
  * them. */
 void bytecode__site(uint32_t minor, const uint8_t *code, uint32_t size, uint32_t offset, struct bytecode_site *ret);
-
-#endif

@@ -18,8 +18,7 @@
  * All bytes are the target's. Errors: -errno; -ENOENT: the module does not use Python's C API. Threads: none kept.
  * Sources: CPython Include/methodobject.h, Include/cpython/object.h, Include/typeslots.h, Include/moduleobject.h.
  */
-#ifndef CPROFD_CLASSES_CALLABLES_H
-#define CPROFD_CLASSES_CALLABLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -110,5 +109,3 @@ void callables__range(const struct callables *callables, uint64_t vaddr, uint64_
 const char *callables__named(const struct callables *callables, const char *name);
 /* The qualified name of the method `name` ("append" -> "list.append"); without the type if several types have one. */
 const char *callables__method(const struct callables *callables, const char *name);
-
-#endif

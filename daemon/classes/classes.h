@@ -12,8 +12,7 @@
  *
  * Memory: none; strings in results are those of the input, or constants. Threads: any. Errors: none.
  */
-#ifndef CPROFD_CLASSES_CLASSES_H
-#define CPROFD_CLASSES_CLASSES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -126,5 +125,3 @@ struct class_result {
 /* The class of one sample, by the precedence of docs/classes.md. Always sets *ret. O(n) in the frames of the
  * innermost run. */
 void class__of(const struct class_input *in, struct class_result *ret);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Users: the steps of search.h. A struct data lives as long as one search, on one thread; its cache of pages is
  * written by functions that take a const pointer. */
-#ifndef CPROFD_CLASSES_DATA_H
-#define CPROFD_CLASSES_DATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ bool data__is_exported(const struct data *data, uint64_t vaddr);
 bool data__is_exported_as(const struct data *data, uint64_t vaddr, const char *const *prefixes);
 /* The string at vaddr, with its NUL, if it fits. */
 bool data__string(const struct data *data, uint64_t vaddr, char *ret, uint32_t size);
-
-#endif

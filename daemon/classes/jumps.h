@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a function of a module leads: the functions to which its code jumps or calls. Private to this folder.
  * Example: of math_sin(), which ends with a jump to math_1(): {math_1}. */
-#ifndef CPROFD_CLASSES_JUMPS_H
-#define CPROFD_CLASSES_JUMPS_H
+#pragma once
 
 #include "classes/data.h"
 #include "weave/frames.h"
@@ -14,5 +13,3 @@
  * only. */
 uint32_t jumps__from(const struct data *data, const struct code_frames *frames, uint64_t at, bool calls,
 		     uint64_t ret[JUMPS_FROM]);
-
-#endif

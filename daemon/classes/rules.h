@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which native code belongs to a compiler, or to the dispatch into JIT code? One table (rules.c), data only. A row here
  * is what CONTRIBUTING's recipe for a compiler adds for a library of its own. Private to this folder. */
-#ifndef CPROFD_CLASSES_RULES_H
-#define CPROFD_CLASSES_RULES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ struct class_rule {
 
 extern const struct class_rule class_rules[];
 extern const uint32_t n_class_rules;
-
-#endif

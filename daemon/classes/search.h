@@ -11,8 +11,7 @@
  * Each step adds to search->found. Only exported functions of the C API are found by symbols, since most
  * interpreters and extensions are stripped. A search runs once for each file (callables_kept.c), on the thread that
  * opens the module's symbols. */
-#ifndef CPROFD_CLASSES_SEARCH_H
-#define CPROFD_CLASSES_SEARCH_H
+#pragma once
 
 #include "classes/callables.h"
 #include "classes/data.h"
@@ -66,5 +65,3 @@ int search__switchers(struct search *search, const struct code_frames *frames);
 int search__candidates(struct search *search, const struct code_frames *frames);
 /* bodies.c: which code jumps to, calls or points to rows without a name. */
 int search__bodies(struct search *search, const struct code_frames *frames);
-
-#endif

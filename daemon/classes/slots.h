@@ -3,8 +3,7 @@
  * PyNumberMethods table is "__add__". Private to this folder. Sources: CPython Include/cpython/object.h
  * (PyTypeObject and the tables it points to; these parts are the same in 3.8 to 3.15), Include/typeslots.h (numbers
  * that never change: a part of the stable ABI). */
-#ifndef CPROFD_CLASSES_SLOTS_H
-#define CPROFD_CLASSES_SLOTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ struct slot {
 
 extern const struct slot slots_of_types[];
 extern const uint32_t n_slots_of_types;
-
-#endif

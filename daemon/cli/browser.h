@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* --open: shows a file that was just written in the calling user's browser. */
-#ifndef CPROFD_CLI_BROWSER_H
-#define CPROFD_CLI_BROWSER_H
+#pragma once
 
 #include "cli/cli.h"
 
@@ -11,5 +10,3 @@ int browser__judge(const struct cli_options *options, const char **format);
 /* Runs xdg-open as the calling user and does not wait for it. Without xdg-open or a display, prints the file://
  * address. */
 void browser__open(const char *path);
-
-#endif

@@ -2,8 +2,7 @@
 /* Preconditions of profiling, one row each: check_system.c and check_process.c find them, check.c prints
  * them. A row is added in any case, so that a reader sees what was tested; `cost` and `help` are printed only
  * if the row is not ok, and may therefore be set without a condition. */
-#ifndef CPROFD_CLI_CHECK_H
-#define CPROFD_CLI_CHECK_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ void check__system(struct check_list *list, const struct cli_options *options);
 /* Adds the rows of one process, and stops at the first that makes the others pointless: no such process, or
  * its memory may not be read. */
 void check__process(struct check_list *list, pid_t pid);
-
-#endif

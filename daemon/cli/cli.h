@@ -12,8 +12,7 @@
  *
  * options.c holds the table of options and commands.c that of commands; --help, the man page and the shell
  * completions are printed from these two (help.c). */
-#ifndef CPROFD_CLI_H
-#define CPROFD_CLI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -222,5 +221,3 @@ int say__width(void);
 const char *words__count(uint64_t n);
 const char *words__duration(uint64_t ns);
 const char *words__bytes(uint64_t bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The client's end of the protocol (docs/protocol.md): a connection to the daemon, or else to a broker and an engine
  * of our own, over a socketpair. */
-#ifndef CPROFD_CLI_CONNECTION_H
-#define CPROFD_CLI_CONNECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ bool connection__line(struct connection *connection, const char **ret_line, size
 
 /* Is this line an event of that name? Compares only its first bytes, which the encoder always writes the same way. */
 bool line__is(const char *line, size_t len, const char *event);
-
-#endif

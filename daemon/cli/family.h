@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CPU time of a process's children, for the hint to use -s: without it they are not recorded. */
-#ifndef CPROFD_CLI_FAMILY_H
-#define CPROFD_CLI_FAMILY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
 /* CPU time in ns of all descendants of this process, also of those that it waited for. False: not known (the process
  * is gone, or there are too many threads). */
 bool family__cpu(pid_t pid, uint64_t *ret);
-
-#endif

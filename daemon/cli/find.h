@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds a process by name, for operands such as `cprofd attach compile.py`. Reads /proc. */
-#ifndef CPROFD_CLI_FIND_H
-#define CPROFD_CLI_FIND_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -9,5 +8,3 @@
  * line; else the only one with it anywhere there. Never this process or an ancestor. CLI_DONE, or CLI_USAGE when
  * none or several match, after printing so. */
 int find__process(const char *name, pid_t *ret);
-
-#endif

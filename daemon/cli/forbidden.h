@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes whose memory the kernel does not let even root read. */
-#ifndef CPROFD_CLI_FORBIDDEN_H
-#define CPROFD_CLI_FORBIDDEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@ bool forbidden__to_root(pid_t pid, char *ret, size_t size, const char **ret_hint
 
 /* The same for an engine's answer (its code, NULL: none; its errno), if the client was root when it asked. */
 bool forbidden__answered(pid_t pid, const char *code, int number, char *ret, size_t size, const char **ret_hint);
-
-#endif

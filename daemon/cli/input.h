@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens the recordings that a command reads, with the calling user's rights, and has the sentences for all
  * that can be wrong with them, so that convert, report and diff say the same about the same file. */
-#ifndef CPROFD_CLI_INPUT_H
-#define CPROFD_CLI_INPUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ struct hlo;
 int input__hlo(const char *path, struct hlo **ret);
 /* Warns if no name of the file occurred in the recording. */
 void input__print_hlo(const char *path, const struct hlo *hlo);
-
-#endif

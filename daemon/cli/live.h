@@ -2,8 +2,7 @@
 /* State of a running session as its client sees it: the answer, the latest ledger, and where its lines are
  * written. The caller sets connection, writer and stream_fd, calls live__attach(), then live__lines() after
  * each receive until `ended`. */
-#ifndef CPROFD_CLI_LIVE_H
-#define CPROFD_CLI_LIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ int live__attach(struct live *live, const struct cli_options *options, pid_t pid
 void live__line(struct live *live, const char *line, size_t len);
 /* Handles all complete lines that the connection has received. */
 void live__lines(struct live *live);
-
-#endif

@@ -3,8 +3,7 @@
  * wanted one and renamed when it is complete. (A recording's temporary name is NAME.part, so that users find it if
  * cprofd was killed.) A symbolic link is refused; something that is no regular file (a pipe, /dev/null) is written
  * to directly. */
-#ifndef CPROFD_CLI_OUTPUT_H
-#define CPROFD_CLI_OUTPUT_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ int recording_file__open(const struct output *output, const char *stem, struct r
 /* Deletes it, for when the output was made. Accepts one that is closed or was never open. */
 void recording_file__remove(struct recording_file *file);
 void recording_file__close(struct recording_file *file); /* keeps it */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Prints JSON answers of the daemon safely on a terminal. */
-#ifndef CPROFD_CLI_READABLE_H
-#define CPROFD_CLI_READABLE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -9,5 +8,3 @@
 int json__readable(json_t *json);
 /* To stdout, with a newline. Non-ASCII is written as \u escapes: harmless on a terminal, and the data stay exact. */
 void json__print(const json_t *json, size_t flags);
-
-#endif

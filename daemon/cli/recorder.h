@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* attach and record: from the request to the finished file and the summary. */
-#ifndef CPROFD_CLI_RECORDER_H
-#define CPROFD_CLI_RECORDER_H
+#pragma once
 
 #include <signal.h>
 
@@ -47,5 +46,3 @@ int recorder__signals(bool children, sigset_t *ret_before);
 /* Records one process and writes the file. launch: NULL for a process that runs already. Prints its own errors;
  * CLI_*. */
 int recorder__run(const struct cli_options *options, pid_t pid, struct launch *launch);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Order of calls: result__open(), the session writes to result__recording(), result__finish(),
  * result__close(). result__close() may be called at any point, also on RESULT_NONE. */
-#ifndef CPROFD_CLI_RESULT_H
-#define CPROFD_CLI_RESULT_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -39,5 +38,3 @@ bool result__compressed(const struct result *result);
 int result__finish(struct result *result);
 /* Removes files that were neither finished nor kept. */
 void result__close(struct result *result);
-
-#endif

@@ -5,8 +5,7 @@
  * Computed from the events of a recording. A unit row does not name its rule. If a stack has functions of three
  * rules of one kind, but only two units of it, the rule without a unit is known only if the other two have units
  * elsewhere. Otherwise nothing is reported. */
-#ifndef CPROFD_CLI_RULE_USES_H
-#define CPROFD_CLI_RULE_USES_H
+#pragma once
 
 #include "events/events.h"
 #include "rules/rules.h"
@@ -28,5 +27,3 @@ struct rule_uses *rule_uses__free(struct rule_uses *uses);
 void rule_uses__event(struct rule_uses *uses, const struct event *event);
 /* Ends the current epoch. If nothing is known, *ret is zero. */
 void rule_uses__get(struct rule_uses *uses, uint32_t rule, struct rule_use *ret);
-
-#endif

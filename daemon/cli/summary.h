@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The summary that attach and record print on stderr. */
-#ifndef CPROFD_CLI_SUMMARY_H
-#define CPROFD_CLI_SUMMARY_H
+#pragma once
 
 #include "cli/tally.h"
 
@@ -10,5 +9,3 @@
  * *ret_cpu is set also with --quiet, when nothing is printed: recorder.c compares it with the children's CPU
  * time. */
 int summary__print(int recording_fd, bool lines, bool wall, const char *rules, bool verbose, uint64_t *ret_cpu);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The first lines of a summary: counts, classes of time, losses. Pure: turns sums into text. */
-#ifndef CPROFD_CLI_SUMMARY_HEAD_H
-#define CPROFD_CLI_SUMMARY_HEAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,5 +13,3 @@ bool summary__head(FILE *out, const struct tally_result *result, bool verbose);
 uint64_t summary__whole(const struct tally_result *result);
 /* CPU time of threads that did not hold the GIL (they have no stacks with --gil). */
 uint64_t summary__without_gil(const struct tally_result *result);
-
-#endif

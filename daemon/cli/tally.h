@@ -6,8 +6,7 @@
  *
  * It is an event sink: pass it to recording__read(). Memory: the tables of one epoch, and one row per function of
  * all epochs. Errors: -ENOMEM. */
-#ifndef CPROFD_CLI_TALLY_H
-#define CPROFD_CLI_TALLY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -77,5 +76,3 @@ struct tally_result {
 };
 /* After the reading; valid until the tally is freed. */
 int tally__finish(struct tally *tally, struct tally_result *ret);
-
-#endif

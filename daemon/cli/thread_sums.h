@@ -3,8 +3,7 @@
  * leave their waits out of its sums.
  *
  * Memory: one entry per thread. One thread. Errors: -ENOMEM. Zero-initialised is empty. */
-#ifndef CPROFD_CLI_THREAD_SUMS_H
-#define CPROFD_CLI_THREAD_SUMS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ uint32_t thread_sums__quiet(const struct thread_sums *thread_sums); /* how many 
 int thread_ids__add(struct thread_ids *ids, struct thread_sums *thread_sums, const struct event_thread *event);
 uint32_t thread_ids__thread(const struct thread_ids *ids, uint32_t id);
 void thread_ids__free(struct thread_ids *ids);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The compile units of a recording, as short tables in the summary. */
-#ifndef CPROFD_CLI_UNITS_H
-#define CPROFD_CLI_UNITS_H
+#pragma once
 
 #include "events/events.h"
 
@@ -26,5 +25,3 @@ void units_summary__print(struct units_summary *summary, bool gil, uint32_t rows
 /* Notes on rules that matched no compile and on passes without names; how many lines they take. */
 void units_summary__print_notes(struct units_summary *summary);
 uint32_t units_summary__note_lines(const struct units_summary *summary);
-
-#endif

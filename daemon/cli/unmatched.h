@@ -4,8 +4,7 @@
  *
  * Reads the functions and units of a recording. For --rules it names each rule that matched no function on a stack;
  * for the built-in rules it only says which compiler ran without a compile being found. */
-#ifndef CPROFD_CLI_UNMATCHED_H
-#define CPROFD_CLI_UNMATCHED_H
+#pragma once
 
 #include "events/events.h"
 
@@ -20,5 +19,3 @@ void unmatched__event(struct unmatched *unmatched, const struct event *event);
 uint32_t unmatched__lines(const struct unmatched *unmatched);
 /* Prints to stderr. */
 void unmatched__print(const struct unmatched *unmatched);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The calling user: who ran sudo, or else who runs this process. Files are opened and commands are started with this
  * user's rights. */
-#ifndef CPROFD_CLI_USER_H
-#define CPROFD_CLI_USER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -38,5 +37,3 @@ int user__become(const struct user *user);
 int user__drop(const struct user *user);
 /* A file will be renamed or removed in this directory after user__drop(). */
 void user__writes_in(int directory);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* --rules for commands that attach: files are read once, with the calling user's rights, because root is given up
  * later; checked here, so that errors are found before anything starts; and sent before the request `attach`. */
-#ifndef CPROFD_CLI_USER_RULES_H
-#define CPROFD_CLI_USER_RULES_H
+#pragma once
 
 #include "cli/connection.h"
 
@@ -17,5 +16,3 @@ int user_rules__parse(const char *path, struct rules *rules, struct rules_error 
 int user_rules__judge(const char *path);
 /* Sends the files to the engine. -errno. */
 int user_rules__send(struct connection *connection, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From a recording to a file of another format: what attach, record and convert have in common. */
-#ifndef CPROFD_CLI_WRITE_H
-#define CPROFD_CLI_WRITE_H
+#pragma once
 
 #include "cli/cli.h"
 #include "cli/output.h"
@@ -36,5 +35,3 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 void write__nothing(const struct cli_options *options, const char *input, const struct export_report *report);
 /* Prints where the file is, what was left out to keep it small, and what opens it. */
 void write__print(const char *format, const struct output *output, const struct export_report *report);
-
-#endif

@@ -12,8 +12,7 @@
  * while a compiler runs; comparing a number costs nothing, and searching the cache for what became wrong would.
  *
  * Owner: who asks; zeroed, with a seed, it is empty. 1.3 MB. Threads: one. */
-#ifndef CPROFD_CODEMAP_CACHE_H
-#define CPROFD_CODEMAP_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -133,5 +132,3 @@ const struct known_name *known_names__find(struct known_names *known, uint64_t f
  * room. */
 const char *known_names__keep(struct known_names *known, uint64_t files, const struct known_name *name);
 void known_names__new_epoch(struct known_names *known);
-
-#endif

@@ -12,8 +12,7 @@
  * Owner: one struct codemap for each session. Strings are valid until the next call. Threads: one, the one that
  * drains the rings. codemap__find() and codemap__generations() take microseconds; what would take longer is prepared
  * by the namer, and is unknown until then. Errors: -errno; -ENOENT is a normal answer. Times are CLOCK_MONOTONIC ns. */
-#ifndef CPROFD_CODEMAP_H
-#define CPROFD_CODEMAP_H
+#pragma once
 
 #include <errno.h>
 #include <stdbool.h>
@@ -138,5 +137,3 @@ void codemap__hurry(struct codemap *codemap);	    /* the end is near: what waits
 int codemap__event(const struct codemap *codemap);
 bool codemap__question(struct codemap *codemap, int32_t *ret_pid, const char **ret_path);
 void codemap__answer(struct codemap *codemap, int fd);
-
-#endif

@@ -6,8 +6,7 @@
  *   walk.c     stacks that are walked again
  *   codemap.c  its life, how long answers hold
  *   namer*.c   symbols and lines are read in a thread of its own (namer.h) */
-#ifndef CPROFD_CODEMAP_INTERNAL_H
-#define CPROFD_CODEMAP_INTERNAL_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/hash.h"
@@ -68,5 +67,3 @@ uint32_t objects__number(struct codemap *self, uint64_t origin, uint32_t object)
 /* The lines of an object are in its image, which the namer copies from the target's memory. What it copied is that
  * object's if the object is there after it: 0; -EAGAIN; -ENOENT: it has no lines, or is gone. */
 int objects__lines(struct codemap *self, struct object_names *object);
-
-#endif

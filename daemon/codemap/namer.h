@@ -13,8 +13,7 @@
  *
  * Owner: a namer for each session; it owns its names, until it ends. Threads: all functions here belong to one
  * thread, the loop's. All bytes are the target's. Errors: -errno. Units: vaddrs, as the ELF file counts. */
-#ifndef CPROFD_CODEMAP_NAMER_H
-#define CPROFD_CODEMAP_NAMER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ int namer__event(const struct namer *namer); /* readable: there is a question. B
  * already. */
 bool namer__question(struct namer *namer, int32_t *ret_pid, const char **ret_path);
 void namer__answer(struct namer *namer, int fd); /* taken; or -errno. -ENODEV: that tree has no such branch */
-
-#endif

@@ -6,8 +6,7 @@
  *    names:     WAITS --thread: read_symbols()--> READ (file, or error)
  *               READ --thread: install()--> `fresh` --loop: namer__tick()--> file
  *    question:  NEW --loop: namer__question()--> GIVEN --loop: namer__answer()--> ANSWERED --thread--> NONE */
-#ifndef CPROFD_CODEMAP_NAMER_INTERNAL_H
-#define CPROFD_CODEMAP_NAMER_INTERNAL_H
+#pragma once
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -135,5 +134,3 @@ void names__watch(struct names *names);
 /* namer_lines.c, on the thread. Answers the questions of one module. False: nothing can be done now; *ret_wait is
  * lowered to the time at which something can. */
 bool lines__work(struct namer *namer, struct names *all, uint64_t *ret_wait);
-
-#endif

@@ -19,8 +19,7 @@
  *
  * Memory: COLLECT_ARENA_MAX. When that is full, everything held is flushed early; a record that is older than one
  * that was flushed then comes late, but is not lost. Threads: one. Errors: -errno; those of the sink are passed on. */
-#ifndef CPROFD_COLLECT_H
-#define CPROFD_COLLECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -110,5 +109,3 @@ int record__unfold(const void *data, size_t len, struct record_room *ret);
 
 /* Bytes of the string in the record; fewer than length * kind if it was truncated. */
 size_t part_string__bytes(const struct part_string *string);
-
-#endif

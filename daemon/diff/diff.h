@@ -11,8 +11,7 @@
  * Owner: options are borrowed. Threading: none kept. Errors: -errno; -EBADMSG for a damaged recording; -ENOENT for a
  * filter that matches nothing (diff__missing()); -ENODATA: the sides have nothing in common; -EDOM: they do not
  * compile the same, which DIFF_COMPILE needs; -EXDEV: one recording is of CPU time, another of wall time. */
-#ifndef CPROFD_DIFF_H
-#define CPROFD_DIFF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ int diff__json(const struct diff *diff, FILE *out);
 int diff__svg(const struct diff *diff, FILE *out);
 int diff__html(const struct diff *diff, FILE *out);
 int diff__speedscope(const struct diff *diff, FILE *out);
-
-#endif

@@ -11,8 +11,7 @@
  * the machine are all included.
  *
  * Recordings of one side also differ from each other, which a single recording cannot show. */
-#ifndef CPROFD_DIFF_ESTIMATE_H
-#define CPROFD_DIFF_ESTIMATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ struct rest_change estimate__beside(const struct beside *of, uint32_t n, double 
 
 /* The quantile of Student's t distribution for probability p (0.5 to 1); freedom > 0. */
 double student__quantile(double p, double freedom);
-
-#endif

@@ -10,8 +10,7 @@
  *   totals.c  all time, all compiles; rows that one side alone has
  *   flame.c   stacks: a tree of functions, and what differs in it
  *   text.c, json.c, svg.c, speedscope.c: output */
-#ifndef CPROFD_DIFF_INTERNAL_H
-#define CPROFD_DIFF_INTERNAL_H
+#pragma once
 
 #include "base/buf.h"
 #include "diff/diff.h"
@@ -240,5 +239,3 @@ static inline bool diff__wants(const struct diff *diff, enum report_by by)
 {
 	return diff->options->tables >> by & 1;
 }
-
-#endif

@@ -15,8 +15,7 @@
  * below, and inconsistent data end a walk with a loss (enum loss), never with a guess.
  *
  * Owner: each object belongs to its caller. Units: addresses of the target. Threads: one at a time. Errors: -errno. */
-#ifndef CPROFD_DUMP_DUMP_H
-#define CPROFD_DUMP_DUMP_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -79,5 +78,3 @@ static inline struct record_task dump_task(const struct dump_result *result)
 
 /* docs/protocol.md, `dump`. `codemap` NULL: no native frames. NULL: no memory. */
 json_t *dump__emit(struct python_walker *python, struct codemap *codemap, const struct dump_result *result, uint64_t now);
-
-#endif

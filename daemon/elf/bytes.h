@@ -5,8 +5,7 @@
  *
  * Owner: whoever calls init. Of a descriptor or memory that is only borrowed nobody calls free. Reads have no state:
  * any thread may read. A read of a file or a target may block; base/blocking.h bounds that. */
-#ifndef CPROFD_ELF_BYTES_H
-#define CPROFD_ELF_BYTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ static inline bool elf_bytes__has(const struct elf_bytes *bytes, uint64_t at, ui
 {
 	return at <= bytes->size && size <= bytes->size - at;
 }
-
-#endif

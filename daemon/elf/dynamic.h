@@ -7,8 +7,7 @@
  *
  * Caller: target/, to find CPython's variables. All of it is the target's to forge: every address goes through the
  * reader, every walk has a bound, and what does not fit together is a named problem. */
-#ifndef CPROFD_ELF_DYNAMIC_H
-#define CPROFD_ELF_DYNAMIC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -48,5 +47,3 @@ int elf_dynamic__open(struct host_reader *reader, uint64_t base, struct elf_dyna
 /* A symbol defined in this image. -ENOENT: none; -EBADMSG with *ret_problem. */
 int elf_dynamic__lookup(const struct elf_dynamic *elf, const char *name, struct elf_symbol *ret,
 			enum elf_problem *ret_problem);
-
-#endif

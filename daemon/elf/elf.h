@@ -17,8 +17,7 @@
  *
  * Sources: System V gABI, chapters 4 (Object Files) and 5 (Program Loading and Dynamic Linking); processors' parts:
  * arch/x86_64.h. */
-#ifndef CPROFD_ELF_ELF_H
-#define CPROFD_ELF_ELF_H
+#pragma once
 
 #include <elf.h>
 #include <stdbool.h>
@@ -104,5 +103,3 @@ int elf_image__address(const struct elf_image *image, uint32_t index, uint64_t v
 /* .gnu_debuglink: a file name without folder, and its CRC. */
 int elf_image__debuglink(const struct elf_image *image, char ret_name[ELF_LINK_MAX],
 			 uint32_t *ret_crc);
-
-#endif

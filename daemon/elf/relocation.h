@@ -2,8 +2,7 @@
 /* Relocations: what their types mean, whatever the machine calls them, and those of objects that
  * were placed but not linked, as JIT compilers register them. Threads, errors and bounds as in
  * elf/elf.h. */
-#ifndef CPROFD_ELF_RELOCATION_H
-#define CPROFD_ELF_RELOCATION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ uint32_t elf_image__relocations(const struct elf_image *image, uint32_t target);
  * (personality routines) are left. */
 bool elf_image__relocate(const struct elf_image *image, uint32_t number, uint8_t *bytes, size_t len,
 			 uint32_t *budget);
-
-#endif

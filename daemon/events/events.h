@@ -8,8 +8,7 @@
  * Errors: -errno; -EBADMSG: a line is not an event of this protocol; -EPROTONOSUPPORT: a hello of another major
  * version; -EOVERFLOW: a stack of more than EVENTS_DEPTH_MAX frames.
  */
-#ifndef CPROFD_EVENTS_H
-#define CPROFD_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -328,5 +327,3 @@ struct recording_writer *recording_writer__free(struct recording_writer *writer)
  * `readable`: see event_decoder__readable(). -EBADMSG: damaged; -E2BIG: it expands to more than a file of its size may
  * (base/limits.h). Errors of the sink are passed on. */
 int recording__read(int fd, bool readable, struct event_sink *sink, bool *ret_cut);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The JSON form of each event as data: encode.c and decode.c use the same tables, so they cannot differ. Private to
  * this folder. */
-#ifndef CPROFD_EVENTS_FIELDS_H
-#define CPROFD_EVENTS_FIELDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ struct column_form {
 	uint16_t time; /* of a uint64_t: "t" */
 };
 extern const struct column_form event_columns_form[EVENT_KIND_COUNT];
-
-#endif

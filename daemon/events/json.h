@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Appends JSON strings and numbers to a buffer, for encoders and exporters. Errors: -ENOMEM. Threads: any. */
-#ifndef CPROFD_EVENTS_JSON_H
-#define CPROFD_EVENTS_JSON_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ int json__string(struct buf *out, const char *string);
 
 int json__u64(struct buf *out, uint64_t value);
 int json__i64(struct buf *out, int64_t value);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Owner: the owner of the reader; values and strings are valid until its next json_reader__read(). Threads: one.
  * Errors: -EBADMSG: not such a text; -ENOMEM. */
-#ifndef CPROFD_EVENTS_JSON_READ_H
-#define CPROFD_EVENTS_JSON_READ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ static inline bool json_value__is(const struct json_value *value, enum json_kind
 
 /* The member of this name; NULL: there is none, or `of` is not an object. */
 const struct json_value *json_value__member(const struct json_value *of, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kind is a loss, by its name in a ledger (include/cprofd/loss.h)? */
-#ifndef CPROFD_EVENTS_LOSS_NAMES_H
-#define CPROFD_EVENTS_LOSS_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -31,5 +30,3 @@ static inline bool loss__is_sample(const char *name)
 			return losses[i].sample;
 	return false;
 }
-
-#endif

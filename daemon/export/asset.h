@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A script or style sheet that is compiled into the program as text. The Makefile turns NAME.js into NAME.js.inc,
  * the initialiser of one struct asset. */
-#ifndef CPROFD_EXPORT_ASSET_H
-#define CPROFD_EXPORT_ASSET_H
+#pragma once
 
 /* An inline script runs only if its hash is in the policy of the page, so a name of a function that looks
  * like a script cannot run, even if its escaping were wrong. */
@@ -10,5 +9,3 @@ struct asset {
 	const char *hash; /* for the page's Content-Security-Policy: "sha256-..." */
 	const char *text;
 };
-
-#endif

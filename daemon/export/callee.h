@@ -3,8 +3,7 @@
  * caller, except frames of the interpreter and trampolines that called another function. Example, from the caller
  * inwards: `_PyEval_EvalFrameDefault`, `_ctypes.call`, `LLVMPY_RunPass`: the callee is `LLVMPY_RunPass`. Feed it the
  * frames of a stack from the leaf outwards. */
-#ifndef CPROFD_EXPORT_CALLEE_H
-#define CPROFD_EXPORT_CALLEE_H
+#pragma once
 
 #include <string.h>
 
@@ -52,5 +51,3 @@ static inline bool callee_finder__frame(struct callee_finder *finder, const stru
 	*finder = CALLEE_FINDER_NONE;
 	return *ret != UINT32_MAX;
 }
-
-#endif

@@ -2,8 +2,7 @@
 /* Classes of time: the ids in sample rows -> names. 0 is "not determined". The reader of the events passes in the
  * names of each epoch; an id without a name becomes "class N". The ids that this returns are dense, stay valid over
  * all epochs, and serve as keys. Errors: -ENOMEM. Zero-initialised is empty. */
-#ifndef CPROFD_EXPORT_CLASS_NAMES_H
-#define CPROFD_EXPORT_CLASS_NAMES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ int class_names__id(struct class_names *names, uint32_t id, uint32_t *ret);
 /* Valid until the next call of another function. */
 const char *class_names__name(const struct class_names *names, uint32_t id);
 void class_names__free(struct class_names *names);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* "Did you mean ...": the few names that are spelled most like one that does not exist. Names are offered one by one
  * and only the best are kept, so memory is bounded. Zero-initialised, except `want`. Pure. */
-#ifndef CPROFD_EXPORT_CLOSE_H
-#define CPROFD_EXPORT_CLOSE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ struct close {
 void close__offer(struct close *close, const char *name);
 /* "a, b, c", best first; "" when nothing is close. */
 void close__text(const struct close *close, char *out, size_t size);
-
-#endif

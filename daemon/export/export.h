@@ -5,8 +5,7 @@
  * one thread. Memory: tables of the recording plus, for formats that show the order of time, 8 bytes per sample.
  * Errors: -errno; -EBADMSG for a damaged recording (nothing is written of it), -ENOENT for an unknown format, or for
  * a filter that matches nothing in the recording (report.missing). */
-#ifndef CPROFD_EXPORT_H
-#define CPROFD_EXPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -97,5 +96,3 @@ const char *exporter__names(void);
  * closes both files. On an error the text in `out` is incomplete and must be thrown away. */
 int export__run(const char *format, int recording_fd, const struct export_options *options,
 		FILE *out, struct export_report *ret);
-
-#endif

@@ -11,8 +11,7 @@
  * `whole`: the events become a new recording. Then samples that do not pass are dropped, a window really ends the
  * recording (times are cut as the model does), and ids stay. To a reader, the time between two samples of a thread
  * was then not recorded. Owner: the options and `next` are borrowed. Threading: none kept. Errors: -errno. */
-#ifndef CPROFD_EXPORT_FILTER_H
-#define CPROFD_EXPORT_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ uint64_t filter__span(const struct filter *filter);
 /* After the recording was read. -ENOENT: a filter matched nothing. */
 int filter__missing(const struct filter *filter, struct export_missing *ret);
 struct filter *filter__free(struct filter *filter); /* NULL */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The functions in the table of formats. Private to this directory. */
-#ifndef CPROFD_EXPORT_FORMATS_H
-#define CPROFD_EXPORT_FORMATS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -22,5 +21,3 @@ int export__pprof(int recording_fd, const struct export_options *options, FILE *
 		  struct export_report *ret);
 int export__events(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret);
-
-#endif

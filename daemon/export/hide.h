@@ -5,8 +5,7 @@
  * caller. No sample is left out and no time changes; a stack of hidden frames only becomes the single frame
  * HIDE_NOTE. That frame takes the first row of each table, and stacks that became equal are one, so all ids differ
  * from those of the recording. Owner: the options and `next` are borrowed. Threading: none kept. Errors: -errno. */
-#ifndef CPROFD_EXPORT_HIDE_H
-#define CPROFD_EXPORT_HIDE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ struct event_sink *hide__sink(struct hide *hide);
 /* After the recording was read. -ENOENT: a pattern matched nothing. */
 int hide__missing(const struct hide *hide, struct export_missing *ret);
 struct hide *hide__free(struct hide *hide); /* NULL */
-
-#endif

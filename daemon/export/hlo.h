@@ -7,8 +7,7 @@
  *
  * Names are unique only within a module: a name that several modules use for different operations is not translated.
  * Errors: -errno; -EBADMSG: no instruction in the text has an op_name. */
-#ifndef CPROFD_EXPORT_HLO_H
-#define CPROFD_EXPORT_HLO_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ const struct hlo_op *hlo__find(struct hlo *hlo, const char *function);
 /* How many calls of hlo__find() found an operation. */
 uint32_t hlo__found(const struct hlo *hlo);
 struct hlo *hlo__free(struct hlo *hlo); /* NULL */
-
-#endif

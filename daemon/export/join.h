@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Joins recordings that were made at the same time, each of another process, into one: their epochs follow each
  * other, times stay as they are, and one ledger has the sums. Private to readers of recordings. Errors: -errno. */
-#ifndef CPROFD_EXPORT_JOIN_H
-#define CPROFD_EXPORT_JOIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
 /* Reads `in` from the start and writes to `out`. *ret_cut: one of them is incomplete, so the result has no
  * `end`. All descriptors are the caller's; `in` must be seekable, and is left at its end. */
 int recordings__join(const int *in, uint32_t n, int out, bool compress, bool *ret_cut);
-
-#endif

@@ -2,8 +2,7 @@
 /* Merges the slices of one or several threads in the order of time. Neighbours with equal stacks are always joined.
  * With a bin length, equal stacks within each bin of time are joined, too: that keeps every sum, and loses only the
  * order inside a bin. Private to this directory. Errors: -errno. */
-#ifndef CPROFD_EXPORT_MERGE_H
-#define CPROFD_EXPORT_MERGE_H
+#pragma once
 
 #include "export/model.h"
 
@@ -26,5 +25,3 @@ int merge__subtree_ns(const struct model *model, struct model_thread *const *thr
 /* Folds each node lighter than `below` into its nearest caller that is not, or into (folded) if there is none. */
 void merge__fold(const struct model *model, const uint64_t *subtree_ns, uint64_t below,
 		 uint32_t *ret_fold);
-
-#endif

@@ -8,8 +8,7 @@
  * until they add up to one.
  *
  * Errors: -errno. Threading: none kept. */
-#ifndef CPROFD_EXPORT_MODEL_H
-#define CPROFD_EXPORT_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -193,5 +192,3 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 int timeline__finish(struct model *model, struct model_thread *thread);
 /* Passes `ns` of CPU time at that stack to slice(), outside of the time line. Only if slice is set. */
 int timeline__emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How users name functions and modules in options. Pure. */
-#ifndef CPROFD_EXPORT_PATTERN_H
-#define CPROFD_EXPORT_PATTERN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ bool pattern__function(const char *pattern, const char *name);
 bool pattern__module(const char *pattern, const char *name);
 /* *: any bytes, ?: one byte. Time: at most length of the pattern times length of the text. */
 bool pattern__glob(const char *pattern, const char *text);
-
-#endif

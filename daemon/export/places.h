@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The module and package of a function, from the paths and names in a recording. Pure; the result is text in the
  * caller's buffer, truncated to its size. */
-#ifndef CPROFD_EXPORT_PLACES_H
-#define CPROFD_EXPORT_PLACES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ void place__module(uint8_t kind, const char *file, const char *module, char *out
 /* Results: numba, (standard library), libLLVM-14.so.1; for code that is not installed its directory,
  * /home/me/project. */
 void place__package(uint8_t kind, const char *file, const char *module, char *out, size_t size);
-
-#endif

@@ -2,8 +2,7 @@
 /* The part of Protocol Buffers that the pprof exporter writes: varints, strings, nested messages
  * (https://protobuf.dev/programming-guides/encoding). All functions append to a buf and return 0 or -ENOMEM; a field
  * whose value is 0 is left out, as proto3 does. */
-#ifndef CPROFD_EXPORT_PROTOBUF_H
-#define CPROFD_EXPORT_PROTOBUF_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ static inline int protobuf__bytes(struct buf *out, uint32_t field, const void *d
 
 	return err ? err : len ? buf__append(out, data, len) : 0;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * threads are shown separately and are not part of any share, in all outputs. A thread is quiet if it has less than
  * 0.1 % of the CPU time of all threads, and at least 1 % of their wall time; with less it would not change the
  * shares much. */
-#ifndef CPROFD_EXPORT_QUIET_H
-#define CPROFD_EXPORT_QUIET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ static inline bool quiet__is(const struct buf *quiet, uint32_t thread)
 {
 	return thread < quiet->len && quiet->data[thread];
 }
-
-#endif

@@ -5,8 +5,7 @@
  * does not go to the function that started the interpreter.
  *
  * `alone`: the frame is the leaf, and the stack has no Python frame. */
-#ifndef CPROFD_EXPORT_SHOWN_H
-#define CPROFD_EXPORT_SHOWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ static inline bool frame__is_shown(uint8_t kind, bool alone)
 {
 	return kind != FUNCTION_INTERPRETER || alone;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * process. Its compiles are counted in the order of their begin. A compile whose name is unknown counts as a unit of
  * its own. Everything inside a skipped compile is skipped with it, but counts like any other compile.
  * Zero-initialised is empty. Errors: -errno; -ESPIPE: the fd cannot be read twice. */
-#ifndef CPROFD_EXPORT_SKIP_H
-#define CPROFD_EXPORT_SKIP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ struct skip {
 /* Reads from the fd's position, and restores it. */
 int skip__find(struct skip *skip, int recording_fd, uint32_t first);
 void skip__free(struct skip *skip);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of the speedscope exporter: choosing what fits into the file (fit), what comes before the profiles
  * (head), the profiles, the compiles (units). Private to this directory. */
-#ifndef CPROFD_EXPORT_SPEEDSCOPE_H
-#define CPROFD_EXPORT_SPEEDSCOPE_H
+#pragma once
 
 #include "export/merge.h"
 #include "export/model.h"
@@ -50,5 +49,3 @@ static inline uint64_t speedscope_bin_all(uint64_t bin)
 {
 	return bin > 10 * MS ? bin : 10 * MS;
 }
-
-#endif

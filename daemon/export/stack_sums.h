@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CPU and wall time by thread, stack, class and unit: for formats that do not show the order of time. Private to
  * this directory. Errors: -errno. */
-#ifndef CPROFD_EXPORT_STACK_SUMS_H
-#define CPROFD_EXPORT_STACK_SUMS_H
+#pragma once
 
 #include "aggregate/sums.h"
 #include "export/model.h"
@@ -26,5 +25,3 @@ static inline bool stack_sums__apart(const struct model *model, uint32_t stack)
 {
 	return stack == MODEL_ROOT || stack == model->idle || stack == model->not_recorded;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Flame graphs: what other directories use of them. Private to this directory and those after it. */
-#ifndef CPROFD_EXPORT_SVG_H
-#define CPROFD_EXPORT_SVG_H
+#pragma once
 
 #include <stdio.h>
 
@@ -31,5 +30,3 @@ int svg__put_end(struct buf *out);
 int svg__put_xml(struct buf *out, const char *text);
 /* As much of the name as fits into a rectangle of `width` px, with an ellipsis if it is truncated. */
 int svg__put_label(struct buf *out, const char *name, double width);
-
-#endif

@@ -2,8 +2,7 @@
 /* Compiles, phases and passes as frames of stacks (option --units). Private to this directory and those after it.
  *
  * Zero-initialised is empty. One thread. Errors: -ENOMEM. Use it only after model__read(), as names may arrive late. */
-#ifndef CPROFD_EXPORT_UNIT_FRAMES_H
-#define CPROFD_EXPORT_UNIT_FRAMES_H
+#pragma once
 
 #include "export/model.h"
 
@@ -26,5 +25,3 @@ static inline uint32_t unit_frames__made(const struct unit_frames *frames, uint3
  * stacks at each epoch. */
 int unit_frames__stack(struct unit_frames *frames, struct model *model, uint32_t node, uint32_t stack, uint32_t *ret);
 void unit_frames__free(struct unit_frames *frames);
-
-#endif

@@ -3,8 +3,7 @@
  * span before it. Inconsistent times of a recording are clipped. Private to this directory and those after it.
  *
  * Zero-initialised is empty. One thread. Errors: -ENOMEM. Times are ns since the begin of the window. */
-#ifndef CPROFD_EXPORT_UNIT_SPANS_H
-#define CPROFD_EXPORT_UNIT_SPANS_H
+#pragma once
 
 #include "export/model.h"
 
@@ -59,5 +58,3 @@ static inline bool unit_spans__shown(const struct unit_spans *spans, const struc
 {
 	return span->end - span->begin >= spans->below;
 }
-
-#endif

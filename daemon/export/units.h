@@ -9,8 +9,7 @@
  *
  * Memory: the nodes, and the calls of one epoch (with `keep` all calls). Zero-initialised is empty. One thread.
  * Errors: -ENOMEM. Times are ns since the session's start. */
-#ifndef CPROFD_EXPORT_UNITS_H
-#define CPROFD_EXPORT_UNITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ int unit_tree__finish(struct unit_tree *tree);
 uint32_t unit_tree__final(const struct unit_tree *tree, uint32_t node);
 struct unit_node unit_tree__node(const struct unit_tree *tree, uint32_t node);
 void unit_tree__free(struct unit_tree *tree);
-
-#endif

@@ -6,8 +6,7 @@
  * The time is queued in the order of the thread ends that reported it. Samples with `others` move it to their
  * stacks, still as time of the thread that ran it, so sums by thread and sums by stack are both right. What remains
  * at the end is (not sampled). Time lines do not use this: they keep the time where it was. */
-#ifndef CPROFD_EXPORT_UNSAMPLED_H
-#define CPROFD_EXPORT_UNSAMPLED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ int unsampled__stand(struct model *model, uint32_t stack, uint64_t ns);
 /* At the end of the recording. */
 int unsampled__finish(struct model *model);
 void unsampled__free(struct unsampled *unsampled);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Writers append to a buffer, whose `failed` says that memory ran out. Private to this directory. Threading: none
  * kept. Errors: -errno. */
-#ifndef CPROFD_HTML_H
-#define CPROFD_HTML_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ void tables__tree(struct buf *out, const json_t *table);
 void tables__swatch(struct buf *out, const char *class_name);
 void tables__stripe(struct buf *out, const json_t *order, const json_t *rows, uint64_t total);
 void tables__threads(struct buf *out, const json_t *table, const json_t *classes);
-
-#endif

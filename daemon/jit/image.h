@@ -7,8 +7,7 @@
  * their symbols are addresses.
  *
  * Caller: list.c (keep()), with a verified copy. In: 1 KB to some MB of ELF. Out: what registry__add() takes over. */
-#ifndef CPROFD_JIT_IMAGE_H
-#define CPROFD_JIT_IMAGE_H
+#pragma once
 
 #include "jit/jit.h"
 
@@ -37,5 +36,3 @@ struct jit_image {
 /* -EBADMSG: not a consistent image; -ENOMEM. On error *ret is empty. Nothing of `bytes` is referred to afterwards. */
 int jit_image__parse(const void *bytes, size_t len, struct jit_image *ret);
 void jit_image__free(struct jit_image *image);
-
-#endif

@@ -5,8 +5,7 @@
  *   registry.c             all objects with their lives; rows over addresses are in spans.c
  *   find.c                 the question: which function, at pc, at time
  *   fork.c                 a child's copy; image.c: parses ELF; descriptor.c: finds a list in a file */
-#ifndef CPROFD_JIT_INTERNAL_H
-#define CPROFD_JIT_INTERNAL_H
+#pragma once
 
 #include <string.h>
 
@@ -178,5 +177,3 @@ uint64_t entry__probe(struct jit *jit, struct host_reader *memory, const struct 
 /* --- perf_map.c, jitdump.c --- */
 void perf_map__free(struct perf_map *map);
 void jitdump__free(struct jitdump *dump);
-
-#endif

@@ -19,8 +19,7 @@
  * Owner: the caller owns the struct jit; everything returned is borrowed from it, valid until the next call that takes
  * a `struct jit *` without const. Units: addresses are the target's; times are CLOCK_MONOTONIC ns; sizes are bytes.
  * Threads: one at a time. Errors: -errno. docs/jit.md explains how it works and what it costs. */
-#ifndef CPROFD_JIT_JIT_H
-#define CPROFD_JIT_JIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -181,5 +180,3 @@ int jit__take_image(struct jit *jit, uint32_t id, void **ret_bytes, size_t *ret_
 
 /* jit__find() will not be called for times before `time_ns`: objects that ended by then may be freed. */
 void jit__done(struct jit *jit, uint64_t time_ns);
-
-#endif

@@ -4,8 +4,7 @@
  * search: the bitmap's 4 KB stay in the CPU's cache. Bits are never cleared.
  *
  * Zero-initialised is empty. Plain data: a copy is another one. One thread. */
-#ifndef CPROFD_JIT_REACH_H
-#define CPROFD_JIT_REACH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline bool reach__has(const struct jit_reach *reach, uint64_t address)
 
 	return reach->bits[piece % REACH_BITS / 64] >> piece % 64 & 1;
 }
-
-#endif

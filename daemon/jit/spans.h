@@ -13,8 +13,7 @@
  *
  * Why not a plain sorted array: a JIT adds rows all the time, and each would move half of the others. Query: O(log n
  * + found) for each of at most 20 arrays. */
-#ifndef CPROFD_JIT_SPANS_H
-#define CPROFD_JIT_SPANS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ typedef bool spans_keep(void *ctx, const struct span *span, const struct span *n
 int spans__retain(struct spans *spans, spans_keep *keep, void *ctx);
 int spans__copy(const struct spans *spans, struct spans *ret); /* -ENOMEM: *ret is empty */
 void spans__free(struct spans *spans);
-
-#endif

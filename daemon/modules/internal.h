@@ -11,8 +11,7 @@
  * can still use it.
  *
  * Times are CLOCK_MONOTONIC ns. Addresses are the target's. */
-#ifndef CPROFD_MODULES_INTERNAL_H
-#define CPROFD_MODULES_INTERNAL_H
+#pragma once
 
 #include "modules/modules.h"
 #include "modules/segments.h"
@@ -453,5 +452,3 @@ void objects__want(struct modules *modules, struct modules_process *process, uin
 /* Drops tables of objects that ended; true: there were some. */
 void objects__sweep(struct modules *modules, struct modules_process *process, uint64_t now);
 void objects__free(struct modules *modules, struct modules_process *process, uint64_t now);
-
-#endif

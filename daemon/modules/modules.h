@@ -14,8 +14,7 @@
  * host for. Units: addresses of the target; CLOCK_MONOTONIC ns. Threads: one at a time; its worker
  * touches nothing but the job it was given. Errors: -errno.
  */
-#ifndef CPROFD_MODULES_MODULES_H
-#define CPROFD_MODULES_MODULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -187,5 +186,3 @@ uint64_t modules__changes(const struct modules *modules, const struct modules_pr
 uint64_t modules__stable(const struct modules_process *process, uint64_t time);
 /* The module that holds the process' CPython; NULL: none is known. */
 const struct module *modules__interpreter(const struct modules_process *process);
-
-#endif

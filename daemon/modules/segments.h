@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where an ELF file's code goes: its executable segments. Pure over a source; hostile bytes. */
-#ifndef CPROFD_MODULES_SEGMENTS_H
-#define CPROFD_MODULES_SEGMENTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ int segments__read(const struct elf_bytes *elf, struct segments *ret);
 /* What is added to the file's addresses where its byte `offset` lies at `address`. 0, -ENOENT. */
 int segments__bias(const struct segments *segments, uint64_t offset, uint64_t address,
 		   uint64_t *ret_bias);
-
-#endif

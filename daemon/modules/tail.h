@@ -3,8 +3,7 @@
  * own reads, and the caller waits TAIL_WAIT_MS at most. While such a read hangs, nothing else is read.
  *
  * Owner: the caller of tail__new(). Threads: one caller at a time. Errors: -errno. */
-#ifndef CPROFD_MODULES_TAIL_H
-#define CPROFD_MODULES_TAIL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct tail *tail__free(struct tail *tail); /* NULL. Does not wait for a file */
 /* Up to TAIL_PIECE bytes at `offset` of the file that the caller calls `key`. -EAGAIN: it takes longer, or a former one
  * does: ask again, and have what was read meanwhile. */
 int tail__read(struct tail *tail, uint64_t key, int fd, uint64_t offset, struct tail_piece *ret);
-
-#endif

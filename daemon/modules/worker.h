@@ -4,8 +4,7 @@
  *
  * Tables of files are kept in a cache on disk, if there is a directory for it: found there instead of made,
  * and stored after their owner has them. Threads: as many as there are CPUs, at most WORKER_THREADS_MAX. */
-#ifndef CPROFD_MODULES_WORKER_H
-#define CPROFD_MODULES_WORKER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -84,5 +83,3 @@ void worker__hurry(struct worker *worker, uint32_t module);
  * soon. */
 bool worker__has_objects(struct worker *worker, uint64_t process);
 void job__free(struct job *job);
-
-#endif

@@ -13,8 +13,7 @@
  * Callers: profile/profile.c adds, profile/tables.c asks. Memory: CODES_BYTES_MAX for everything; beyond that a new
  * code object is refused (-ENOSPC) until codes__retain() has freed some. Line tables longer than CODES_LINES_MAX are
  * not kept. Threads: one. Errors: -errno. */
-#ifndef CPROFD_NAME_CODES_H
-#define CPROFD_NAME_CODES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ void codes__renew(struct codes *codes);
  * numbers from 0, in the old order, so all serials that are stored elsewhere must be renumbered. -ENOMEM: nothing
  * changed. */
 int codes__retain(struct codes *codes, const uint8_t *keep);
-
-#endif

@@ -9,8 +9,7 @@
  * Example: a function at line 3 with `return fib(n-1) + fib(n-2)` in line 5; offset 34 is {line 5, end_line 5,
  * column 12, end_column 20}. Callers: name/codes.c for captured code, python/code.c for code that is read from a
  * sleeping process. */
-#ifndef CPROFD_NAME_LINES_H
-#define CPROFD_NAME_LINES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ struct position {
  * does not decode up to there; both with a zeroed position. */
 int lines__position(enum py_lines format, const void *table, size_t len, uint32_t firstlineno,
 		    int32_t offset, struct position *ret);
-
-#endif

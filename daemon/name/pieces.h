@@ -4,8 +4,7 @@
  *
  * Pieces come mostly in order, so there is one range most of the time. The array is fixed: a target cannot make it
  * grow. */
-#ifndef CPROFD_NAME_PIECES_H
-#define CPROFD_NAME_PIECES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ static inline bool pieces__whole(const struct code_pieces *pieces, uint32_t tota
 {
 	return pieces->n == 1 && !pieces->range[0].from && pieces->range[0].to == total;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Converts a captured Python str to UTF-8. Pure; the bytes are the target's and may be anything. Example: kind 2,
  * bytes e9 00 74 00 e9 00 -> "été". */
-#ifndef CPROFD_NAME_TEXT_H
-#define CPROFD_NAME_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@
  * */
 int text__from_unicode(const void *data, size_t len_bytes, unsigned kind, bool ascii,
 		       struct buf *ret_utf8);
-
-#endif

@@ -15,8 +15,7 @@
  * Threads: everything here runs on the thread that calls profile__...(). Ids of functions, frames, stacks and
  * classes belong to an epoch: who keeps one keeps the epoch's number with it (thread->stack_epoch,
  * wait_point.epoch). */
-#ifndef CPROFD_PROFILE_INTERNAL_H
-#define CPROFD_PROFILE_INTERNAL_H
+#pragma once
 
 #include "base/texts.h"
 #include "classes/callables.h"
@@ -331,5 +330,3 @@ int announce__replay(const struct profile *profile, struct event_sink *sink);
 int ledger__emit(struct profile *profile, struct event_sink *sink, uint64_t time);
 uint64_t ledger__loss(const struct profile *profile, enum loss loss);
 int64_t ledger__missed(const struct profile *profile, const struct thread *thread);
-
-#endif

@@ -28,8 +28,7 @@
  * does not come within two batches is named "(name unknown)".
  * Threading: one thread. Errors: -errno; the sink's are handed up.
  */
-#ifndef CPROFD_PROFILE_H
-#define CPROFD_PROFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -188,5 +187,3 @@ struct profile_totals {
 /* How many samples wait for tables, with a copy of their stack. */
 uint32_t profile__unfinished(const struct profile *profile);
 void profile__totals(const struct profile *profile, struct profile_totals *ret);
-
-#endif

@@ -4,8 +4,7 @@
  * Sums are exact: native = whole + the counts of all places + more. A frequent place is there with
  * its count; a rare one may make room for another, and is in `more` then.
  * Inside daemon/profile/ only. Threads: one. */
-#ifndef CPROFD_PROFILE_STOPS_H
-#define CPROFD_PROFILE_STOPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ void stops__count(struct stops *stops, struct codemap *codemap, uint32_t generat
  * was counted. */
 void stops__emit(struct stops *stops, struct codemap *codemap, struct ledger_stop rows[STOPS_LISTED],
 		 struct event_ledger *ret);
-
-#endif

@@ -10,8 +10,7 @@
  * tick is a PROFILE_BATCH_NS.
  *
  * Inside daemon/profile/ only. */
-#ifndef CPROFD_PROFILE_TABLES_H
-#define CPROFD_PROFILE_TABLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -174,5 +173,3 @@ uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int3
 int tables__emit(struct tables *tables, struct event_sink *sink, bool give_up);
 /* Emits again, to this sink, all that was emitted in the epoch. */
 int tables__replay(const struct tables *tables, struct event_sink *sink);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes and threads of a session. Those that ended stay until the epoch is
  * over: a late joiner must get every id of it. Inside daemon/profile/ only. */
-#ifndef CPROFD_PROFILE_TASKS_H
-#define CPROFD_PROFILE_TASKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -128,5 +127,3 @@ struct thread *tasks__add_thread(struct tasks *tasks, struct process *process, u
 /* A new epoch: drops those that ended, and takes the ids of all others. */
 void tasks__renew(struct tasks *tasks);
 void memo__free(struct memo *memo, struct tasks *tasks);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * All bytes are the target's and may be anything. Pure over a reader; one thread at a time. Errors: -errno, as in
  * python/values.h. */
-#ifndef CPROFD_PYTHON_CODE_H
-#define CPROFD_PYTHON_CODE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ int python_site__read(struct values *values, uint64_t code, uint32_t offset, str
  * stack, from the innermost. */
 void python_locals__read(struct host_reader *memory, const struct py_layout *layout, const struct locals_capture *capture, uint16_t at,
 			 uint64_t address, struct frame_values *ret);
-
-#endif

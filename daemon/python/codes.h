@@ -4,8 +4,7 @@
  * The sampler's walker names code objects by key (cprofd/py/code.h) and stops at those that it has not seen; here
  * they become known by adding them. At most CODES_MAX: what does not fit is not known, and a walk ends there with a
  * loss. */
-#ifndef CPROFD_PYTHON_CODES_H
-#define CPROFD_PYTHON_CODES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -61,5 +60,3 @@ static inline void python_codes__free(struct python_codes *codes)
 	free(codes->by_key.slots);
 	*codes = (struct python_codes){};
 }
-
-#endif

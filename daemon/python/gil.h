@@ -6,8 +6,7 @@
  *
  * All bytes are the target's. Threads: any. Errors: 0 or SIZE_MAX, not found: then no holder is shown.
  */
-#ifndef CPROFD_PYTHON_GIL_H
-#define CPROFD_PYTHON_GIL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ size_t gil__find(const void *bytes, size_t len, const uint64_t *threads, size_t 
  * be the list of thread states instead, because a starting interpreter has its first thread state before the GIL
  * (Python/pylifecycle.c, pycore_create_interpreter). Search again later then. */
 uint64_t gil__address(struct host_reader *reader, const struct image *image, bool *ret_usual);
-
-#endif

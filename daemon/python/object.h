@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects of CPython: types, str, tuple (object.c), dict and attributes (dict.c). Private to daemon/python/, except
  * object__text_in(). Errors as in values.h; -EBADMSG: the bytes are not such an object. */
-#ifndef CPROFD_PYTHON_OBJECT_H
-#define CPROFD_PYTHON_OBJECT_H
+#pragma once
 
 #include "python/values.h"
 
@@ -57,5 +56,3 @@ int dict__next(struct values *values, uint64_t dict, uint32_t *at, uint64_t *ret
 /* An attribute in the instance's own dict or values, not in its class. -ENODATA: it has none. */
 int instance__find(struct values *values, uint64_t object, const struct object_type *type, const char *name,
 		   uint64_t *ret);
-
-#endif

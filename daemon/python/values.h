@@ -11,8 +11,7 @@
  *
  * Callers: units/read.c, for the values that name compiles and phases; serve/. Pure over a reader; one thread at a
  * time. */
-#ifndef CPROFD_PYTHON_VALUES_H
-#define CPROFD_PYTHON_VALUES_H
+#pragma once
 
 #include "base/buf.h"
 #include "cprofd/host.h"
@@ -58,5 +57,3 @@ int values__ufunc(struct values *values, uint64_t modules, const char *owner, co
 /* File and line at which the code object that the steps lead to is defined. */
 int values__defined(struct values *values, uint64_t address, const struct source *source, struct buf *ret_file,
 		    uint32_t *ret_line);
-
-#endif

@@ -7,8 +7,7 @@
  * All bytes are the target's and may be anything. Owner: each object belongs to its caller. Threads: one at a time.
  * Errors: -errno; inconsistent data ends a walk with a loss (enum loss).
  */
-#ifndef CPROFD_PYTHON_WALK_H
-#define CPROFD_PYTHON_WALK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ uint64_t python_walker__frame_address(const struct python_walker *python, uint32
 /* Function, file (appended) and line of a frame that was walked; "?" and 0 for what could not be read. -ENOMEM. */
 int python_walker__locate(const struct python_walker *python, const struct py_frame *frame, struct buf *ret_function, struct buf *ret_file,
 			  uint32_t *ret_line);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fits names and paths into columns. A name that is too long loses its template arguments, then its middle; a path
  * loses its beginning. An ellipsis (one character of the width) shows it. Pure. */
-#ifndef CPROFD_REPORT_FIT_H
-#define CPROFD_REPORT_FIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@
 bool fit__name(FILE *out, const char *name, int width);
 /* Cuts the beginning, as the end of a path is more useful; at a '/' if one is near. */
 void fit__path(FILE *out, const char *path, int width);
-
-#endif

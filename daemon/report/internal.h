@@ -6,8 +6,7 @@
  * and compiles.c by single compile. At the end of an epoch stacks.c adds the sums of stacks to rows; at the
  * end of the recording units.c, tree.c, failed.c and repeats.c add theirs. After the last recording rank.c
  * makes ranked rows of the tables, which text.c, json.c and csv.c print. */
-#ifndef CPROFD_REPORT_INTERNAL_H
-#define CPROFD_REPORT_INTERNAL_H
+#pragma once
 
 #include "aggregate/sums.h"
 #include "attribution/attribution.h"
@@ -207,5 +206,3 @@ int put__times(struct buf *out, const struct table *table, double total, const s
 
 /* The name of a row's kind; "" for a group. */
 const char *kind__name(uint8_t kind);
-
-#endif

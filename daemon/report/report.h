@@ -10,8 +10,7 @@
  *
  * Owner: the report owns all text, valid until report__free(). Threading: none kept. Errors: -errno; -EBADMSG for a
  * damaged recording, -ENOENT for a name that nothing matches (report__missing()). */
-#ifndef CPROFD_REPORT_H
-#define CPROFD_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -95,5 +94,3 @@ bool report__empty(const struct report *report);
 bool report__cut(const struct report *report);
 /* Length of the longest recording in ns, whatever the window is. */
 uint64_t report__span(const struct report *report);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One table of a report: its rows, and the times of each recording in them. Private to this directory. Errors:
  * -errno. */
-#ifndef CPROFD_REPORT_TABLE_H
-#define CPROFD_REPORT_TABLE_H
+#pragma once
 
 #include "aggregate/rows.h"
 #include "export/model.h"
@@ -88,5 +87,3 @@ static inline void times__count(struct row_times *times, uint64_t calls, uint64_
 	if (calls && (!times->begun || begun < times->begun - 1))
 		times->begun = begun + 1;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the files of daemon/rules/. */
-#ifndef CPROFD_RULES_INTERNAL_H
-#define CPROFD_RULES_INTERNAL_H
+#pragma once
 
 #include "base/arena.h"
 #include "rules/rules.h"
@@ -44,5 +43,3 @@ int line__fail(struct line_reader *reader, const char *sentence);
 void line__skip_space(struct line_reader *reader);
 /* Can this byte be part of a Python identifier? */
 bool is_name(char c, bool first);
-
-#endif

@@ -8,8 +8,7 @@
  * may share it then. Bounded by RULES_* below: parsing is linear in the text; matching a name takes at most (length
  * of pattern) x (length of name). Errors: -errno; -EBADMSG with file, line, column and sentence in struct
  * rules_error. */
-#ifndef CPROFD_RULES_H
-#define CPROFD_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -173,5 +172,3 @@ void compiler__polish(const struct compiler *compiler, char *name);
 /* "*" in the pattern matches any bytes. No other special characters; case counts. */
 bool pattern__matches(const char *pattern, const char *text);
 bool patterns__any(const struct patterns *patterns, const char *text);
-
-#endif

@@ -5,8 +5,7 @@
  *    {"ev":"answer","id":8,"ok":false,"error":"no such process","hint":"check the PID ...","code":"NO_PROCESS"}
  *
  * Each function appends one line to `out`. 0, or -ENOMEM with `out` as it was. */
-#ifndef CPROFD_SERVE_ANSWER_H
-#define CPROFD_SERVE_ANSWER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -16,5 +15,3 @@
 /* ok: true. Takes `json`'s reference (NULL: no further keys; the keys are merged in). */
 int answer__ok(struct buf *out, bool has_id, uint64_t id, json_t *json);
 int answer__refused(struct buf *out, bool has_id, uint64_t id, const struct refusal *refusal);
-
-#endif

@@ -12,8 +12,7 @@
  * epoll may have returned further events for it already, and callers up the stack may still hold a pointer to it.
  *
  * Times are CLOCK_MONOTONIC ns where no other clock is named. */
-#ifndef CPROFD_SERVE_ENGINE_H
-#define CPROFD_SERVE_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -534,5 +533,3 @@ int engine__ask(struct engine *engine, const struct broker_message *message);
  * epoll(7). */
 int engine__watch(struct engine *engine, struct watch *watch, uint32_t events);
 void engine__unwatch(struct engine *engine, struct watch *watch); /* and closes its fd */
-
-#endif

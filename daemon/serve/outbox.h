@@ -2,8 +2,7 @@
 /* Outbox: what waits to be written to one client. A chunk is encoded once and shared by the outboxes of all clients, by
  * a count of references; or it is a range of a file (a spool). The outbox has no bound of its own: its owner checks
  * `bytes` before it adds. Threading: one thread. Errors: -errno. */
-#ifndef CPROFD_SERVE_OUTBOX_H
-#define CPROFD_SERVE_OUTBOX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ int outbox__add(struct outbox *outbox, struct chunk *chunk);
  * the client is gone. */
 int outbox__write(struct outbox *outbox, int fd);
 void outbox__free(struct outbox *outbox); /* leaves it empty */
-
-#endif

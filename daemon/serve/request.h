@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests: one line of a client -> a checked struct (docs/protocol.md). Pure: a buffer and a length, with any bytes in
  * them; it is fuzzed. What is wrong comes back as a refusal in words. Threads: none kept. */
-#ifndef CPROFD_SERVE_REQUEST_H
-#define CPROFD_SERVE_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ int request__parse(const char *line, size_t len, struct request *ret, struct ref
 void request__clear(struct request *request);
 
 const char *request_native__name(enum request_native native);
-
-#endif

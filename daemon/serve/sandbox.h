@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine's sandbox: the files and the system calls that an engine needs, and no others. */
-#ifndef CPROFD_SERVE_SANDBOX_H
-#define CPROFD_SERVE_SANDBOX_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@
  * written in. Landlock is left out where the kernel has none; -errno if the rest cannot be had. Call it before there
  * are other threads. */
 int sandbox__enter(const int *directories, size_t n);
-
-#endif

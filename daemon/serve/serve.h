@@ -8,8 +8,7 @@
  *
  * One thread, one epoll loop; nothing in it ever waits for a client or a target. What a client can hold is bounded by
  * the constants below, what a user can by broker/limit.h. */
-#ifndef CPROFD_SERVE_H
-#define CPROFD_SERVE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ void serve__hello(char *ret, size_t size);
 
 /* The same, as a program that the broker executed; does not return. */
 void engine__execute(int argc, char **argv) __attribute__((noreturn));
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Spool: a session's recording in an unlinked file, as far as it went. Errors:
  * -errno; after the first (a full disk) nothing is added and what was flushed stays. */
-#ifndef CPROFD_SERVE_SPOOL_H
-#define CPROFD_SERVE_SPOOL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ int spool__flush(struct spool *spool, uint64_t *ret_len);
 int spool__fd(const struct spool *spool);
 /* The first error, or 0. */
 int spool__error(const struct spool *spool);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Used by the DWARF readers (dwarf_*.c) alone. An error is sticky: a parser may read a whole header and check
  * `error` once, as each read after the first error gives 0 and does not move. */
-#ifndef CPROFD_SYMBOLS_DEBUG_BYTES_H
-#define CPROFD_SYMBOLS_DEBUG_BYTES_H
+#pragma once
 
 #include "base/buf.h"
 #include "elf/elf.h"
@@ -59,5 +58,3 @@ static inline uint8_t debug_cursor__u8(struct debug_cursor *cursor)
 	cursor->at++;
 	return cursor->section->window[offset];
 }
-
-#endif

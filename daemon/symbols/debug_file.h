@@ -3,8 +3,7 @@
  * /usr/lib/debug, then by .gnu_debuglink beside the file, in .debug/, and below
  * /usr/lib/debug (also of another root, whose name the path begins with). What is found must prove that it
  * belongs to the file. */
-#ifndef CPROFD_SYMBOLS_DEBUG_FILE_H
-#define CPROFD_SYMBOLS_DEBUG_FILE_H
+#pragma once
 
 #include "elf/elf.h"
 #include "symbols/symbols.h"
@@ -23,5 +22,3 @@ int debug_file__belongs(const struct elf_image *image, const struct elf_bytes *d
 int debug_file__crc(const struct elf_bytes *bytes, uint32_t *ret);
 /* "/usr/lib/debug/.build-id/ab/cdef.debug" */
 void debug_file__build_id_path(const uint8_t *id, size_t len, char ret[DEBUG_PATH_MAX]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of C++ and Rust in their own spelling, by libiberty. */
-#ifndef CPROFD_SYMBOLS_DEMANGLE_H
-#define CPROFD_SYMBOLS_DEMANGLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ bool demangle__append(const char *name, size_t max, struct buf *ret);
 /* The length of `name` without what compilers append to clones: ".cold",
  * ".part.0", ".isra.0.cold", ".llvm.123". */
 size_t demangle__stem(const char *name, size_t len);
-
-#endif

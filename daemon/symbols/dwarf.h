@@ -21,8 +21,7 @@
  * memory (docs/symbols.md).
  *
  * Threads: all that belongs to one struct dwarf belongs to one thread at a time. */
-#ifndef CPROFD_SYMBOLS_DWARF_H
-#define CPROFD_SYMBOLS_DWARF_H
+#pragma once
 
 #include <errno.h>
 
@@ -199,5 +198,3 @@ int dwarf_lines__find(const struct dwarf_lines *lines, const struct dwarf_unit *
 /* Appends the path of file number `file`, absolute if its directories are known. -ENOENT: there is no such file, or
  * the number is not below DWARF_FILES_MAX. */
 int dwarf_lines__file(const struct dwarf_lines *lines, const struct dwarf_unit *unit, uint64_t file, struct buf *ret);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Lines are separate from symbols: a file with its own .symtab may have its lines in a debug file (line_source).
  * Inside daemon/symbols/ only. */
-#ifndef CPROFD_SYMBOLS_FILE_H
-#define CPROFD_SYMBOLS_FILE_H
+#pragma once
 
 #include "elf/elf.h"
 #include "symbols/lines.h"
@@ -47,5 +46,3 @@ void symbol_file__store_lines(const struct symbol_file *file);
 
 /* Looks for the separate debug file, once. 0, or why there is none. */
 int symbol_file__seek_debug(struct symbol_file *file);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Users: vtable.c, which needs the size of a method, and file.c, for ranges without a name. (The sampler's own
  * unwind tables are made in daemon/unwind.) */
-#ifndef CPROFD_SYMBOLS_FUNCTION_FRAMES_H
-#define CPROFD_SYMBOLS_FUNCTION_FRAMES_H
+#pragma once
 
 #include "elf/elf.h"
 #include "symbols/table.h"
@@ -30,5 +29,3 @@ uint32_t function_frames__size(const struct function_frames *frames, uint64_t va
 /* Functions that neither `known` nor `virtuals` has, without names. -ENOENT: none. */
 int symbol_table__load_frames(struct symbol_table *table, const struct function_frames *frames, const struct code_ranges *ranges,
 			      const struct symbol_table *known, const struct symbol_table *virtuals);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* /proc/kallsyms -> a table. "ffffffff81000000 T _stext" and, for modules,
  * "ffffffffc0000000 t init\t[ext4]". It has no sizes. */
-#ifndef CPROFD_SYMBOLS_KALLSYMS_H
-#define CPROFD_SYMBOLS_KALLSYMS_H
+#pragma once
 
 #include "symbols/table.h"
 
@@ -22,5 +21,3 @@ bool kallsyms__hidden(const struct kallsyms *kallsyms);
  * in `ret_names`, which is to outlive it. -EACCES: all addresses were 0; -ENOENT: no text. */
 int kallsyms__finish(struct kallsyms *kallsyms, struct elf_bytes *ret_names,
 		     struct symbol_table *ret);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Owner: struct lines. Strings live until the next line_spans__keep...(). Threads: one. Bounded: when they are full,
  * all are dropped and the collection begins again. */
-#ifndef CPROFD_SYMBOLS_LINE_SPANS_H
-#define CPROFD_SYMBOLS_LINE_SPANS_H
+#pragma once
 
 #include "base/arena.h"
 #include "symbols/symbols.h"
@@ -73,5 +72,3 @@ void line_spans__keep_one(struct line_spans *spans, uint64_t vaddr, const struct
 int line_spans__pack(const struct line_spans *spans, struct buf *to);
 /* Into what is empty. -EBADMSG: they do not fit together; -ENOMEM. */
 int line_spans__unpack(struct line_spans *spans, const void *data, size_t len);
-
-#endif

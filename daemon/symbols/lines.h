@@ -4,8 +4,7 @@
  * (line_spans.h); of the unit that was asked about last, more (dwarf.h).
  *
  * Caller: file_lines.c. Threads: one at a time for each struct lines. */
-#ifndef CPROFD_SYMBOLS_LINES_H
-#define CPROFD_SYMBOLS_LINES_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/kept.h"
@@ -35,5 +34,3 @@ void lines__rest(struct lines *lines);
 bool lines__knows(const struct lines *lines, uint64_t vaddr);
 /* As symbol_file__line(). */
 int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret);
-
-#endif

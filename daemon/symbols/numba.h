@@ -7,8 +7,7 @@
  * text is Numba's own spelling otherwise: "__main__.foo(array(float64, 1d, C))".
  *
  * Pure functions without state: any thread may call them. tests/live/numba_names.sh compares with Numba's own text. */
-#ifndef CPROFD_SYMBOLS_NUMBA_H
-#define CPROFD_SYMBOLS_NUMBA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void numba_name__free(struct numba_name *name);
  * must carry Numba's version and flags tags, or it may be C++'s. Not terminated
  * input. -ENOMEM. */
 int numba__decode(const char *name, size_t len, bool jit, struct numba_name *ret);
-
-#endif

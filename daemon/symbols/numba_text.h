@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Identifiers of Numba's mangling -> text. */
-#ifndef CPROFD_SYMBOLS_NUMBA_TEXT_H
-#define CPROFD_SYMBOLS_NUMBA_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ int numba_text__type(const char *text, size_t len, bool after_number, struct buf
 bool numba_text__ends_in_number(const char *text, size_t len);
 /* Are (), [], {}, and <> closed as they were opened ("->" and comparisons apart)? */
 bool numba_text__balanced(const char *text, size_t len);
-
-#endif

@@ -21,8 +21,7 @@
  *
  * Threads: several threads may call symbol_file__find() for one open symbol_file at once, also while another thread
  * reads its lines, but not while it is given a debug file. Its lines belong to one thread at a time. Errors: -errno. */
-#ifndef CPROFD_SYMBOLS_SYMBOLS_H
-#define CPROFD_SYMBOLS_SYMBOLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -159,5 +158,3 @@ struct debuginfod_job *debuginfod_job__free(struct debuginfod_job *job); /* NULL
  * JIT made, where Numba's names need no further proof. Longer results than
  * SYMBOL_DISPLAY_MAX stay mangled. Not terminated. 0, -ENOMEM. */
 int symbol__display(const char *name, size_t len, bool jit, struct buf *ret);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Why not an array of Elf64_Sym: libjax_common.so has 700,000 of 24 bytes, and several sessions of one engine hold
  * such a file. Threads: a table does not change once it is made; any number of threads may search it. */
-#ifndef CPROFD_SYMBOLS_TABLE_H
-#define CPROFD_SYMBOLS_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -172,5 +171,3 @@ void symbol_table__keep(const struct symbol_table *table, int folder, const stru
  * -ENOENT: none. */
 int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *image,
 			   const struct code_ranges *ranges);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Caller: debug_bytes.c, for one packed section of debug information. An instance belongs to one thread at a time;
  * kept_bytes alone is shared. Cost of a question: unpacking from the nearest place before it. */
-#ifndef CPROFD_SYMBOLS_UNPACK_H
-#define CPROFD_SYMBOLS_UNPACK_H
+#pragma once
 
 #include "elf/bytes.h"
 
@@ -32,5 +31,3 @@ void unpack__rest(struct unpack *unpack);
 
 /* Writes all of it to a file, unpacked. -EBADMSG: the stream is damaged, or not of `size` bytes. */
 int unpack__write(const struct unpack *unpack, int fd);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of virtual functions that no symbol table has, from run-time type information and virtual tables (x86-64,
  * Itanium C++ ABI). All bytes are the target's: numbers are bounded, and what does not fit together names nothing. */
-#ifndef CPROFD_SYMBOLS_VTABLE_H
-#define CPROFD_SYMBOLS_VTABLE_H
+#pragma once
 
 #include "symbols/function_frames.h"
 #include "symbols/table.h"
@@ -14,5 +13,3 @@ int symbol_table__load_virtuals(struct symbol_table *table, const struct elf_ima
 /* Appends "class::method(parameters)"; `row`: table_row.name of such a table. -ENOENT: it cannot be read or
  * demangled. */
 int virtual_name__append(const struct symbol_table *table, uint32_t row, struct buf *ret);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of vtable.c share. Inside daemon/symbols/ only. A struct finder lives as long as one file is
  * opened; addresses are vaddrs below 2 GB (libraries begin at 0), so that a word is 32 bits. */
-#ifndef CPROFD_SYMBOLS_VTABLE_WORDS_H
-#define CPROFD_SYMBOLS_VTABLE_WORDS_H
+#pragma once
 
 #include "elf/elf.h"
 #include "symbols/table.h"
@@ -57,5 +56,3 @@ uint64_t finder__content(struct finder *f, uint64_t address);
 int vtable__text(const struct elf_bytes *bytes, uint64_t at, char *ret, size_t size);
 /* A class' name as its type information has it, without what marks it as local. */
 int vtable__class_name(const struct elf_image *image, uint32_t vaddr, char ret[VTABLE_NAME_MAX]);
-
-#endif

@@ -4,8 +4,7 @@
  * their form.
  *
  * Pure over a copy of the module's writable memory, which may be forged. */
-#ifndef CPROFD_TARGET_DATA_SCAN_H
-#define CPROFD_TARGET_DATA_SCAN_H
+#pragma once
 
 #include "cprofd/host.h"
 
@@ -25,5 +24,3 @@ uint64_t data_scan__runtime(const struct data_area *area);
  * 0: not found. Names are read through `reader`. */
 uint64_t data_scan__type(const struct data_area *area, struct host_reader *reader,
 			 uint32_t type_offset, uint32_t name_offset, const char *name);
-
-#endif

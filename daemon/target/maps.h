@@ -2,8 +2,7 @@
 /* The mappings of a process: parses the text of /proc/PID/maps into a table. Pure over a buffer; paths are chosen by
  * the target and may be anything.
  */
-#ifndef CPROFD_TARGET_MAPS_H
-#define CPROFD_TARGET_MAPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void maps__free(struct maps *maps);
 const struct mapping *maps__find(const struct maps *maps, uint64_t address); /* or NULL */
 /* The name after the last '/'. */
 const char *mapping__name(const struct mapping *mapping, size_t *ret_len);
-
-#endif

@@ -3,8 +3,7 @@
  * CPython it runs. Nothing here opens a path or needs privileges; all bytes read are the target's and may be anything.
  * Threads: one at a time for each struct target_process.
  */
-#ifndef CPROFD_TARGET_PROCESS_H
-#define CPROFD_TARGET_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ struct target_problem {
 int target__identify(struct target_process *process, struct image *ret_image,
 		     struct image_key *ret_key, char version[32],
 		     struct target_problem *ret_problem);
-
-#endif

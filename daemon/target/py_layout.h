@@ -7,8 +7,7 @@
  *
  * Pure functions of their arguments; nothing is kept.
  */
-#ifndef CPROFD_TARGET_PY_LAYOUT_H
-#define CPROFD_TARGET_PY_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ int py_layout__from_table(uint32_t version_hex, bool free_threaded, struct py_la
  * -ENOTSUP: of a version that no table serves; -ERANGE: an offset that cannot
  * be true. *ret is untouched unless 0. */
 int py_layout__from_debug_offsets(const void *buf, size_t len, struct py_layout *ret);
-
-#endif

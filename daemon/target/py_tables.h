@@ -2,8 +2,7 @@
 /* The generated tables of CPython's layouts (py_tables.c). Internal to this
  * folder: use py_layout.h.
  */
-#ifndef CPROFD_TARGET_PY_TABLES_H
-#define CPROFD_TARGET_PY_TABLES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ struct py_table {
 
 extern const struct py_table py_tables[];
 extern const size_t py_tables_n;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The version of a Python older than 3.11, which has no symbol for it: the text that Py_GetVersion() made at start,
  * "3.8.18 (default, ...) \n[GCC 12.2.0]", in a static buffer. Pure. */
-#ifndef CPROFD_TARGET_VERSION_H
-#define CPROFD_TARGET_VERSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@
 bool version__find(const char *data, size_t len, uint32_t *ret_hex);
 /* "3.8.18", "3.15.0a2", "3.14.0t". */
 void version__format(uint32_t hex, bool free_threaded, char ret[32]);
-
-#endif

@@ -2,8 +2,7 @@
 /* The full screen of `cprofd top`: draws a table (top.h) with ncurses, and reads keys.
  *
  * One screen per process. Control characters in text from the target are replaced. */
-#ifndef CPROFD_TOP_SCREEN_H
-#define CPROFD_TOP_SCREEN_H
+#pragma once
 
 #include "top/top.h"
 
@@ -30,5 +29,3 @@ void screen__close(void);
 int screen__draw(struct screen *screen, struct top *top);
 /* Handles all keys that were pressed. True: there were some. */
 bool screen__keys(struct screen *screen);
-
-#endif

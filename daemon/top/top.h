@@ -8,8 +8,7 @@
  *
  * Owner: the table owns all text, valid until the next event. Memory: the tables of one epoch, and a row for each
  * function (line, ...) that occurred. Threading: none. Errors: -errno. */
-#ifndef CPROFD_TOP_H
-#define CPROFD_TOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ int top__rows(struct top *top, enum top_view view, enum top_sort sort, const cha
 	      uint32_t *ret_n);
 /* Strings are owned by the table, valid until the next event. */
 void top__head(struct top *top, struct top_head *ret);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The compile units of the current epoch, for the live view: names for rows, and what is running now. Errors:
  * -ENOMEM. Zero-initialised is empty. */
-#ifndef CPROFD_TOP_UNITS_H
-#define CPROFD_TOP_UNITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ bool top_units__next(const struct top_units *units, struct top_units_walk *walk,
 void top_units__name(const struct top_units *units, uint32_t text, const char **ret_name, const char **ret_kind);
 /* "foo(int64) > typing" */
 void top_units__now(const struct top_units *units, char *ret, size_t size);
-
-#endif

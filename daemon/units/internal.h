@@ -7,8 +7,7 @@
  *
  * A "word" is the first 8 bytes of a captured local: a pointer to its object. A rule code captures at most
  * FRAME_VALUES_WORDS of them; masks of words have one bit for each. */
-#ifndef CPROFD_UNITS_INTERNAL_H
-#define CPROFD_UNITS_INTERNAL_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/hash.h"
@@ -204,5 +203,3 @@ void read__free(struct units *units);
 int tree__sample(struct units *units, struct sample_row *row);
 /* The thread has ended, and so have its units. */
 void tree__end_thread(struct units *units, struct thread_units *thread);
-
-#endif

@@ -7,8 +7,7 @@
  * shares__divide() for that sample. If the caller did not wait, the workers get nothing: the caller used its time
  * itself. Memory: SHARES_MAX rows of all callers, at most one for each sample of a worker. In a wait that needs more,
  * later work has no part: the time is divided among the earlier work. All zeroes is empty. One thread. */
-#ifndef CPROFD_UNITS_SHARES_H
-#define CPROFD_UNITS_SHARES_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -31,5 +30,3 @@ int shares__add(struct shares *shares, uint32_t caller, uint64_t of, uint64_t cp
  * valid until the next call of any function here. */
 const struct share *shares__divide(struct shares *shares, uint32_t caller, uint64_t time, uint32_t *ret_n);
 void shares__free(struct shares *shares);
-
-#endif

@@ -16,8 +16,7 @@
  * Memory: tables of one epoch (of units only the open ones), UNITS_TEXT_MAX of names. Owner: the session. One thread.
  * Errors: -errno; those of the next sink are passed on.
  */
-#ifndef CPROFD_UNITS_H
-#define CPROFD_UNITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ uint32_t units__count(const struct units *units);
 /* For a late joiner, after profile__replay(): rows of the open units; the ids of ended ones get rows of kind
  * UNIT_OVER. */
 int units__replay(struct units *units, struct event_sink *sink);
-
-#endif

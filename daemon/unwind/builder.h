@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An unwind table while it is being built: functions in the order in which they come (that of the section), their rows
  * one after another, and each rule once. builder__finish() sorts them by address and writes the table. */
-#ifndef CPROFD_UNWIND_BUILDER_H
-#define CPROFD_UNWIND_BUILDER_H
+#pragma once
 
 #include "base/hash.h"
 #include "base/slots.h"
@@ -80,5 +79,3 @@ void builder__again(struct builder *b, uint32_t function);
 /* Sorts keys of the form start << 32 | anything by start; stable. */
 int builder__sort(uint64_t *keys, uint32_t n);
 int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_table **ret);
-
-#endif

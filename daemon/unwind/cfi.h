@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Call frame information (DWARF 5, 6.4; LSB 5.0, 10.6): parsing of entries (CIE, FDE), and the interpreter of their
  * instructions. The interpreter's state, and the walker's rule that follows from it, are in arch/rule.h. */
-#ifndef CPROFD_UNWIND_CFI_H
-#define CPROFD_UNWIND_CFI_H
+#pragma once
 
 #include "arch/rule.h"
 #include "unwind/elf.h"
@@ -96,5 +95,3 @@ static inline int64_t cfi_sleb(const uint8_t **at, const uint8_t *end)
 	*at = end + 1;
 	return 0;
 }
-
-#endif

@@ -20,8 +20,7 @@
  *
  * Bounds: bytes, operations, states and steps (below); larger functions get a row that says so. Owner: the caller owns
  * its arguments; states are valid during the call. Threads: any. Errors: -errno. */
-#ifndef CPROFD_UNWIND_CODE_H
-#define CPROFD_UNWIND_CODE_H
+#pragma once
 
 #include "arch/operation.h"
 #include "unwind/cfi.h"
@@ -112,5 +111,3 @@ int code__find(const struct code_decoder *decoder, const struct code_bytes *code
 /* 0, or what `rows` returned; -ENOMEM. */
 int code__run(const struct code_decoder *decoder, const struct code_function *function,
 	      struct code_rows *rows);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions of a file without call frame information, while they are found and followed. Private to code_bare.c (finds
  * them) and code_file.c (follows them). */
-#ifndef CPROFD_UNWIND_CODE_FILE_H
-#define CPROFD_UNWIND_CODE_FILE_H
+#pragma once
 
 #include "elf/elf.h"
 #include "unwind/builder.h"
@@ -61,5 +60,3 @@ struct following {
 /* Finds all of them, sorted by address; in code without symbols those that contain one of f->vaddrs. */
 int following__find(struct following *f);
 const Elf64_Shdr *following__section(const struct following *f, uint64_t at);
-
-#endif

@@ -3,8 +3,7 @@
  *   code_blocks.c  decodes instructions and divides them into blocks
  *   code_flow.c    propagates states along the blocks and resolves contradictions
  *   code.c         repeats both until nothing changes, then writes rows */
-#ifndef CPROFD_UNWIND_CODE_FLOW_H
-#define CPROFD_UNWIND_CODE_FLOW_H
+#pragma once
 
 #include "unwind/code.h"
 
@@ -91,5 +90,3 @@ bool flow__blame(struct flow *flow);
 bool flow__tables(struct flow *flow);
 /* Sets `confirmed`. */
 void flow__confirm(struct flow *flow);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the unwinder needs of an ELF file: sections with call frame information, code range, functions, build-id. All
  * offsets and sizes returned lie within the file; addresses are unchecked. */
-#ifndef CPROFD_UNWIND_ELF_H
-#define CPROFD_UNWIND_ELF_H
+#pragma once
 
 #include "unwind/unwind.h"
 
@@ -35,5 +34,3 @@ int elf_frames__open(const struct elf_bytes *source, struct elf_frames *ret);
  * *ret_bytes is the caller's to free. */
 int elf_frames__relocate(const struct elf_bytes *source, struct elf_frames *elf,
 			 struct elf_bytes *ret, void **ret_bytes);
-
-#endif

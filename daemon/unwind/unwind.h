@@ -10,8 +10,7 @@
  *
  * Sources: System V ABI (ELF), DWARF 5 section 6.4, Linux Standard Base 5.0 "Exception Frames".
  */
-#ifndef CPROFD_UNWIND_UNWIND_H
-#define CPROFD_UNWIND_UNWIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -174,5 +173,3 @@ struct unwind_walk {
 typedef bool unwind_frame(void *ctx, const struct unwind_state *state);
 enum loss walk__run(struct unwind_walk *walk, uint64_t list, uint64_t salt, uint32_t max,
 		    unwind_frame *frame, void *ctx);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Memory: none; strings are constants. Threads: any. Errors: none.
  */
-#ifndef CPROFD_WAIT_WAIT_H
-#define CPROFD_WAIT_WAIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ struct wait_input {
 
 /* The cause, never WAIT_NONE. The order of the tests is the precedence in docs/waits.md. O(system calls + frames). */
 enum wait_cause wait__cause(const struct wait_input *in);
-
-#endif

@@ -12,8 +12,7 @@
  * All bytes are the target's: every search is bounded, and inconsistent data give no range. Errors: -errno; -ENOENT:
  * there is no eval loop in this module. Threads: any.
  */
-#ifndef CPROFD_WEAVE_EVAL_RANGES_H
-#define CPROFD_WEAVE_EVAL_RANGES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -47,5 +46,3 @@ void eval_ranges__free(struct eval_ranges *ranges);
 enum frame_role eval_ranges__role(const struct eval_ranges *ranges, uint64_t vaddr);
 /* Narrows [*from, *to), which contains vaddr, to the range in which eval_ranges__role() gives the same answer. */
 void eval_ranges__range(const struct eval_ranges *ranges, uint64_t vaddr, uint64_t *from, uint64_t *to);
-
-#endif

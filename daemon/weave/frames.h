@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The ranges of code that have call frame information of their own (FDEs of .eh_frame): functions, and parts that the
  * compiler moved away from them (.cold). For this folder and classes/. */
-#ifndef CPROFD_WEAVE_FRAMES_H
-#define CPROFD_WEAVE_FRAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ const struct code_piece *code_frames__find(const struct code_frames *frames, uin
 
 /* Does it begin like a function that was just called: CFA = stack pointer + 8? */
 bool code_frames__is_entry(const struct code_frames *frames, const struct code_piece *piece);
-
-#endif

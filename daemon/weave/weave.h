@@ -16,8 +16,7 @@
  *
  * All arrays are innermost first. Memory: the caller's. Errors: none; see `loss`.
  */
-#ifndef CPROFD_WEAVE_WEAVE_H
-#define CPROFD_WEAVE_WEAVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,5 +85,3 @@ uint32_t weave__own(const struct weave_input *input);
 /* `items` has room for n_python + n_native + WEAVE_ITEMS_MORE. Each Python frame is in the result once; each native
  * frame at most once, in its order. O(n_python + n_native). */
 void weave(const struct weave_input *input, struct weave_item *items, struct weave_result *ret);
-
-#endif

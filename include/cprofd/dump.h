@@ -10,8 +10,7 @@
  * thread was on no CPU before and after, and was not switched out in between.
  *
  * Byte order and alignment are the machine's. Times: *_start are CLOCK_BOOTTIME ns, as in /proc/PID/stat but finer. */
-#ifndef CPROFD_DUMP_H
-#define CPROFD_DUMP_H
+#pragma once
 
 #include "host.h"
 #include "py/state.h"
@@ -66,5 +65,3 @@ struct dump_slot {
 	struct py_out python __attribute__((aligned(4096)));
 	__u8 stack[DUMP_STACK_BYTES] __attribute__((aligned(4096)));
 };
-
-#endif

@@ -8,8 +8,7 @@
  * stored once. Example: a b c b c b c is head(3, 2, 4) a b c.
  *
  * The sampler folds large records (bpf/fold.h), the collector unfolds them (daemon/collect/fold.c). */
-#ifndef CPROFD_FOLD_H
-#define CPROFD_FOLD_H
+#pragma once
 
 #include "host.h"
 
@@ -143,5 +142,3 @@ HOST_APART int fold(struct fold *f, const struct fold_words *from, __u32 n)
 	fold_close(f);
 	return f->head < n ? (int)f->head : 0;
 }
-
-#endif

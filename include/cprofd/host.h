@@ -16,8 +16,7 @@
  * host_loop(n, fn, ctx): calls fn(i, ctx) for i = 0..n-1 until it returns 1; returns the number of calls made, or
  *   -errno.
  */
-#ifndef CPROFD_HOST_H
-#define CPROFD_HOST_H
+#pragma once
 
 #include <linux/types.h>
 
@@ -116,5 +115,4 @@ static inline long host_loop(uint32_t n, long (*fn)(uint32_t, void *), void *ctx
 	return i;
 }
 
-#endif
 #endif

@@ -6,8 +6,7 @@
  *
  * SAMPLE: a tick without any stack. FRAMES: the stack is incomplete. DETAIL: the stack is complete, a name or a line is
  * missing. */
-#ifndef CPROFD_LOSS_H
-#define CPROFD_LOSS_H
+#pragma once
 
 /* clang-format off */
 #define CPROFD_LOSSES(X) \
@@ -56,5 +55,3 @@
 #define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,
 enum loss { CPROFD_LOSSES(CPROFD_LOSS_ENUM) LOSS_COUNT };
 #undef CPROFD_LOSS_ENUM
-
-#endif

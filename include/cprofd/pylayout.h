@@ -4,8 +4,7 @@
  * into the sampler's `images` map.
  *
  * All offsets are bytes from the start of the named struct. PY_ABSENT: this version has no such field. */
-#ifndef CPROFD_PYLAYOUT_H
-#define CPROFD_PYLAYOUT_H
+#pragma once
 
 #include "host.h"
 
@@ -145,6 +144,4 @@ struct py_layout {
 
 #ifndef __bpf__
 extern const char py_versions[]; /* "3.8 to 3.15": the supported versions */
-#endif
-
 #endif

@@ -29,8 +29,7 @@
  *
  * The includer says which keys were captured: py_seen(key), defined before this header is included in BPF. In user
  * space none is, unless PY_SEEN says that one is defined. */
-#ifndef CPROFD_PYWALK_H
-#define CPROFD_PYWALK_H
+#pragma once
 
 #include "py/chain.h"
 #include "py/repair.h"
@@ -62,5 +61,3 @@ HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct
 	py_walk_chain(walk, image, out, PY_WALK_FIRST, stack);
 	py_walk_others(walk, image, out);
 }
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Byte order and alignment are the machine's; all sizes are multiples of 8. Times: `time` is CLOCK_MONOTONIC ns
  * (bpf_ktime_get_ns); `*_start` are CLOCK_BOOTTIME ns, as in /proc/PID/stat but finer. */
-#ifndef CPROFD_RECORD_H
-#define CPROFD_RECORD_H
+#pragma once
 
 #include "host.h"
 #include "loss.h"
@@ -419,5 +418,3 @@ struct image {
 	__u64 runtime_size; /* bytes of _PyRuntime; 0: not known. Not used by the sampler */
 	__u64 gil;          /* address of the GIL's state; 0: not known, or there is none */
 };
-
-#endif

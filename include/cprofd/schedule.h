@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* When the sampler wakes the engine, and the timing that each relies on. All in ns. Times that concern the engine
  * alone: base/schedule.h. */
-#ifndef CPROFD_SCHEDULE_H
-#define CPROFD_SCHEDULE_H
+#pragma once
 
 /* A record gets its time before it is in the ring, so an older one may still appear: the engine leaves records
  * younger than this to its next poll. */
@@ -24,5 +23,3 @@
 #define SCHEDULE_BIRTHS_LAST_NS 1000000000ull
 /* A target mapped memory: the engine is woken at most this often. */
 #define SCHEDULE_MAPPED_NS 4000000ull
-
-#endif

@@ -2,8 +2,7 @@
 /* What a client was authorised for in one process: an image (the process and what it runs) and the rights that the
  * process had then. The broker publishes it in the map `targets`, the sampler compares it before each read
  * (bpf/authorised.h). */
-#ifndef CPROFD_TARGET_H
-#define CPROFD_TARGET_H
+#pragma once
 
 #ifdef __bpf__
 #include <linux/types.h>
@@ -31,5 +30,3 @@ struct target {
 	 * broker. (In one of their own, users have all capabilities.) Follows from the above, so it is not compared. */
 	__u64 hides;
 };
-
-#endif

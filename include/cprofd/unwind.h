@@ -32,8 +32,7 @@
  * first. The stack is read in windows.
  *
  * A caller sets regs, known, exact and process, then calls unwind_step() until it is not UNWIND_UP. */
-#ifndef CPROFD_UNWIND_H
-#define CPROFD_UNWIND_H
+#pragma once
 
 #include "arch.h"
 #include "host.h"
@@ -714,5 +713,3 @@ HOST_INLINE int unwind_step(struct unwind_state *s)
 		loss = unwind_apply(s);
 	return loss > 0 ? unwind_stub(s, loss) : loss;
 }
-
-#endif

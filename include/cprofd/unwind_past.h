@@ -17,8 +17,7 @@
  *
  * A caller calls unwind_fast_begin(), sets regs, known and exact of f->state, may call unwind_fast_read(), and then
  * calls unwind_round() until it is not UNWIND_UP. */
-#ifndef CPROFD_UNWIND_PAST_H
-#define CPROFD_UNWIND_PAST_H
+#pragma once
 
 #include "unwind.h"
 
@@ -484,5 +483,3 @@ HOST_INLINE int unwind_round(struct unwind_fast *f, struct unwind_past *past, st
 	}
 	return result;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * strings become other names. Bytes alone make a line that is no JSON, of which a reader says so and no more.
  *
  * NDJSON_HEAD: bytes before the text, which choose options. To be included by one file of a target. */
-#ifndef CPROFD_FUZZ_NDJSON_H
-#define CPROFD_FUZZ_NDJSON_H
+#pragma once
 
 #ifndef FUZZ_REPLAY /* of gcc, without a fuzzer */
 #include <stdint.h>
@@ -173,6 +172,4 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 	}
 	return NDJSON_HEAD + text.size;
 }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What code_compare reads of a file: its functions by .eh_frame_hdr's table, what libdw says of
  * their frames, and our rows of the same code. */
-#ifndef CODE_ORACLE_H
-#define CODE_ORACLE_H
+#pragma once
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -315,5 +314,3 @@ static void show(struct compare *c, const struct function *f, uint64_t pc, const
 	       (long long)ours->offset, (long long)ours->outer, ours->places[CFI_FP].how,
 	       (long long)ours->places[CFI_FP].offset);
 }
-
-#endif

@@ -7,8 +7,7 @@
  * is never sampled; the one before it starts late and ends early; others work.
  * With `units` they compile meanwhile: compiles, phases and passes in each other; names of every fifth phase come late.
  */
-#ifndef TESTS_SYNTHETIC_H
-#define TESTS_SYNTHETIC_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -425,5 +424,3 @@ static inline void synthetic_free(struct synthetic *s)
 	free(s->truth);
 	free(s->calls);
 }
-
-#endif

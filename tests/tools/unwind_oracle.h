@@ -6,8 +6,7 @@
  * (CFA, return address, rbp, rbx; all registers for a signal frame) must be equal. What ours calls
  * unsupported is counted by reason; so is code without a rule that libdw has one for (missing), and
  * the other way around (too much). */
-#ifndef UNWIND_ORACLE_H
-#define UNWIND_ORACLE_H
+#pragma once
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -523,5 +522,3 @@ static int compare_file(const char *path, struct sums *sums, unsigned long *func
 	free(sink.memory);
 	return err;
 }
-
-#endif

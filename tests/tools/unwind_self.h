@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What tests of walks have in common: tables of everything that this process has loaded (the vDSO
  * too), in one pool, and a list in another; and a stack of many kinds of frames to walk. */
-#ifndef UNWIND_SELF_H
-#define UNWIND_SELF_H
+#pragma once
 
 #include <elf.h>
 #include <fcntl.h>
@@ -161,5 +160,3 @@ static inline void stack__make(int depth, void (*bottom)(void))
 	sigaction(SIGUSR1, &action, NULL);
 	stack__recurse(depth);
 }
-
-#endif

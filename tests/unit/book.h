@@ -2,8 +2,7 @@
 /* A reader of events for tests: keeps the tables of each epoch, renders stacks as text, and sums times per (pid,
  * tid) across epochs. It trusts nothing: ids must increase, a sample must refer to a known thread and stack. `wire`
  * sends each event through the encoder and the decoder first. */
-#ifndef TESTS_BOOK_H
-#define TESTS_BOOK_H
+#pragma once
 
 #include <errno.h>
 #include <setjmp.h>
@@ -370,5 +369,3 @@ static inline void wire_free(struct wire *wire)
 	event_decoder__free(wire->decoders[0]);
 	event_decoder__free(wire->decoders[1]);
 }
-
-#endif

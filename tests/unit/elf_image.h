@@ -3,8 +3,7 @@
  * symbols, named "s%08x_%02d_of_%02d" by serial, index and count, with 16 bytes of .ltext each; .eh_frame has one
  * 8-byte word for each, the serial, and a relocated pointer to the function behind it. So a test detects a mixture
  * of two images. */
-#ifndef CPROFD_TESTS_ELF_IMAGE_H
-#define CPROFD_TESTS_ELF_IMAGE_H
+#pragma once
 
 #include <elf.h>
 #include <stddef.h>
@@ -105,5 +104,3 @@ static inline void elf_image__pad(struct elf_image *i, uint64_t padding)
 	i->sections[IMG_STRTAB].sh_offset += padding;
 	i->sections[IMG_SYMTAB].sh_offset += padding;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the tests of events: sinks, and decoding of one line. */
-#ifndef TESTS_EVENTS_UTIL_H
-#define TESTS_EVENTS_UTIL_H
+#pragma once
 
 #include <errno.h>
 #include <setjmp.h>
@@ -59,5 +58,3 @@ static inline int memory_event(struct event_sink *self, const struct event *even
 		       ?: recording_writer__lines(memory->writer, memory->line.data,
 						  memory->line.len);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the tests of exporters: a synthetic recording in memory, an exporter's output, and its JSON. */
-#ifndef TESTS_EXPORT_UTIL_H
-#define TESTS_EXPORT_UTIL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -112,5 +111,3 @@ static inline json_t *profile_of(const json_t *file, const char *name)
 	fail_msg("no profile %s", name);
 	return NULL;
 }
-
-#endif

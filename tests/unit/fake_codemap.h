@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A code map that a test makes up: the functions of codemap/codemap.h that profile and dump call, by those that the
  * test fills in. In one file of a program alone, which is linked without daemon/codemap then. */
-#ifndef CPROFD_TESTS_FAKE_CODEMAP_H
-#define CPROFD_TESTS_FAKE_CODEMAP_H
+#pragma once
 
 #include <errno.h>
 
@@ -81,5 +80,3 @@ uint64_t codemap__lines_generation(const struct codemap *self)
 }
 
 void codemap__new_epoch(struct codemap *self) {}
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes records of a jitdump field by field, as its specification draws them (Linux,
  * tools/perf/Documentation/jitdump-specification.txt). */
-#ifndef CPROFD_TESTS_JITDUMP_MAKE_H
-#define CPROFD_TESTS_JITDUMP_MAKE_H
+#pragma once
 
 #include <elf.h>
 #include <stdint.h>
@@ -99,5 +98,3 @@ static inline void jitdump__unknown(struct buf *b, uint64_t time)
 	jitdump__prefix(b, 77, 5, time);
 	buf__append(b, "extra", 5);
 }
-
-#endif

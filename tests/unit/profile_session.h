@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the tests of daemon/profile/: a session of a target with one thread, and a book (book.h) that reads its
  * events. Include it once per program. */
-#ifndef CPROFD_TESTS_PROFILE_SESSION_H
-#define CPROFD_TESTS_PROFILE_SESSION_H
+#pragma once
 
 #include "profile/profile.h"
 
@@ -126,5 +125,3 @@ static inline uint32_t rnd(uint32_t n)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Builds records as the sampler would write them. Each function fills the caller's struct rec and returns its bytes. */
-#ifndef TESTS_RECORDS_H
-#define TESTS_RECORDS_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -167,5 +166,3 @@ static inline struct record_fork *rec_fork(struct rec *rec, uint64_t time,
 	fork->parent_exec = parent_exec;
 	return fork;
 }
-
-#endif

@@ -27,8 +27,7 @@
  * kept, and it is read when needed. All other registers are known in the interrupted frame, which is where compilers
  * need them: with a realigned stack the CFA is r10 or r13 in the first instructions of a function, before it can
  * call anything, and *(rbp + n) afterwards. */
-#ifndef CPROFD_X86_64_H
-#define CPROFD_X86_64_H
+#pragma once
 
 #include "cprofd/host.h"
 #include "cprofd/loss.h"
@@ -201,5 +200,3 @@ static const struct unwind_stub unwind_stubs[UNWIND_STUBS] = {
 };
 /* clang-format on */
 #undef ANY
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A chain of frames, outwards. Of the walker of ../pywalk.h. */
-#ifndef CPROFD_PY_CHAIN_H
-#define CPROFD_PY_CHAIN_H
+#pragma once
 
 #include "frame.h"
 #include "tstate.h"
@@ -232,5 +231,3 @@ HOST_INLINE void py_walk_others(struct py_walk *walk, const struct image *image,
 		if (i < walk->n_tstates && i != walk->first && (walk->which == walk->first || i > walk->which) && !walk->loss)
 			py_walk_chain(walk, image, out, i, NULL);
 }
-
-#endif

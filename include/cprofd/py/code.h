@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Keys of code objects, and their proofs. Of the walker of ../pywalk.h. */
-#ifndef CPROFD_PY_CODE_H
-#define CPROFD_PY_CODE_H
+#pragma once
 
 #include "state.h"
 
@@ -293,5 +292,3 @@ HOST_APART __u64 py_code_known(struct py_walk *walk, __u64 frame, __u64 code_of)
 	}
 	return 0;
 }
-
-#endif

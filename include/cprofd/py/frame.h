@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One frame, whatever it is and in whatever state. Of the walker of ../pywalk.h. */
-#ifndef CPROFD_PY_FRAME_H
-#define CPROFD_PY_FRAME_H
+#pragma once
 
 #include "code.h"
 #include "state.h"
@@ -368,5 +367,3 @@ HOST_APART int py_walk_one(struct py_walk *walk, const struct image *image, stru
 	walk->frame = back;
 	return 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Links that a register still holds. Of the walker of ../pywalk.h. */
-#ifndef CPROFD_PY_REPAIR_H
-#define CPROFD_PY_REPAIR_H
+#pragma once
 
 #include "chain.h"
 
@@ -328,5 +327,3 @@ HOST_INLINE int py_walk_repair(struct py_walk *walk, const struct image *image, 
 	py_walk_others(walk, image, out);
 	return 1;
 }
-
-#endif

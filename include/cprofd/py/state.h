@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A walk: what goes in, what comes out, what is remembered, and how raw bytes are read. Of the walker of
  * ../pywalk.h; not for others. */
-#ifndef CPROFD_PY_STATE_H
-#define CPROFD_PY_STATE_H
+#pragma once
 
 #include "../arch.h"
 #include "../host.h"
@@ -213,5 +212,3 @@ HOST_INLINE long py_read64(struct py_walk *walk, __u64 address, __u64 *ret)
 		walk->fault = address;
 	return err;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From the thread register to the thread states of the OS thread. Of the walker of ../pywalk.h. */
-#ifndef CPROFD_PY_TSTATE_H
-#define CPROFD_PY_TSTATE_H
+#pragma once
 
 #include "state.h"
 
@@ -199,5 +198,3 @@ HOST_APART int py_find_tstates(struct py_walk *walk, const struct image *image, 
 	py_search(walk, image);
 	return 0;
 }
-
-#endif
