@@ -167,8 +167,13 @@ struct option_row {
 	const char *values;      /* closed list "a|b", for completion; NULL: free. "@format": the exporters */
 	unsigned commands;       /* COMMAND_* */
 	const char *help;        /* an option with another meaning for another command has a row of its own */
-	/* Parses the value into the options; NULL, or a sentence that says what is wrong with it. */
+	/* Parses the value into the options; NULL, or a sentence that says what is wrong with it. A flag's value is
+	 * NULL. No setter: the kind says what is stored in `member`. */
 	const char *(*set)(struct cli_options *options, const char *value);
+	size_t member; /* offset in struct cli_options */
+	enum { OPTION_SET, OPTION_FLAG, OPTION_TEXT, OPTION_WORD, OPTION_CHOICE } kind;
+	const char *empty;       /* OPTION_TEXT: the sentence for an empty value */
+	unsigned first;          /* OPTION_CHOICE: the enum's value of the first word */
 };
 extern const struct option_row option_rows[]; /* ended by a NULL name */
 /* How many rows getopt's table in parse.c can take. */

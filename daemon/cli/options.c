@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of options: name, argument, which commands take it, help text, setter. Parsing is in parse.c;
- * help, man page and completions are printed from the same rows. A setter checks its value and fills in one
- * member of struct cli_options.
+ * help, man page and completions are printed from the same rows.
  *
- * To add an option: a member of struct cli_options (cli.h), a setter, and a row. A setter returns NULL, or
- * what is wrong with the value, as the end of a sentence that begins with the value: "--rate: '99x' is not a
- * rate". A setter of a flag gets NULL as its value. */
+ * To add an option: a member of struct cli_options (cli.h), and a row. Flags, texts and closed lists only name
+ * the member; a value that has to be checked or converted has a setter. That returns NULL, or what is wrong
+ * with the value, as the end of a sentence that begins with the value: "--rate: '99x' is not a rate". */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@
 #include "cli/find.h"
 #include "export/export.h"
 
-/* --- one setter for each option --- */
+/* --- setters --- */
 
 /* One PID or several, separated by commas; duplicates are ignored. */
 static const char *set_pid(struct cli_options *options, const char *value)
@@ -95,12 +95,6 @@ static const char *set_rate(struct cli_options *options, const char *value)
 	return NULL;
 }
 
-static const char *set_output(struct cli_options *options, const char *value)
-{
-	options->output = value;
-	return *value ? NULL : "is no file name";
-}
-
 static const char *set_format(struct cli_options *options, const char *value)
 {
 	/* Built from the table of exporters, as each release adds some. One thread; valid until the next
@@ -124,77 +118,11 @@ static const char *set_functions(struct cli_options *options, const char *value)
 	return NULL;
 }
 
-static const char *set_lines(struct cli_options *options, const char *value)
-{
-	options->lines = true;
-	return NULL;
-}
-
-/* options->native points to a literal, not into argv: later code compares it with the same words. */
-static const char *set_native(struct cli_options *options, const char *value)
-{
-	static const char *const kinds[] = {"off", "leaf", "full"};
-
-	options->native = NULL;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!strcmp(value ? value : "full", kinds[i]))
-			options->native = kinds[i];
-	return options->native ? NULL : "is not one of off, leaf, full";
-}
-
 /* A mode that this version lacks is refused, never silently ignored. */
 static const char *set_mode(struct cli_options *options, const char *value)
 {
 	options->wall = !strcmp(value, "wall");
 	return options->wall || !strcmp(value, "cpu") ? NULL : "is not one of cpu, wall";
-}
-
-static const char *set_exit_status(struct cli_options *options, const char *value)
-{
-	options->exit_status = true;
-	return NULL;
-}
-
-static const char *set_subprocesses(struct cli_options *options, const char *value)
-{
-	options->subprocesses = true;
-	return NULL;
-}
-
-static const char *set_threads(struct cli_options *options, const char *value)
-{
-	options->thread_names = true;
-	return NULL;
-}
-
-static const char *set_units(struct cli_options *options, const char *value)
-{
-	options->unit_frames = true;
-	return NULL;
-}
-
-static const char *set_thread(struct cli_options *options, const char *value)
-{
-	options->thread = value;
-	return *value ? NULL : "is no thread: give its id or its name";
-}
-
-static const char *set_class(struct cli_options *options, const char *value)
-{
-	options->class_name = value;
-	return *value ? NULL : "is no class of time";
-}
-
-static const char *set_function(struct cli_options *options, const char *value)
-{
-	options->function = value;
-	return *value ? NULL : "is no function";
-}
-
-static const char *set_module(struct cli_options *options, const char *value)
-{
-	options->module = value;
-	return *value ? NULL : "is no module";
 }
 
 static const char *set_exclude(struct cli_options *options, const char *value)
@@ -207,45 +135,9 @@ static const char *set_exclude(struct cli_options *options, const char *value)
 	return NULL;
 }
 
-static const char *set_hide_imports(struct cli_options *options, const char *value)
-{
-	options->hide_imports = true;
-	return NULL;
-}
-
-static const char *set_gil(struct cli_options *options, const char *value)
-{
-	options->gil = true;
-	return NULL;
-}
-
 static const char *refuse_locals(struct cli_options *options, const char *value)
 {
 	return "values of variables are not read in this version: leave --locals out";
-}
-
-static const char *set_idle(struct cli_options *options, const char *value)
-{
-	options->idle = true;
-	return NULL;
-}
-
-static const char *set_kernel(struct cli_options *options, const char *value)
-{
-	options->kernel = true;
-	return NULL;
-}
-
-static const char *set_stream(struct cli_options *options, const char *value)
-{
-	options->stream = true;
-	return NULL;
-}
-
-static const char *set_open(struct cli_options *options, const char *value)
-{
-	options->open = true;
-	return NULL;
 }
 
 static const char *set_window(struct cli_options *options, const char *value)
@@ -314,39 +206,6 @@ static const char *set_skip_first(struct cli_options *options, const char *value
 	return count(value, &options->skip_first) ? NULL : "is not a number of compiles (0: none is left out)";
 }
 
-static const char *set_no_limits(struct cli_options *options, const char *value)
-{
-	options->no_limits = true;
-	return NULL;
-}
-
-static const char *set_callers(struct cli_options *options, const char *value)
-{
-	options->callers = value;
-	return *value ? NULL : "is no function";
-}
-
-static const char *set_callees(struct cli_options *options, const char *value)
-{
-	options->callees = value;
-	return *value ? NULL : "is no function";
-}
-
-static const char *set_sort(struct cli_options *options, const char *value)
-{
-	if (strcmp(value, "exclusive") && strcmp(value, "inclusive") && strcmp(value, "start"))
-		return "is not one of exclusive, inclusive, start";
-	options->sort = *value == 'e'	? REPORT_SORT_EXCLUSIVE
-			: *value == 'i' ? REPORT_SORT_INCLUSIVE
-					: REPORT_SORT_START;
-	return NULL;
-}
-
-static const char *set_compared(struct cli_options *options, const char *value)
-{
-	return strcmp(value, "exclusive") && strcmp(value, "inclusive") ? "is not one of exclusive, inclusive" : set_sort(options, value);
-}
-
 static const char *set_top(struct cli_options *options, const char *value)
 {
 	options->top_given = count(value, &options->top);
@@ -375,33 +234,9 @@ static const char *set_min_share(struct cli_options *options, const char *value)
 	return share(value, &options->min_share) ? NULL : "is not a share of the time (as 0.5%)";
 }
 
-static const char *set_native_frames(struct cli_options *options, const char *value)
-{
-	options->native_frames = true;
-	return NULL;
-}
-
-static const char *set_tree(struct cli_options *options, const char *value)
-{
-	options->tree = true;
-	return NULL;
-}
-
 static const char *set_depth(struct cli_options *options, const char *value)
 {
 	return count(value, &options->depth) ? NULL : "is not a number of levels (0: all)";
-}
-
-static const char *set_phases(struct cli_options *options, const char *value)
-{
-	options->phases = true;
-	return NULL;
-}
-
-static const char *set_per(struct cli_options *options, const char *value)
-{
-	options->per = value;
-	return !strcmp(value, "share") || !strcmp(value, "compile") ? NULL : "is not one of share, compile";
 }
 
 static const char *set_level(struct cli_options *options, const char *value)
@@ -409,18 +244,6 @@ static const char *set_level(struct cli_options *options, const char *value)
 	return share(value, &options->level) && options->level >= 0.5 && options->level < 1
 		       ? NULL
 		       : "is not from 50% to below 100% (as 99.9%)";
-}
-
-static const char *set_csv(struct cli_options *options, const char *value)
-{
-	options->csv = true;
-	return NULL;
-}
-
-static const char *set_json(struct cli_options *options, const char *value)
-{
-	options->json = true;
-	return NULL;
 }
 
 static const char *set_verbose(struct cli_options *options, const char *value)
@@ -437,58 +260,10 @@ static const char *set_long(struct cli_options *options, const char *value)
 	return NULL;
 }
 
-static const char *set_quiet(struct cli_options *options, const char *value)
-{
-	options->quiet = true;
-	return NULL;
-}
-
-static const char *set_color(struct cli_options *options, const char *value)
-{
-	static const char *const whens[] = {[STYLE_AUTO] = "auto", [STYLE_ALWAYS] = "always", [STYLE_NEVER] = "never"};
-
-	for (size_t i = 0; i < sizeof(whens) / sizeof(whens[0]); i++) {
-		options->color = (enum style_when)i;
-		if (!strcmp(value, whens[i]))
-			return NULL;
-	}
-	return "is not one of auto, always, never";
-}
-
-static const char *set_interpreter_frames(struct cli_options *options, const char *value)
-{
-	options->interpreter_frames = true;
-	return NULL;
-}
-
 /* Options of other profilers for what cprofd always does: accepted, without effect. */
 static const char *accept(struct cli_options *options, const char *value)
 {
 	return NULL;
-}
-
-static const char *set_hlo(struct cli_options *options, const char *value)
-{
-	options->hlo = value;
-	return *value ? NULL : "is no file name";
-}
-
-static const char *set_rules(struct cli_options *options, const char *value)
-{
-	options->rules = value;
-	return *value ? NULL : "is no file name";
-}
-
-static const char *set_allow(struct cli_options *options, const char *value)
-{
-	static const char *const kinds[] = {[BROKER_ALLOW_PTRACE] = "ptrace", [BROKER_ALLOW_OWN] = "own", [BROKER_ALLOW_ROOT] = "root"};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		options->allow = (enum broker_allow)i;
-		if (!strcmp(value, kinds[i]))
-			return NULL;
-	}
-	return "is not one of ptrace, own, root";
 }
 
 static const char *set_limit(struct cli_options *options, const char *value)
@@ -496,23 +271,9 @@ static const char *set_limit(struct cli_options *options, const char *value)
 	return limits__set(&options->limits, value);
 }
 
-static const char *set_socket(struct cli_options *options, const char *value)
-{
-	options->socket = value;
-	return *value ? NULL : "is no path";
-}
-
 static const char *set_man(struct cli_options *options, const char *value)
 {
 	options->generate = "man";
-	return NULL;
-}
-
-static const char *set_completion(struct cli_options *options, const char *value)
-{
-	if (strcmp(value, "bash") && strcmp(value, "zsh"))
-		return "is not one of bash, zsh";
-	options->generate = value;
 	return NULL;
 }
 
@@ -525,86 +286,93 @@ static const char *set_completion(struct cli_options *options, const char *value
 #define TABLES (COMMAND_REPORT | COMMAND_DIFF)
 #define EVERYONE (SAMPLING | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_TOP)
 
+/* The last columns of a row without a setter. FLAG: a bool that becomes true. TEXT: a string, and the sentence
+ * for "". WORD, CHOICE: one of `values`, as a string, or as an enum whose values have their order. */
+#define FLAG(of) .kind = OPTION_FLAG, .member = offsetof(struct cli_options, of)
+#define TEXT(of, sentence) .kind = OPTION_TEXT, .member = offsetof(struct cli_options, of), .empty = sentence
+#define WORD(of) .kind = OPTION_WORD, .member = offsetof(struct cli_options, of)
+#define CHOICE(of, value) .kind = OPTION_CHOICE, .member = offsetof(struct cli_options, of), .first = value
+
 /* clang-format off */
-/* Columns: name, letter, argument, values, commands, help, setter. Where two rows have one name, their
+/* Columns: name, letter, argument, values, commands, help, setter or member. Where two rows have one name, their
  * commands do not overlap; row_of() in parse.c and others rely on that. The order is that of --help. */
 const struct option_row option_rows[] = {
-	{"pid", 'p', "PID", NULL, COMMAND_TOP | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", set_pid},
-	{"pid", 'p', "PID[,PID...]", NULL, SAMPLING | COMMAND_DUMP, "the process, or several, as an option (py-spy's spelling)", set_pid},
-	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record, also as 5m or 1h; default: until Ctrl-C or the target's end", set_duration},
-	{"duration", 'd', "SECS", NULL, COMMAND_TOP, "stop sampling after so long: the table stays on the screen until q", set_duration},
-	{"rate", 'r', "HZ", NULL, ATTACHING, "samples a second of CPU time, up to 20k; default 999", set_rate},
-	{"output", 'o', "FILE", "@file", SAMPLING, "where to write; - is stdout. Default: cprofd-PID-TIME with the format's ending, in this directory", set_output},
-	{"output", 'o', "FILE", "@file", COMMAND_CONVERT, "where to write; - is stdout. Default: the recording's name with the format's ending, in this directory", set_output},
-	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; default: what the end of FILE says (.html, .svg, .pb.gz, .folded, .cprof ...), else speedscope", set_format},
-	{"output", 'o', "FILE", "@file", COMMAND_DIFF, "a flame graph of both sides, too, in which what surely differs has a colour: .html (with the tables below it) or .svg for a browser; .speedscope.json: the stacks of before, after, more, less", set_output},
-	{"functions", 'F', NULL, NULL, WRITING, "a frame is a function (default; of this and --lines the last one counts)", set_functions},
-	{"functions", 'F', NULL, NULL, COMMAND_REPORT, "the table of functions alone: --by=function", set_functions},
-	{"functions", 'F', NULL, NULL, COMMAND_TOP, "begin with functions (default)", set_functions},
-	{"lines", 'l', NULL, NULL, WRITING, "a frame is a line of a function, and so is a row of the summary", set_lines},
-	{"lines", 'l', NULL, NULL, COMMAND_REPORT, "the table of lines alone: --by=line; with --callers and --callees: their rows are lines", set_lines},
-	{"lines", 'l', NULL, NULL, COMMAND_TOP, "begin with lines", set_lines},
-	{"native", 'n', "[KIND]", "off|leaf|full", ATTACHING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none, and no classes of time", set_native},
-	{"native", 'n', "[KIND]", "off|leaf|full", COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none", set_native},
-	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "py-spy's option for values of variables: this version cannot, and refuses it", refuse_locals},
-	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "which time is recorded. cpu (default): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", set_mode},
-	{"subprocesses", 's', NULL, NULL, ATTACHING, "its children too, and theirs: of make, of a shell, of a pool of processes", set_subprocesses},
-	{"exit-status", 0, NULL, NULL, COMMAND_RECORD, "end with the command's status (128 and the signal's number where one ended it), once the file is written", set_exit_status},
-	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg, html), the thread's name as the outermost frame", set_threads},
-	{"interpreter-frames", 0, NULL, NULL, WRITING, "CPython's own native frames (_PyEval_EvalFrameDefault, _PyObject_MakeTpCall ...) between the Python frames, too; default: their time is that of the Python frame that they serve. Recordings keep them", set_interpreter_frames},
-	{"nonblocking", 0, NULL, NULL, ATTACHING | COMMAND_DUMP, "accepted for compatibility with py-spy: the process is never stopped", accept},
-	{"full-filenames", 0, NULL, NULL, WRITING, "accepted for compatibility with py-spy: file names are never shortened", accept},
-	{"nolineno", 0, NULL, NULL, WRITING, "py-spy's spelling of --functions", set_functions},
-	{"units", 0, NULL, NULL, COMMAND_CONVERT, "in collapsed stacks, flame graphs (svg, html) and pprof, what was compiled, and phases and passes of it, as the outermost frames", set_units},
-	{"thread", 0, "TID|NAME", NULL, SAMPLING, "only this thread goes into the file (a .cprof keeps all)", set_thread},
-	{"thread", 0, "TID|NAME", NULL, COMMAND_CONVERT | TABLES | COMMAND_TOP, "only this thread, by its number or its name", set_thread},
-	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time, as `report --by=class` shows them", set_class},
-	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", set_function},
-	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", set_module},
-	{"exclude", 0, "PATTERN", NULL, SAMPLING | READING, "frames of this function, module or file are not shown, and their time is that of their callers: no time is left out. A name, its last parts (its first ones of a module), or a pattern with * and ?; as often as needed (a .cprof keeps all)", set_exclude},
-	{"hide-imports", 0, NULL, NULL, SAMPLING | READING, "frames of importlib are not shown: what a module runs while it is imported is below the line that imports it (a .cprof keeps all)", set_hide_imports},
-	{"skip-first", 0, "N", NULL, READING, "without the first N compiles of each unit (function and signature, in one process) and all that is in them, so that of a compile that is repeated the warm-up does not count; time outside of compiles stays. Of several recordings each by itself; a recording without compiles is refused", set_skip_first},
-	{"no-limits", 0, NULL, NULL, READING, "read a recording that was refused for the memory that it needs or the text that it expands to: it guards against files that are made to be costly, and may refuse one that another program compressed again", set_no_limits},
-	{"hlo", 0, "FILE", "@file", COMMAND_CONVERT | COMMAND_REPORT, "functions that XLA made are shown as JAX's operations and their lines: FILE is what `compiled.as_text()` gave of the functions that ran, one after another", set_hlo},
-	{"gil", 'g', NULL, NULL, SAMPLING, "stacks only of threads that hold the GIL; the time of others is there as (without the GIL)", set_gil},
-	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait, and for what: in place of (idle)", set_idle},
-	{"idle", 'i', NULL, NULL, COMMAND_CONVERT, "where threads waited, and for what, in place of (idle): of recordings made with -i or --mode=wall", set_idle},
-	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, in samples that were taken there", set_kernel},
-	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", set_stream},
-	{"open", 0, NULL, NULL, WRITING, "then open the file in a browser (xdg-open), as the user who called sudo; the format is html unless -f or -o asks for svg", set_open},
-	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", set_window},
-	{"by", 'b', "WHAT", "class|thread|unit|source|phase|pass|trigger|tree|chain|repeat|failed|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), failed (compiles that ended before the last stage that their rules name, as by an exception, and in which phase), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line", set_by},
-	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMMAND_DIFF, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; default: class,unit,phase,pass,function", set_by},
-	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", set_callers},
-	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", set_callees},
-	{"sort", 0, "TIME", "exclusive|inclusive|start", COMMAND_REPORT, "by which time rows are in order; default: exclusive, but inclusive for --callers, --callees and the tree. start: compiles, phases and passes by when the first of them began (other tables by their default). Chains are in the order of their start, else by their length", set_sort},
-	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; default exclusive", set_compared},
-	{"top", 'n', "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; default: 20, or all with --json, --csv, --until or --min-share", set_top},
-	{"top", 'n', "N", NULL, COMMAND_DIFF, "so many rows of each table, whether they differ or not; default: those that surely differ (--json: all)", set_top},
-	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", set_until},
-	{"min-share", 0, "PERCENT", NULL, COMMAND_REPORT, "no rows below this share of the time (as 0.5%)", set_min_share},
-	{"native-frames", 0, NULL, NULL, COMMAND_REPORT, "the interpreter's own native frames as functions of their own; default: their time is that of the Python frame that they run", set_native_frames},
-	{"tree", 0, NULL, NULL, COMMAND_REPORT, "the same as --by=tree: compiles below the lines that caused them, in them the compiles that they needed; --top is of each branch", set_tree},
-	{"depth", 0, "N", NULL, COMMAND_REPORT, "so many levels of the tree, the lines included; default: all", set_depth},
-	{"phases", 0, NULL, NULL, COMMAND_REPORT, "the tree has the phases and passes of compiles, too", set_phases},
-	{"per", 0, "WHAT", "share|compile", COMMAND_DIFF, "times as shares of all (default), or for each outermost compile", set_per},
-	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; default 99.9%", set_level},
-	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", set_csv},
-	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", set_json},
-	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", set_json},
-	{"allow", 0, "WHAT", "ptrace own root", COMMAND_SERVE, "what users may profile: ptrace (default): what the kernel lets them debug and sample, by kernel.yama.ptrace_scope and perf_event_paranoid, too; own: all processes of their own; root: nothing", set_allow},
-	{"limit", 0, "NAME=VALUE", "engines= sessions= samples= descriptors= maps= memory=", COMMAND_SERVE, "what users may hold, root apart: engines=4/64 (4 of one user, 64 of all), sessions=16/128, samples=24000/192000 (a second, the sum of rates), descriptors=32768/262144, maps=1024/2048 (MB), memory=2048 (MB of one user's engines) by default; none: no limit. As often as needed", set_limit},
-	{"socket", 0, "PATH", "@file", COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET, set_socket},
-	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_DUMP, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET ". none: no daemon is asked, and the command has an engine of its own", set_socket},
-	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", set_rules},
-	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", set_rules},
-	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", set_rules},
-	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", set_man},
-	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", set_completion},
-	{"color", 0, "WHEN", "auto|always|never", EVERYONE & ~(COMMAND_SERVE | COMMAND_STATUS | COMMAND_CHECK | COMMAND_TOP), "colours: on terminals (auto, default; $NO_COLOR turns them off), always or never", set_color},
-	{"quiet", 'q', NULL, NULL, EVERYONE, "no progress, no summary, no notes on stderr: failures alone", set_quiet},
-	{"verbose", 'v', NULL, NULL, EVERYONE & ~SAMPLING, "say what is found and why it is decided so", set_verbose},
-	{"verbose", 'v', NULL, NULL, SAMPLING, "the long summary: phases, passes, where stacks are cut. Twice (-vv): also what is found, and why it is decided so", set_long},
+	{"pid", 'p', "PID", NULL, COMMAND_TOP | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", .set = set_pid},
+	{"pid", 'p', "PID[,PID...]", NULL, SAMPLING | COMMAND_DUMP, "the process, or several, as an option (py-spy's spelling)", .set = set_pid},
+	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record, also as 5m or 1h; default: until Ctrl-C or the target's end", .set = set_duration},
+	{"duration", 'd', "SECS", NULL, COMMAND_TOP, "stop sampling after so long: the table stays on the screen until q", .set = set_duration},
+	{"rate", 'r', "HZ", NULL, ATTACHING, "samples a second of CPU time, up to 20k; default 999", .set = set_rate},
+	{"output", 'o', "FILE", "@file", SAMPLING, "where to write; - is stdout. Default: cprofd-PID-TIME with the format's ending, in this directory", TEXT(output, "is no file name")},
+	{"output", 'o', "FILE", "@file", COMMAND_CONVERT, "where to write; - is stdout. Default: the recording's name with the format's ending, in this directory", TEXT(output, "is no file name")},
+	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; default: what the end of FILE says (.html, .svg, .pb.gz, .folded, .cprof ...), else speedscope", .set = set_format},
+	{"output", 'o', "FILE", "@file", COMMAND_DIFF, "a flame graph of both sides, too, in which what surely differs has a colour: .html (with the tables below it) or .svg for a browser; .speedscope.json: the stacks of before, after, more, less", TEXT(output, "is no file name")},
+	{"functions", 'F', NULL, NULL, WRITING, "a frame is a function (default; of this and --lines the last one counts)", .set = set_functions},
+	{"functions", 'F', NULL, NULL, COMMAND_REPORT, "the table of functions alone: --by=function", .set = set_functions},
+	{"functions", 'F', NULL, NULL, COMMAND_TOP, "begin with functions (default)", .set = set_functions},
+	{"lines", 'l', NULL, NULL, WRITING, "a frame is a line of a function, and so is a row of the summary", FLAG(lines)},
+	{"lines", 'l', NULL, NULL, COMMAND_REPORT, "the table of lines alone: --by=line; with --callers and --callees: their rows are lines", FLAG(lines)},
+	{"lines", 'l', NULL, NULL, COMMAND_TOP, "begin with lines", FLAG(lines)},
+	{"native", 'n', "[KIND]", "off|leaf|full", ATTACHING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none, and no classes of time", WORD(native)},
+	{"native", 'n', "[KIND]", "off|leaf|full", COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none", WORD(native)},
+	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "py-spy's option for values of variables: this version cannot, and refuses it", .set = refuse_locals},
+	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "which time is recorded. cpu (default): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", .set = set_mode},
+	{"subprocesses", 's', NULL, NULL, ATTACHING, "its children too, and theirs: of make, of a shell, of a pool of processes", FLAG(subprocesses)},
+	{"exit-status", 0, NULL, NULL, COMMAND_RECORD, "end with the command's status (128 and the signal's number where one ended it), once the file is written", FLAG(exit_status)},
+	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg, html), the thread's name as the outermost frame", FLAG(thread_names)},
+	{"interpreter-frames", 0, NULL, NULL, WRITING, "CPython's own native frames (_PyEval_EvalFrameDefault, _PyObject_MakeTpCall ...) between the Python frames, too; default: their time is that of the Python frame that they serve. Recordings keep them", FLAG(interpreter_frames)},
+	{"nonblocking", 0, NULL, NULL, ATTACHING | COMMAND_DUMP, "accepted for compatibility with py-spy: the process is never stopped", .set = accept},
+	{"full-filenames", 0, NULL, NULL, WRITING, "accepted for compatibility with py-spy: file names are never shortened", .set = accept},
+	{"nolineno", 0, NULL, NULL, WRITING, "py-spy's spelling of --functions", .set = set_functions},
+	{"units", 0, NULL, NULL, COMMAND_CONVERT, "in collapsed stacks, flame graphs (svg, html) and pprof, what was compiled, and phases and passes of it, as the outermost frames", FLAG(unit_frames)},
+	{"thread", 0, "TID|NAME", NULL, SAMPLING, "only this thread goes into the file (a .cprof keeps all)", TEXT(thread, "is no thread: give its id or its name")},
+	{"thread", 0, "TID|NAME", NULL, COMMAND_CONVERT | TABLES | COMMAND_TOP, "only this thread, by its number or its name", TEXT(thread, "is no thread: give its id or its name")},
+	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time, as `report --by=class` shows them", TEXT(class_name, "is no class of time")},
+	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", TEXT(function, "is no function")},
+	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", TEXT(module, "is no module")},
+	{"exclude", 0, "PATTERN", NULL, SAMPLING | READING, "frames of this function, module or file are not shown, and their time is that of their callers: no time is left out. A name, its last parts (its first ones of a module), or a pattern with * and ?; as often as needed (a .cprof keeps all)", .set = set_exclude},
+	{"hide-imports", 0, NULL, NULL, SAMPLING | READING, "frames of importlib are not shown: what a module runs while it is imported is below the line that imports it (a .cprof keeps all)", FLAG(hide_imports)},
+	{"skip-first", 0, "N", NULL, READING, "without the first N compiles of each unit (function and signature, in one process) and all that is in them, so that of a compile that is repeated the warm-up does not count; time outside of compiles stays. Of several recordings each by itself; a recording without compiles is refused", .set = set_skip_first},
+	{"no-limits", 0, NULL, NULL, READING, "read a recording that was refused for the memory that it needs or the text that it expands to: it guards against files that are made to be costly, and may refuse one that another program compressed again", FLAG(no_limits)},
+	{"hlo", 0, "FILE", "@file", COMMAND_CONVERT | COMMAND_REPORT, "functions that XLA made are shown as JAX's operations and their lines: FILE is what `compiled.as_text()` gave of the functions that ran, one after another", TEXT(hlo, "is no file name")},
+	{"gil", 'g', NULL, NULL, SAMPLING, "stacks only of threads that hold the GIL; the time of others is there as (without the GIL)", FLAG(gil)},
+	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait, and for what: in place of (idle)", FLAG(idle)},
+	{"idle", 'i', NULL, NULL, COMMAND_CONVERT, "where threads waited, and for what, in place of (idle): of recordings made with -i or --mode=wall", FLAG(idle)},
+	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, in samples that were taken there", FLAG(kernel)},
+	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", FLAG(stream)},
+	{"open", 0, NULL, NULL, WRITING, "then open the file in a browser (xdg-open), as the user who called sudo; the format is html unless -f or -o asks for svg", FLAG(open)},
+	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", .set = set_window},
+	{"by", 'b', "WHAT", "class|thread|unit|source|phase|pass|trigger|tree|chain|repeat|failed|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), failed (compiles that ended before the last stage that their rules name, as by an exception, and in which phase), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line", .set = set_by},
+	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMMAND_DIFF, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; default: class,unit,phase,pass,function", .set = set_by},
+	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", TEXT(callers, "is no function")},
+	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", TEXT(callees, "is no function")},
+	{"sort", 0, "TIME", "exclusive|inclusive|start", COMMAND_REPORT, "by which time rows are in order; default: exclusive, but inclusive for --callers, --callees and the tree. start: compiles, phases and passes by when the first of them began (other tables by their default). Chains are in the order of their start, else by their length", CHOICE(sort, REPORT_SORT_EXCLUSIVE)},
+	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; default exclusive", CHOICE(sort, REPORT_SORT_EXCLUSIVE)},
+	{"top", 'n', "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; default: 20, or all with --json, --csv, --until or --min-share", .set = set_top},
+	{"top", 'n', "N", NULL, COMMAND_DIFF, "so many rows of each table, whether they differ or not; default: those that surely differ (--json: all)", .set = set_top},
+	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", .set = set_until},
+	{"min-share", 0, "PERCENT", NULL, COMMAND_REPORT, "no rows below this share of the time (as 0.5%)", .set = set_min_share},
+	{"native-frames", 0, NULL, NULL, COMMAND_REPORT, "the interpreter's own native frames as functions of their own; default: their time is that of the Python frame that they run", FLAG(native_frames)},
+	{"tree", 0, NULL, NULL, COMMAND_REPORT, "the same as --by=tree: compiles below the lines that caused them, in them the compiles that they needed; --top is of each branch", FLAG(tree)},
+	{"depth", 0, "N", NULL, COMMAND_REPORT, "so many levels of the tree, the lines included; default: all", .set = set_depth},
+	{"phases", 0, NULL, NULL, COMMAND_REPORT, "the tree has the phases and passes of compiles, too", FLAG(phases)},
+	{"per", 0, "WHAT", "share|compile", COMMAND_DIFF, "times as shares of all (default), or for each outermost compile", WORD(per)},
+	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; default 99.9%", .set = set_level},
+	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", FLAG(csv)},
+	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", FLAG(json)},
+	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", FLAG(json)},
+	{"allow", 0, "WHAT", "ptrace|own|root", COMMAND_SERVE, "what users may profile: ptrace (default): what the kernel lets them debug and sample, by kernel.yama.ptrace_scope and perf_event_paranoid, too; own: all processes of their own; root: nothing", CHOICE(allow, BROKER_ALLOW_PTRACE)},
+	{"limit", 0, "NAME=VALUE", "engines= sessions= samples= descriptors= maps= memory=", COMMAND_SERVE, "what users may hold, root apart: engines=4/64 (4 of one user, 64 of all), sessions=16/128, samples=24000/192000 (a second, the sum of rates), descriptors=32768/262144, maps=1024/2048 (MB), memory=2048 (MB of one user's engines) by default; none: no limit. As often as needed", .set = set_limit},
+	{"socket", 0, "PATH", "@file", COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET, TEXT(socket, "is no path")},
+	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_DUMP, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET ". none: no daemon is asked, and the command has an engine of its own", TEXT(socket, "is no path")},
+	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", TEXT(rules, "is no file name")},
+	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", TEXT(rules, "is no file name")},
+	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", TEXT(rules, "is no file name")},
+	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", .set = set_man},
+	{"completion", 0, "SHELL", "bash|zsh", COMMAND_HELP, "the completion for this shell, to stdout", WORD(generate)},
+	{"color", 0, "WHEN", "auto|always|never", EVERYONE & ~(COMMAND_SERVE | COMMAND_STATUS | COMMAND_CHECK | COMMAND_TOP), "colours: on terminals (auto, default; $NO_COLOR turns them off), always or never", CHOICE(color, STYLE_AUTO)},
+	{"quiet", 'q', NULL, NULL, EVERYONE, "no progress, no summary, no notes on stderr: failures alone", FLAG(quiet)},
+	{"verbose", 'v', NULL, NULL, EVERYONE & ~SAMPLING, "say what is found and why it is decided so", .set = set_verbose},
+	{"verbose", 'v', NULL, NULL, SAMPLING, "the long summary: phases, passes, where stacks are cut. Twice (-vv): also what is found, and why it is decided so", .set = set_long},
 	{},
 };
 /* clang-format on */

@@ -63,6 +63,49 @@ static void build(const struct command *command, struct option longs[OPTIONS_MAX
 	*out = (struct option){};
 }
 
+/* Is the value one of "a|b|c"? Then *ret is which; NULL stands for the last one. Otherwise the sentence that lists
+ * them, valid until the next call. */
+static const char *find_word(const char *values, const char *value, unsigned *ret)
+{
+	static char sentence[128];
+	size_t used = (size_t)snprintf(sentence, sizeof(sentence), "is not one of"), len;
+
+	for (*ret = 0;; ++*ret, values += len + 1) {
+		len = strcspn(values, "|");
+		if (value ? strlen(value) == len && !memcmp(value, values, len) : !values[len])
+			return NULL;
+		used += (size_t)snprintf(sentence + used, sizeof(sentence) - used, "%s %.*s", *ret ? "," : "", (int)len, values);
+		if (!values[len])
+			return sentence;
+	}
+}
+
+/* Stores the value of an option that has no setter. */
+static const char *store(const struct option_row *row, const char *value, struct cli_options *options)
+{
+	void *member = (char *)options + row->member;
+	const char *sentence = NULL;
+	unsigned choice;
+
+	switch (row->kind) {
+	case OPTION_FLAG:
+		*(bool *)member = true;
+		return NULL;
+	case OPTION_TEXT:
+		sentence = *value ? NULL : row->empty;
+		*(const char **)member = value;
+		return sentence;
+	case OPTION_WORD:
+		sentence = find_word(row->values, value, &choice);
+		*(const char **)member = value ? value : strrchr(row->values, '|') + 1;
+		return sentence;
+	default:
+		sentence = find_word(row->values, value, &choice);
+		*(unsigned *)member = row->first + choice;
+		return sentence;
+	}
+}
+
 /* A sentence that starts with "is" is printed after the value; any other stands alone. */
 static void refuse(const struct option_row *row, const char *value, const char *sentence)
 {
@@ -159,7 +202,7 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 			return CLI_USAGE;
 		}
 		row = row_of(command, code);
-		sentence = row->set(ret, optarg);
+		sentence = row->set ? row->set(ret, optarg) : store(row, optarg, ret);
 		if (sentence) {
 			refuse(row, optarg ? optarg : "", sentence);
 			return CLI_USAGE;
