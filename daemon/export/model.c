@@ -165,42 +165,53 @@ static int on_unit_ends(struct model *model, const struct event_unit_ends *ends)
 	return err;
 }
 
+/* What the sample is counted for. One that a filter leaves out keeps its place and its times, so that a thread's time
+ * still adds up, but nothing else. */
+static int place_sample(struct model *model, struct sample_row *row, uint32_t *ret)
+{
+	bool pass = true;
+	int err = model->filter ? filter__passes(model->filter, row, &pass) : 0;
+
+	*ret = !pass ? model->left_out : row->stack ? ITEM(model->epoch_stacks, uint32_t, row->stack) : model->no_stack;
+	if (!pass)
+		row->class_id = row->unit = row->cause = 0;
+	return err;
+}
+
 static int on_samples(struct model *model, const struct event_samples *samples)
 {
-	const struct sample_row *row = samples->rows;
-	uint32_t i, waiting;
+	uint32_t i, stack, waiting;
 	int err = 0;
 
-	for (i = 0; i < samples->n && !err; i++, row++) {
-		uint32_t id = ITEM(model->epoch_threads, uint32_t, row->thread);
-		uint32_t stack = ITEM(model->epoch_stacks, uint32_t, row->stack);
+	for (i = 0; i < samples->n && !err; i++) {
+		struct sample_row row = samples->rows[i];
+		uint32_t id = ITEM(model->epoch_threads, uint32_t, row.thread);
 		struct model_thread *thread = model__thread(model, id);
-		uint64_t time = since_start(model, row->time);
+		uint64_t time = since_start(model, row.time);
 
-		if (time > SPAN_MAX || row->wall > SPAN_MAX || row->cpu > SPAN_MAX)
+		if (time > SPAN_MAX || row.wall > SPAN_MAX || row.cpu > SPAN_MAX)
 			return -EBADMSG;
 		/* Only a damaged or hostile file has samples of a thread after its end. */
 		if (thread->ended)
 			continue;
+		err = place_sample(model, &row, &stack);
 		/* Samples inside the window; waits count only if the recording is about waits. */
-		model->counts_now = !row->cause || model->waits_asked;
+		model->counts_now = !row.cause || model->waits_asked;
 		thread->samples += model->counts_now && time >= model->options->from && (!model->options->to || time <= model->options->to) &&
 				   !(model->filter && stack == model->left_out);
 		/* class_now to others_now: what the callbacks slice() and sampled() read during this sample. */
-		err = class_names__id(&model->classes, row->class_id, &model->class_now);
-		model->call_now = unit_tree__sample(&model->units, row->unit, id, time);
+		err = err ?: class_names__id(&model->classes, row.class_id, &model->class_now);
+		model->call_now = unit_tree__sample(&model->units, row.unit, id, time);
 		model->time_now = time;
-		model->how_now = row->how;
-		model->caller_now = ITEM(model->epoch_threads, uint32_t, row->caller);
-		waiting = waiting_stack(model, row, stack);
-		model->given_now = row->given;
-		model->others_now = row->others;
-		if (!err)
-			err = timeline__sample(model, thread, time, row->wall, row->cpu,
-					       row->stack ? stack : model->no_stack, waiting);
+		model->how_now = row.how;
+		model->caller_now = ITEM(model->epoch_threads, uint32_t, row.caller);
+		waiting = waiting_stack(model, &row, stack);
+		model->given_now = row.given;
+		model->others_now = row.others;
+		err = err ?: timeline__sample(model, thread, time, row.wall, row.cpu, stack, waiting);
 		/* After its own time: its stack also represents threads that ended without a sample. */
-		if (!err && row->others)
-			err = unsampled__stand(model, row->stack ? stack : model->no_stack, row->others);
+		if (!err && row.others)
+			err = unsampled__stand(model, stack, row.others);
 	}
 	return err;
 }
@@ -259,22 +270,20 @@ static int reset_tree(struct model *model)
 	int err;
 
 	intern__free(&model->nodes);
-	/* projection__node() uses it while the note is not made yet. */
-	model->left_out = MODEL_ROOT;
 	err = projection__node(model, UINT32_MAX, UINT32_MAX, &root);
 	err = err ?: projection__note(model, "(idle)", &model->idle);
 	err = err ?: projection__note(model, "(not recorded)", &model->not_recorded);
 	err = err ?: projection__note(model, "(not sampled)", &model->not_sampled);
 	err = err ?: projection__note(model, "(no stack)", &model->no_stack);
 	err = err ?: projection__note(model, "(folded)", &model->folded);
-	return err ?: projection__note(model, FILTER_LEFT_OUT, &model->left_out);
+	err = err ?: projection__note(model, FILTER_LEFT_OUT, &model->left_out);
+	return err || !model->hide ? err : projection__note(model, HIDE_NOTE, &model->hidden);
 }
 
 /* Row ids start at 0 again. What is keyed by content stays (functions, frames, threads, classes). The tree of stacks
  * stays, too, unless model->epoch is set: then it has been summed up and is dropped. */
 static int start_epoch(struct model *model)
 {
-	const uint32_t root = MODEL_ROOT;
 	int err = 0;
 
 	/* The callback reads the tree and the sums of the epoch that ends now. */
@@ -288,13 +297,13 @@ static int start_epoch(struct model *model)
 	class_names__epoch(&model->classes);
 	buf__clear(&model->epoch_functions);
 	buf__clear(&model->epoch_frames);
-	buf__clear(&model->epoch_row_kinds);
-	buf__clear(&model->epoch_kinds);
+	buf__clear(&model->epoch_function_traits);
+	buf__clear(&model->epoch_frame_traits);
 	buf__clear(&model->epoch_bases);
 	buf__clear(&model->epoch_stacks);
 	buf__clear(&model->epoch_processes);
 	buf__clear(&model->epoch_threads);
-	return buf__append(&model->epoch_stacks, &root, sizeof(root));
+	return projection__root(model);
 }
 
 /* Keeps the ends of native stacks as JSON text, ready to be written into a file. Each ledger replaces the one
@@ -358,7 +367,10 @@ static int on_end(struct model *model, const struct event_end *event)
 static int on_event(struct event_sink *self, const struct event *event)
 {
 	struct model *model = (struct model *)self;
+	int err = model->filter ? filter__event(model->filter, event) : 0;
 
+	if (err)
+		return err;
 	switch (event->kind) {
 	case EVENT_SESSION:
 		return on_session(model, &event->session) ?: start_epoch(model);
@@ -422,17 +434,18 @@ int model__init_detailed(struct model *model, const struct export_options *optio
 	return init(model, options, true);
 }
 
+bool thread__passes(const struct export_options *options, int32_t tid, const char *name)
+{
+	const char *want = options->thread;
+	char *end;
+
+	/* A thread may be called "42", so a number is tried as a name, too. */
+	return !want || !strcmp(want, name) || (*want && strtol(want, &end, 10) == tid && !*end);
+}
+
 bool model__passes(const struct model *model, const struct model_thread *thread)
 {
-	const char *want = model->options->thread;
-	char *end;
-	long tid;
-
-	if (!want)
-		return true;
-	tid = strtol(want, &end, 10);
-	/* A thread may be called "42", so a number is tried as a name, too. */
-	return (*want && !*end && tid == thread->tid) || !strcmp(want, thread->name);
+	return thread__passes(model->options, thread->tid, thread->name);
 }
 
 /* For "did you mean": names of threads that are similar to the one that does not exist. */
@@ -447,21 +460,15 @@ static void missing_thread(const struct model *model, struct export_missing *ret
 	close__text(&close, ret->close, sizeof(ret->close));
 }
 
-/* Recording -> filters of samples -> hidden frames -> model; each stage only if it is needed. */
-static int read_filtered(struct model *model, int recording_fd, struct export_missing *ret_missing)
+static int read_events(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
-	struct event_sink *sink = &model->sink;
 	int err = 0;
 
 	if (hide__wanted(model->options))
-		err = hide__new(model->options, sink, &model->hide);
-	/* Built from the reader backwards, so the filters see the recording's own stacks: --function also
-	 * finds a hidden function. */
-	sink = model->hide ? hide__sink(model->hide) : sink;
+		err = hide__new(model->options, &model->hide) ?: projection__note(model, HIDE_NOTE, &model->hidden);
 	if (filter__wanted(model->options))
-		err = err ?: filter__new(model->options, false, recording_fd, sink, &model->filter);
-	sink = model->filter ? filter__sink(model->filter) : sink;
-	err = err ?: recording__read(recording_fd, model->options->readable, sink, &model->cut);
+		err = err ?: filter__new(model->options, recording_fd, &model->filter);
+	err = err ?: recording__read(recording_fd, model->options->readable, &model->sink, &model->cut);
 	if (!err && model->filter)
 		err = filter__missing(model->filter, ret_missing);
 	if (!err && model->hide)
@@ -558,7 +565,7 @@ static int give_up_unsampled(struct model *model)
  * listed, counted, quiet. */
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
-	int err = read_filtered(model, recording_fd, ret_missing) ?: give_up_unsampled(model) ?: unit_tree__finish(&model->units);
+	int err = read_events(model, recording_fd, ret_missing) ?: give_up_unsampled(model) ?: unit_tree__finish(&model->units);
 	uint32_t i, shown = 0;
 
 	/* Not even a session event: the file is empty or ends in its first line. */
@@ -594,7 +601,7 @@ void model__free(struct model *model)
 	struct buf *bufs[] = {&model->loss_counts, &model->columns, &model->processes,
 			      &model->threads, &model->stops, &model->epoch_functions, &model->epoch_frames,
 			      &model->epoch_stacks, &model->epoch_processes, &model->epoch_threads,
-			      &model->epoch_row_kinds, &model->epoch_kinds, &model->epoch_bases, &model->scratch};
+			      &model->epoch_function_traits, &model->epoch_frame_traits, &model->epoch_bases, &model->scratch};
 	size_t i;
 
 	for (i = 0; i < LENGTH(model->processes, struct model_process); i++) {

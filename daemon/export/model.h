@@ -91,7 +91,7 @@ struct model {
 	void *ctx;
 	/* Functions with the same name but another module or kind are kept apart, and frames have all fields. */
 	bool detailed;
-	struct filter *filter; /* NULL: all samples are shown */
+	struct filter *filter; /* NULL: all samples are shown; it sees the recording's stacks, also what is hidden */
 	struct hide *hide;     /* NULL: all frames are */
 	struct class_names classes;
 	uint32_t class_now; /* class_now ... caller_now: of the sample that is being handled */
@@ -127,11 +127,11 @@ struct model {
 	char *unsupported;    /* an unsupported Python version that ran; NULL: none */
 	struct buf threads;   /* struct model_thread * */
 	/* Stacks of a single note: "(idle)", "(not recorded)" ... */
-	uint32_t idle, not_recorded, not_sampled, no_stack, folded, left_out;
+	uint32_t idle, not_recorded, not_sampled, no_stack, folded, left_out, hidden;
 
-	/* Ids of the epoch -> ids of the model. With fold_interpreter also the kinds of functions and of frames
-	 * (uint8_t), and a struct fold for each stack. */
-	struct buf epoch_row_kinds, epoch_kinds, epoch_bases;
+	/* Of functions, frames and stacks of the epoch: what decides where they are shown (projection.c). */
+	struct buf epoch_function_traits, epoch_frame_traits, epoch_bases;
+	/* Ids of the epoch -> ids of the model. */
 	struct buf epoch_functions, epoch_frames, epoch_stacks, epoch_processes, epoch_threads;
 	struct buf scratch;
 };
@@ -145,6 +145,7 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 void model__free(struct model *model);
 
 /* The thread has the tid or name of options.thread, if that is given. */
+bool thread__passes(const struct export_options *options, int32_t tid, const char *name);
 bool model__passes(const struct model *model, const struct model_thread *thread);
 struct model_node model__node(const struct model *model, uint32_t stack);
 /* The leaf is a frame of the interpreter, and the stack has no Python frame (shown.h). */
@@ -173,7 +174,8 @@ static inline uint64_t slice_ns(const struct slice *slice)
 	return (uint64_t)slice->high << 32 | slice->low;
 }
 
-/* projection.c: adds tables of an epoch. */
+/* projection.c: adds the empty stack of an epoch, and its tables. */
+int projection__root(struct model *model);
 int projection__functions(struct model *model, const struct event_rows *rows);
 int projection__frames(struct model *model, const struct event_rows *rows);
 int projection__stacks(struct model *model, const struct event_rows *rows);

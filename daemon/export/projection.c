@@ -20,6 +20,11 @@ static bool folds(const struct model *model)
 	return model->options->fold_interpreter && !model->epoch;
 }
 
+/* Of a function, and of its frames. */
+struct trait {
+	uint8_t kind, visibility; /* enum function_kind, enum visibility */
+};
+
 /* What identifies a function, or a frame of a model that is not detailed. */
 struct shown_function {
 	uint32_t line;
@@ -126,12 +131,9 @@ int projection__node(struct model *model, uint32_t parent, uint32_t frame, uint3
 {
 	const struct model_node node = {parent, frame};
 
-	/* Within one epoch each pair of parent and frame comes once, so a tree that is dropped with it needs no
+	/* Within one epoch nearly each pair of parent and frame comes once, so a tree that is dropped with it needs no
 	 * index. */
 	if (model->epoch) {
-		*ret = model->left_out;
-		if (parent == MODEL_ROOT && *ret && frame == model__node(model, *ret).frame)
-			return 0; /* the note "(left out)" of a filter is in the tree already */
 		*ret = model->nodes.n++;
 		return buf__append(&model->nodes.keys, &node, sizeof(node));
 	}
@@ -193,6 +195,7 @@ int projection__functions(struct model *model, const struct event_rows *rows)
 	int err = 0;
 
 	for (i = 0; i < rows->n && !err; i++, row++) {
+		const struct trait trait = {row->kind, model->hide ? hide__function(model->hide, row) : VISIBILITY_SHOWN};
 		struct shown_function shown_function = shown_at(model->options, row);
 
 		/* Module and kind are not shown, so they must not distinguish. */
@@ -202,10 +205,8 @@ int projection__functions(struct model *model, const struct event_rows *rows)
 			shown_function.kind = 0;
 		}
 		err = shown_id(model, &model->functions, &shown_function, &id);
-		if (!err && folds(model))
-			err = buf__append(&model->epoch_row_kinds, &row->kind, 1);
-		if (!err)
-			err = buf__append(&model->epoch_functions, &id, sizeof(id));
+		err = err ?: buf__append(&model->epoch_function_traits, &trait, sizeof(trait));
+		err = err ?: buf__append(&model->epoch_functions, &id, sizeof(id));
 	}
 	return err;
 }
@@ -220,60 +221,62 @@ int projection__frames(struct model *model, const struct event_rows *rows)
 	for (i = 0; i < rows->n && !err; i++, row++) {
 		uint32_t function = ITEM(model->epoch_functions, uint32_t, row->function);
 
-		if (folds(model))
-			err = buf__append(&model->epoch_kinds, (char *)model->epoch_row_kinds.data + row->function, 1);
-		err = err ?: frame_id(model, function, lines ? row->line : 0, &id);
-		if (!err)
-			err = note_column(model, id, lines ? row->column : 0);
-		if (!err)
-			err = buf__append(&model->epoch_frames, &id, sizeof(id));
+		err = buf__append(&model->epoch_frame_traits, &ITEM(model->epoch_function_traits, struct trait, row->function), sizeof(struct trait));
+		err = err ?: frame_id(model, function, lines ? row->line : 0, &id) ?: note_column(model, id, lines ? row->column : 0);
+		err = err ?: buf__append(&model->epoch_frames, &id, sizeof(id));
 	}
 	return err;
 }
 
-/* A stack as the parent of others, when interpreter frames are folded. */
-struct fold {
-	uint32_t node;
-	bool python; /* it has a Python frame */
+/* A stack as the parent of others. */
+struct base {
+	uint32_t node; /* without frames that are hidden or folded */
+	bool shown;    /* it has a frame that is not hidden */
+	bool python;   /* ... and one of them is a Python frame */
+	bool import;   /* its leaf is of the import machinery, and hidden */
 };
 
-/* `node` is what samples of this stack are counted for; `fold.node` is what later stacks build on. They
- * differ for an interpreter frame: it is shown as the leaf of a stack without Python, but never inside of a
- * stack. */
-static int fold_stack(struct model *model, const struct stack_row *row)
+int projection__root(struct model *model)
 {
-		/* The root has no row. */
-	const struct fold parent = row->parent ? ITEM(model->epoch_bases, struct fold, row->parent - 1) : (struct fold){MODEL_ROOT, false};
-	const uint8_t kind = (uint8_t)model->epoch_kinds.data[row->frame];
-	struct fold fold = parent;
-	uint32_t node;
+	const struct base base = {.node = MODEL_ROOT};
+	const uint32_t root = MODEL_ROOT;
+
+	return buf__append(&model->epoch_bases, &base, sizeof(base)) ?: buf__append(&model->epoch_stacks, &root, sizeof(root));
+}
+
+/* `node` is what samples of this stack are counted for; `base.node` is what later stacks build on. They differ
+ *
+ *     for a hidden frame:         time is the caller's, or that of "(hidden)", where all of the stack is hidden
+ *     for an interpreter frame:   it is shown as the leaf of a stack without Python, but never inside of a stack */
+static int add_stack(struct model *model, const struct stack_row *row)
+{
+	const struct base parent = ITEM(model->epoch_bases, struct base, row->parent);
+	const struct trait trait = ITEM(model->epoch_frame_traits, struct trait, row->frame);
+	struct base base = parent;
+	uint32_t node = parent.node;
 	int err = 0;
 
-	fold.python |= kind == FUNCTION_PYTHON;
-	if (frame__is_shown(kind, !parent.python))
-		err = projection__node(model, parent.node, ITEM(model->epoch_frames, uint32_t, row->frame), &node);
-	else
-		node = parent.node;
-	if (kind != FUNCTION_INTERPRETER)
-		fold.node = node;
-	return err ?: buf__append(&model->epoch_bases, &fold, sizeof(fold)) ?: buf__append(&model->epoch_stacks, &node, sizeof(node));
+	base.import = trait.visibility == VISIBILITY_IMPORT || (trait.visibility == VISIBILITY_MACHINE && parent.import);
+	if (trait.visibility == VISIBILITY_HIDDEN || base.import) {
+		node = parent.shown ? ITEM(model->epoch_stacks, uint32_t, row->parent) : model->hidden;
+	} else {
+		base.shown = true;
+		base.python |= trait.kind == FUNCTION_PYTHON;
+		if (!folds(model) || frame__is_shown(trait.kind, !parent.python))
+			err = projection__node(model, parent.node, ITEM(model->epoch_frames, uint32_t, row->frame), &node);
+		if (!folds(model) || trait.kind != FUNCTION_INTERPRETER)
+			base.node = node;
+	}
+	return err ?: buf__append(&model->epoch_bases, &base, sizeof(base)) ?: buf__append(&model->epoch_stacks, &node, sizeof(node));
 }
 
 int projection__stacks(struct model *model, const struct event_rows *rows)
 {
 	const struct stack_row *row = rows->rows;
-	uint32_t i, id;
+	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < rows->n && !err && folds(model); i++)
-		err = fold_stack(model, row++);
-	if (folds(model))
-		return err;
-	for (i = 0; i < rows->n && !err; i++, row++) {
-		err = projection__node(model, ITEM(model->epoch_stacks, uint32_t, row->parent),
-			      ITEM(model->epoch_frames, uint32_t, row->frame), &id);
-		if (!err)
-			err = buf__append(&model->epoch_stacks, &id, sizeof(id));
-	}
+	for (i = 0; i < rows->n && !err; i++)
+		err = add_stack(model, &row[i]);
 	return err;
 }

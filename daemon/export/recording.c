@@ -10,8 +10,9 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "events/events.h"
-#include "export/filter.h"
+#include "export/close.h"
 #include "export/formats.h"
+#include "export/model.h"
 
 static int copy(int recording_fd, FILE *out)
 {
@@ -31,23 +32,28 @@ static int copy(int recording_fd, FILE *out)
 	return 0;
 }
 
-/* The last sink: encodes each event as a line of the new recording. */
+/* Writes the events again, as they pass. Tables are written whole, also rows that no sample refers to any more:
+ * leaving rows out would mean to renumber all others. */
 struct rewriter {
 	struct event_sink sink;
 	struct recording_writer *writer;
-	struct buf line;
+	const struct export_options *options;
+	struct filter *filter;
+	struct buf line, rows;     /* scratch */
+	struct buf threads;        /* bool by thread id of the epoch: selected by --thread */
+	struct close close;        /* names that are similar to that of --thread */
+	bool matched;              /* some thread is selected */
+	uint64_t origin, last;     /* the session's start; the latest time that was read */
+	uint64_t kept, kept_whole; /* samples that passed, and those of them with a whole stack */
 };
 
-static int rewrite_event(struct event_sink *self, const struct event *event)
+static int write_event(struct rewriter *rewriter, const struct event *event)
 {
-	struct rewriter *rewriter = (struct rewriter *)self;
 	int err;
 
 	buf__clear(&rewriter->line);
 	err = event__encode(event, &rewriter->line);
-	err = err
-		      ?: recording_writer__lines(rewriter->writer, rewriter->line.data,
-						 rewriter->line.len);
+	err = err ?: recording_writer__lines(rewriter->writer, rewriter->line.data, rewriter->line.len);
 	/* Ends a zstd frame about each second, as a session does: if the file is truncated, the frames before
 	 * can be read. */
 	if (!err && event->kind == EVENT_LEDGER)
@@ -55,26 +61,196 @@ static int rewrite_event(struct event_sink *self, const struct event *event)
 	return err;
 }
 
+/* --- the window: a sample that begins or ends outside of it is shortened --- */
+
+/* Saturates: --window 1e9 on a hostile time must not wrap around. */
+static uint64_t low(const struct rewriter *rewriter)
+{
+	uint64_t time;
+
+	return __builtin_add_overflow(rewriter->origin, rewriter->options->from, &time) ? UINT64_MAX : time;
+}
+
+static uint64_t high(const struct rewriter *rewriter)
+{
+	uint64_t time;
+
+	return !rewriter->options->to || __builtin_add_overflow(rewriter->origin, rewriter->options->to, &time) ? UINT64_MAX : time;
+}
+
+static uint64_t within(const struct rewriter *rewriter, uint64_t time)
+{
+	time = time > low(rewriter) ? time : low(rewriter);
+	return time < high(rewriter) ? time : high(rewriter);
+}
+
+/* How much of the `ns` before `time` lies in the window. */
+static uint64_t part(const struct rewriter *rewriter, uint64_t time, uint64_t ns)
+{
+	uint64_t from = time > ns ? time - ns : 0;
+
+	return within(rewriter, time) - within(rewriter, from);
+}
+
+/* Shortens the sample's times to the window, as the model does; false: none of it is in the window. */
+static bool cut(const struct rewriter *rewriter, struct sample_row *row)
+{
+	/* Taken before the time is moved. The CPU time of others belongs to the instant of the sample. */
+	bool inside = row->time >= low(rewriter) && row->time <= high(rewriter);
+	uint64_t wall = part(rewriter, row->time, row->wall), cpu = part(rewriter, row->time, row->cpu);
+
+	if (!rewriter->options->from && !rewriter->options->to)
+		return true;
+	row->time = within(rewriter, row->time);
+	row->wall = wall;
+	row->cpu = cpu;
+	row->others = inside ? row->others : 0;
+	row->given = row->given < cpu ? row->given : cpu;
+	return inside || wall || cpu;
+}
+
+/* Drops samples that do not pass. The times of the others stay right: a sample says itself how long it is. */
+static int keep_samples(struct rewriter *rewriter, const struct event_samples *event)
+{
+	struct event out = {.kind = EVENT_SAMPLES};
+	bool pass;
+	uint32_t i;
+	int err = 0;
+
+	buf__clear(&rewriter->rows);
+	for (i = 0; i < event->n && !err; i++) {
+		struct sample_row row = event->rows[i];
+
+		err = filter__passes(rewriter->filter, &row, &pass);
+		if (err || !pass || !ITEM(rewriter->threads, bool, row.thread) || !cut(rewriter, &row))
+			continue;
+		rewriter->kept++;
+		/* The ledger of the new recording: a stack without a note "(cut: ...)" is whole. */
+		rewriter->kept_whole += row.stack && !filter__has_hole(rewriter->filter, row.stack);
+		err = buf__append(&rewriter->rows, &row, sizeof(row));
+	}
+	out.samples = (struct event_samples){LENGTH(rewriter->rows, struct sample_row), (struct sample_row *)rewriter->rows.data};
+	return err || !out.samples.n ? err : write_event(rewriter, &out);
+}
+
+/* Other events of the new recording: times are moved into the window, and the ledger counts the samples that passed.
+ * Losses and ends of native stacks are known only for the whole session; the latter are left out. */
+static int keep_event(struct rewriter *rewriter, const struct event *event)
+{
+	struct event out = *event;
+	bool known;
+
+	switch (event->kind) {
+	case EVENT_PROCESS:
+		out.process.time = within(rewriter, event->process.time);
+		break;
+	case EVENT_THREAD:
+		out.thread.time = within(rewriter, event->thread.time);
+		break;
+	case EVENT_THREAD_END:
+		/* Time after a thread's last sample belongs to no stack, so with a filter of samples it
+		 * cannot pass. */
+		known = !filter__wanted(rewriter->options) && ITEM(rewriter->threads, bool, event->ending.id);
+		out.ending.wall = known ? part(rewriter, event->ending.time, event->ending.wall) : 0;
+		out.ending.cpu = known ? part(rewriter, event->ending.time, event->ending.cpu) : 0;
+		out.ending.time = within(rewriter, event->ending.time);
+		break;
+	case EVENT_PROCESS_END:
+		out.ending.time = within(rewriter, event->ending.time);
+		break;
+	case EVENT_LEDGER:
+		out.ledger.time = within(rewriter, event->ledger.time);
+		out.ledger.samples = rewriter->kept;
+		out.ledger.whole = rewriter->kept_whole;
+		out.ledger.native = out.ledger.native_whole = out.ledger.stops_more = 0;
+		out.ledger.n_stops = 0;
+		break;
+	case EVENT_END:
+		out.end.time = within(rewriter, event->end.time);
+		break;
+	default:
+		break;
+	}
+	return write_event(rewriter, &out);
+}
+
+static void note_time(struct rewriter *rewriter, const struct event *event)
+{
+	uint64_t time = event->kind == EVENT_END	? event->end.time
+			: event->kind == EVENT_LEDGER ? event->ledger.time
+			: event->kind == EVENT_SAMPLES && event->samples.n
+				? event->samples.rows[event->samples.n - 1].time
+				: 0;
+
+	rewriter->last = time > rewriter->last ? time : rewriter->last;
+}
+
+static int on_thread(struct rewriter *rewriter, const struct event_thread *event)
+{
+	bool *match = buf__at(&rewriter->threads, sizeof(*match), event->id);
+
+	if (!match)
+		return -ENOMEM;
+	*match = thread__passes(rewriter->options, event->tid, event->name);
+	rewriter->matched |= *match;
+	if (!*match)
+		close__offer(&rewriter->close, event->name);
+	return 0;
+}
+
+static int on_event(struct event_sink *self, const struct event *event)
+{
+	struct rewriter *rewriter = (struct rewriter *)self;
+	int err = filter__event(rewriter->filter, event);
+
+	note_time(rewriter, event);
+	switch (event->kind) {
+	case EVENT_SAMPLES:
+		return err ?: keep_samples(rewriter, &event->samples);
+	case EVENT_SESSION:
+		/* The first session event; a late joiner's stream repeats it. */
+		rewriter->origin = rewriter->origin ? rewriter->origin : event->session.monotonic;
+		buf__clear(&rewriter->threads);
+		break;
+	case EVENT_EPOCH:
+		buf__clear(&rewriter->threads);
+		break;
+	case EVENT_THREAD:
+		err = err ?: on_thread(rewriter, &event->thread);
+		break;
+	default:
+		break;
+	}
+	return err ?: keep_event(rewriter, event);
+}
+
+static int missing(const struct rewriter *rewriter, struct export_missing *ret)
+{
+	if (!rewriter->options->thread || rewriter->matched)
+		return filter__missing(rewriter->filter, ret);
+	ret->option = "thread";
+	close__text(&rewriter->close, ret->close, sizeof(ret->close));
+	return -ENOENT;
+}
+
 static int rewrite(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret)
 {
-	struct rewriter rewriter = {.sink = {rewrite_event}};
-	struct filter *filter = NULL;
+	struct rewriter rewriter = {.sink = {on_event}, .options = options, .close.want = options->thread};
 	/* The writer uses the descriptor below the stream. */
 	int err = fflush(out) ? -errno : 0;
 
 	err = err ?: recording_writer__new(fileno(out), options->compress, &rewriter.writer);
-	err = err ?: filter__new(options, true, recording_fd, &rewriter.sink, &filter);
-	err = err ?: recording__read(recording_fd, false, filter__sink(filter), &ret->cut);
-	err = err ?: filter__missing(filter, &ret->missing);
-	err = err ?: recording_writer__flush(rewriter.writer);
-	if (filter) {
-		ret->samples = filter__kept(filter);
-		ret->span = filter__span(filter);
-	}
+	err = err ?: filter__new(options, recording_fd, &rewriter.filter);
+	err = err ?: recording__read(recording_fd, false, &rewriter.sink, &ret->cut);
+	err = err ?: missing(&rewriter, &ret->missing) ?: recording_writer__flush(rewriter.writer);
+	ret->samples = rewriter.kept;
+	ret->span = rewriter.last > rewriter.origin ? rewriter.last - rewriter.origin : 0;
 	recording_writer__free(rewriter.writer);
-	filter__free(filter);
+	filter__free(rewriter.filter);
 	buf__free(&rewriter.line);
+	buf__free(&rewriter.rows);
+	buf__free(&rewriter.threads);
 	return err;
 }
 

@@ -301,41 +301,30 @@ static void the_interpreter_is_folded(void **state)
 	}
 }
 
-/* The samples that a filter hands on. */
-struct kept {
-	struct event_sink sink;
-	struct sample_row rows[2];
-};
-
-static int keep_samples(struct event_sink *self, const struct event *event)
-{
-	if (event->kind == EVENT_SAMPLES)
-		memcpy(((struct kept *)self)->rows, event->samples.rows, event->samples.n * sizeof(struct sample_row));
-	return 0;
-}
-
-/* "(left out)" is in front of all stacks, so all ids of stacks move up: of one that passes and of one that does not. */
-static void filters_move_ids(void **state)
+/* A stack has the function if any of its frames has; the empty stack has none. */
+static void filters_ask_the_whole_stack(void **state)
 {
 	const struct function_row functions[] = {{"f", "a.py", 1, "", FUNCTION_PYTHON}, {"g", "a.py", 9, "", FUNCTION_PYTHON}};
 	const struct frame_row frames[] = {{.function = 0, .offset = -1}, {.function = 1, .offset = -1}};
-	const struct stack_row stacks[] = {{0, 0}, {1, 1}};
-	const struct sample_row samples[] = {{.time = 1, .stack = 2, .call = 1}, {.time = 2, .stack = 1, .call = 2}};
+	const struct stack_row stacks[] = {{0, 0}, {1, 1}, {2, 0}};
 	const struct event events[] = {{.kind = EVENT_FUNCTIONS, .rows = {0, 2, functions}},
 				       {.kind = EVENT_FRAMES, .rows = {0, 2, frames}},
-				       {.kind = EVENT_STACKS, .rows = {1, 2, stacks}},
-				       {.kind = EVENT_SAMPLES, .samples = {2, samples}}};
+				       {.kind = EVENT_STACKS, .rows = {1, 3, stacks}}};
 	const struct export_options options = {.function = "g"};
-	struct kept kept = {.sink = {keep_samples}};
+	static const bool wants[] = {false, false, true, true};
+	struct export_missing missing;
 	struct filter *filter;
+	bool pass;
 
-	assert_int_equal(filter__new(&options, false, -1, &kept.sink, &filter), 0);
+	assert_int_equal(filter__new(&options, -1, &filter), 0);
+	assert_int_equal(filter__missing(filter, &missing), -ENOENT);
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
-		assert_int_equal(filter__sink(filter)->event(filter__sink(filter), &events[i]), 0);
-	assert_int_equal(kept.rows[0].stack, 3);
-	assert_int_equal(kept.rows[0].call, 2);
-	assert_int_equal(kept.rows[1].stack, 1);
-	assert_int_equal(kept.rows[1].call, 3);
+		assert_int_equal(filter__event(filter, &events[i]), 0);
+	for (uint32_t i = 0; i < sizeof(wants); i++) {
+		assert_int_equal(filter__passes(filter, &(struct sample_row){.stack = i}, &pass), 0);
+		assert_int_equal(pass, wants[i]);
+	}
+	assert_int_equal(filter__missing(filter, &missing), 0);
 	filter__free(filter);
 }
 
@@ -354,7 +343,7 @@ int main(void)
 		cmocka_unit_test(collapsed_is_true),
 		cmocka_unit_test(events_are_copied),
 		cmocka_unit_test(errors_are_told),
-		cmocka_unit_test(filters_move_ids),
+		cmocka_unit_test(filters_ask_the_whole_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
