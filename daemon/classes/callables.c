@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/search.h"
 #include "classes/classes.h"
 #include "classes/search.h"
 
@@ -158,16 +159,7 @@ void callables__free(struct callables *callables)
 /* Number of rows that begin at vaddr or before. */
 static uint32_t before(const struct callables *callables, uint64_t vaddr)
 {
-	uint32_t low = 0, high = callables->n, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (callables->rows[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(i, callables->n, callables->rows[i].start <= vaddr);
 }
 
 const struct callable *callables__at(const struct callables *callables, uint64_t vaddr)

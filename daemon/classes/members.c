@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/search.h"
 #include "classes/slots.h"
 
 #define NAME_MAX_BYTES 128u
@@ -140,15 +141,8 @@ static int find_tables(struct search *search, const struct data_segment *segment
 /* Index of the table that begins at `at`; n_tables: none does. */
 static uint32_t table_at(const struct search *search, uint64_t at)
 {
-	uint32_t low = 0, high = search->n_tables, middle;
+	uint32_t low = SEARCH(i, search->n_tables, search->tables[i] < at);
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (search->tables[middle] < at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < search->n_tables && search->tables[low] == at ? low : search->n_tables;
 }
 

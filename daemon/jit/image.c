@@ -9,6 +9,7 @@
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "elf/relocation.h"
 
 #define SYMBOLS_MAX (1u << 18)
@@ -75,16 +76,8 @@ static int read_ranges(const struct elf_image *elf, struct jit_image *image)
 /* O(log n). NULL: `address` is in no code range. */
 static const struct jit_range *range_of(const struct jit_image *image, uint64_t address)
 {
-	uint32_t lo = 0, hi = image->n_ranges;
+	uint32_t lo = SEARCH(i, image->n_ranges, image->ranges[i].end <= address);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (image->ranges[mid].end <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < image->n_ranges && image->ranges[lo].start <= address ? &image->ranges[lo] : NULL;
 }
 

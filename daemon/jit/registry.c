@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/search.h"
 #include "jit/internal.h"
 
 int jit__new(uint64_t (*clock)(void), struct jit **ret)
@@ -63,17 +64,7 @@ void jit__file_ended(struct jit *jit, enum jit_source source, uint64_t time)
 /* Index of the first object with an id >= `id`. */
 static uint32_t lower(const struct jit *jit, uint32_t id)
 {
-	uint32_t lo = 0, hi = jit->n_objects;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (jit->objects[mid].seen.id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return SEARCH(i, jit->n_objects, jit->objects[i].seen.id < id);
 }
 
 struct object *registry__get(const struct jit *jit, uint32_t id)

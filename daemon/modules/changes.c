@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/search.h"
 #include "modules/internal.h"
 
 /* Reading the mappings may take 1/20 of the time: the pause is 20 times what the last reading took. */
@@ -68,17 +69,7 @@ static void make_room(struct modules_process *process)
 /* The first of what is mapped now, in order of addresses, that ends behind `start`. */
 static uint32_t first_behind(const struct modules_process *process, uint64_t start)
 {
-	uint32_t low = 0, high = process->n;
-
-	while (low < high) {
-		uint32_t mid = (low + high) / 2;
-
-		if (process->code[mid].end <= start)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return SEARCH(i, process->n, process->code[i].end <= start);
 }
 
 /* The next mapping from `i` on that overlaps [start, end): first of those that are there, then of those that are gone; n +

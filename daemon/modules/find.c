@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "modules/internal.h"
+#include "base/search.h"
 
 /* --- whose mappings? --- */
 
@@ -87,16 +88,8 @@ static bool is_unseen(const struct modules_process *process, uint64_t pc, uint64
 const struct code *modules_process__code(const struct modules_process *process, uint64_t pc,
 				   uint64_t time)
 {
-	uint32_t low = 0, high = process->n, i;
+	uint32_t low = SEARCH(k, process->n, process->code[k].start <= pc), i;
 
-	while (low < high) {
-		uint32_t mid = (low + high) / 2;
-
-		if (process->code[mid].start <= pc)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (is_unseen(process, pc, time))
 		return NULL;
 	if (low && given_after(process, pc, time))

@@ -14,6 +14,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/search.h"
 #include "elf/elf.h"
 #include "modules/internal.h"
 
@@ -148,16 +149,8 @@ static struct jit_block *find(const struct modules_process *process, uint64_t pc
 /* Binary search: the last function that begins at or before `start`; NULL: none. */
 static const struct jit_function *holder(const struct jit_function *functions, uint32_t n, uint64_t start)
 {
-	uint32_t low = 0, high = n;
+	uint32_t low = SEARCH(i, n, functions[i].start <= start);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (functions[middle].start <= start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low ? &functions[low - 1] : NULL;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cprofd/py/state.h"
+#include "base/search.h"
 #include "python/walk.h"
 
 #define TRIES 3u /* if a thread ends while the list is followed, its `next` may lead nowhere: start again */
@@ -126,16 +127,8 @@ void python_tstates__free(struct python_tstates *self)
 
 const struct python_tstate *python_tstates__find(const struct python_tstates *self, uint64_t thread_id, uint32_t *ret_n)
 {
-	uint32_t low = 0, high = self->n, n = 0;
+	uint32_t low = SEARCH(i, self->n, self->of[i].thread_id < thread_id), n = 0;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (self->of[middle].thread_id < thread_id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	while (low + n < self->n && self->of[low + n].thread_id == thread_id)
 		n++;
 	*ret_n = n;

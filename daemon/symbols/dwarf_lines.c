@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/search.h"
 #include "symbols/dwarf.h"
 
 #define FORMATS_MAX 16u
@@ -416,26 +417,19 @@ static int seek_row(const struct dwarf_unit *unit, uint64_t vaddr, struct dwarf_
 int dwarf_lines__find(const struct dwarf_lines *lines, const struct dwarf_unit *unit, uint64_t vaddr,
 		      struct dwarf_line *ret)
 {
-	uint32_t i, low, high;
+	uint32_t i, until;
 
 	if (lines->partial)
 		return seek_row(unit, vaddr, ret);
 	for (i = 0; i < lines->n_sequences; i++) {
 		const struct dwarf_sequence *sequence = &lines->sequences[i];
+		const struct dwarf_line *rows = &lines->rows[sequence->first];
 
 		if (vaddr < sequence->start || vaddr >= sequence->end)
 			continue;
-		low = sequence->first;
-		high = low + sequence->n;
-		while (low + 1 < high) { /* the last that begins up to there */
-			uint32_t middle = low + (high - low) / 2;
-
-			if (lines->rows[middle].offset <= vaddr - sequence->start)
-				low = middle;
-			else
-				high = middle;
-		}
-		*ret = lines->rows[low];
+		/* The last that begins up to there. */
+		until = SEARCH(k, sequence->n, rows[k].offset <= vaddr - sequence->start);
+		*ret = rows[until ? until - 1 : 0];
 		return 0;
 	}
 	return -ENOENT;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "symbols/demangle.h"
 #include "symbols/numba.h"
 #include "symbols/symbols.h"
@@ -19,33 +20,13 @@
  * stored. */
 static const struct table_extra *extra(const struct symbol_table *table, uint32_t row)
 {
-	uint32_t low = 0, high = table->n_extras;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (table->extras[middle].row < row)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return &table->extras[low];
+	return &table->extras[SEARCH(i, table->n_extras, table->extras[i].row < row)];
 }
 
 /* How many of the sorted `starts` are not above `at`? */
 static uint32_t count_up_to(const uint32_t *starts, uint32_t n, uint32_t at)
 {
-	uint32_t low = 0;
-
-	while (low < n) {
-		uint32_t middle = low + (n - low) / 2;
-
-		if (starts[middle] <= at)
-			low = middle + 1;
-		else
-			n = middle;
-	}
-	return low;
+	return SEARCH(i, n, starts[i] <= at);
 }
 
 /* The same, of all of a table. */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 #define FRAMES_MAX (8u << 20)
 #define SECTION_MAX (64u << 20) /* of .eh_frame: it is in memory while the table is made */
@@ -82,18 +83,10 @@ static uint32_t size_of(const struct head *head, uint64_t entry, uint64_t functi
 /* O(log n) and one read of 16 bytes. */
 uint32_t function_frames__size(const struct function_frames *frames, uint64_t vaddr)
 {
-	uint32_t low = 0, high = frames->n;
+	uint32_t low = SEARCH(i, frames->n, (int64_t)start_of(frames, i) < (int64_t)vaddr);
 	uint64_t entry, offset;
 	struct head head;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if ((int64_t)start_of(frames, middle) < (int64_t)vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == frames->n || start_of(frames, low) != vaddr)
 		return 0;
 	entry = entry_of(frames, low);

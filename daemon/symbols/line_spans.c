@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/search.h"
 
 #define DEPTH_MAX 300u
 #define INLINED_MAX 8192u
@@ -116,17 +117,7 @@ static void find_in(const struct line_spans *spans, const struct line_block *blo
 /* The number of blocks that begin at vaddr or before. */
 static uint32_t count_until(const struct line_spans *spans, uint64_t vaddr)
 {
-	uint32_t low = 0, high = spans->n_blocks;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (spans->blocks[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(i, spans->n_blocks, spans->blocks[i].start <= vaddr);
 }
 
 /* Blocks are sorted by start, the longer first. Where functions share code the innermost of the last NEIGHBOURS that
@@ -392,17 +383,9 @@ static const struct dwarf_sequence *sequence_of(const struct dwarf_lines *table,
 /* The last row that begins up to there. */
 static uint32_t first_row(const struct dwarf_line *rows, uint32_t n, uint64_t offset)
 {
-	uint32_t low = 0, high = n;
+	const uint32_t until = SEARCH(i, n, rows[i].offset <= offset);
 
-	while (low + 1 < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (rows[middle].offset <= offset)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return until ? until - 1 : 0;
 }
 
 /* Rows of the line table from the function's start to its end, with calls in place of the rows that they cover. Both

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/search.h"
 #include "symbols/dwarf.h"
 #include "symbols/line_spans.h"
 
@@ -351,16 +352,8 @@ struct lines *lines__free(struct lines *lines)
  * code folding); then one of its nearest eight predecessors is found, or none. */
 static const struct piece *piece_of(const struct lines *lines, uint64_t vaddr)
 {
-	uint32_t low = 0, high = lines->n, back;
+	uint32_t low = SEARCH(i, lines->n, lines->pieces[i].start <= vaddr), back;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (lines->pieces[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	/* Units should not overlap; some neighbours are tried. */
 	for (back = 0; low && back < 8; low--, back++)
 		if (vaddr - lines->pieces[low - 1].start < lines->pieces[low - 1].size)

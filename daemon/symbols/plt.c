@@ -14,6 +14,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/search.h"
 #include "elf/relocation.h"
 
 /* Bounds of what a file may claim: 64 K stubs of 16 bytes. libLLVM has 500. */
@@ -80,17 +81,7 @@ static int compare(const void *a, const void *b)
 /* The first stub of this slot; there may be more. */
 static uint32_t first_of(const struct stubs *stubs, uint64_t slot)
 {
-	uint32_t low = 0, high = stubs->n;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (stubs->items[middle].slot < slot)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(i, stubs->n, stubs->items[i].slot < slot);
 }
 
 /* Relocations name symbols all over .dynsym. If it has at most 64 K symbols it is read once, at 1.5 MB; a read for

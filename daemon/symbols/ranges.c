@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "elf/elf.h"
 
 static int compare(const void *a, const void *b)
@@ -66,15 +67,7 @@ void code_ranges__free(struct code_ranges *ranges)
 /* O(log n); the ranges are sorted and disjoint. Called once for each symbol of a file. */
 const struct code_range *code_ranges__find(const struct code_ranges *ranges, uint64_t vaddr)
 {
-	uint32_t low = 0, high = ranges->n;
+	uint32_t low = SEARCH(i, ranges->n, ranges->items[i].end <= vaddr);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (ranges->items[middle].end <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < ranges->n && ranges->items[low].start <= vaddr ? &ranges->items[low] : NULL;
 }

@@ -27,6 +27,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/search.h"
 #include "symbols/vtable_words.h"
 
 #define CLASSES_MAX (1u << 20)
@@ -47,16 +48,8 @@ static void finder__free(struct finder *f)
 /* O(log n): classes are found in order of address. */
 static uint32_t class_at(const struct finder *f, uint32_t typeinfo)
 {
-	uint32_t low = 0, high = f->n_classes;
+	uint32_t low = SEARCH(i, f->n_classes, f->classes[i].typeinfo < typeinfo);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (f->classes[middle].typeinfo < typeinfo)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < f->n_classes && f->classes[low].typeinfo == typeinfo ? low : NONE;
 }
 

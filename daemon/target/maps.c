@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/blocking.h"
+#include "base/search.h"
 
 /* A position in the line; `bad` stays set once something did not fit, so that it is checked only once, at the end. */
 struct cursor {
@@ -194,15 +195,8 @@ void maps__free(struct maps *maps)
 /* Binary search for the first mapping that ends behind the address. */
 const struct mapping *maps__find(const struct maps *maps, uint64_t address)
 {
-	size_t low = 0, high = maps->n, mid;
+	size_t low = SEARCH(i, maps->n, address >= maps->items[i].end);
 
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (address >= maps->items[mid].end)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < maps->n && address >= maps->items[low].start ? &maps->items[low] : NULL;
 }
 

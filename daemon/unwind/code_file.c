@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/search.h"
 
 #define BYTES_MAX (256u << 20) /* of code that one call may follow */
 /* The same for a file that is not a JIT object: samples wait for its table, and so do other files (OpenBLAS has kernels
@@ -41,16 +42,8 @@ static int take_row(struct code_rows *rows, uint64_t pc, const struct code_state
 /* The function that contains `at`, or NULL; they no longer overlap. */
 static struct bare *holder(struct following *f, uint64_t at)
 {
-	uint32_t low = 0, high = f->n_bare;
+	uint32_t low = SEARCH(i, f->n_bare, f->bare[i].start <= at);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (f->bare[middle].start <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low && at - f->bare[low - 1].start < f->bare[low - 1].size ? &f->bare[low - 1]
 									  : NULL;
 }
@@ -191,16 +184,8 @@ static int by_size(const void *a, const void *b)
 /* Did a walk stop in this function? */
 static bool is_wanted(const struct following *f, const struct bare *bare)
 {
-	uint32_t low = 0, high = f->n_vaddrs;
+	uint32_t low = SEARCH(i, f->n_vaddrs, f->vaddrs[i] < bare->start);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (f->vaddrs[middle] < bare->start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < f->n_vaddrs && f->vaddrs[low] - bare->start < bare->size;
 }
 

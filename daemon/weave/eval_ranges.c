@@ -14,6 +14,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/search.h"
 #include "elf/elf.h"
 #include "weave/frames.h"
 
@@ -183,17 +184,7 @@ void eval_ranges__free(struct eval_ranges *ranges)
 /* Number of ranges that end at vaddr or before. */
 static uint32_t before(const struct eval_ranges *ranges, uint64_t vaddr)
 {
-	uint32_t low = 0, high = ranges->n;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (vaddr >= ranges->ranges[middle].end)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(i, ranges->n, vaddr >= ranges->ranges[i].end);
 }
 
 enum frame_role eval_ranges__role(const struct eval_ranges *ranges, uint64_t vaddr)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/search.h"
 
 /* The entry at offset `at`: its bytes after length and id. False: the section ends here, or is damaged. */
 static bool entry_at(const struct code_frames *frames, uint64_t at, struct cfi_bytes *ret,
@@ -142,16 +143,8 @@ void code_frames__free(struct code_frames *frames)
 
 const struct code_piece *code_frames__find(const struct code_frames *frames, uint64_t vaddr)
 {
-	uint32_t low = 0, high = frames->n;
+	uint32_t low = SEARCH(i, frames->n, frames->pieces[i].start <= vaddr);
 
-	while (low < high) { /* the first that begins beyond vaddr */
-		uint32_t middle = low + (high - low) / 2;
-
-		if (frames->pieces[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low || vaddr - frames->pieces[low - 1].start >= frames->pieces[low - 1].size)
 		return NULL;
 	return &frames->pieces[low - 1];
