@@ -23,3 +23,8 @@ static inline int array__reserve(void **array, size_t item, uint32_t n, uint32_t
 	*capacity = fresh;
 	return 0;
 }
+
+/* The same for a holder's own pointer, count and capacity; and appending an item. 0 or -ENOMEM. */
+#define ARRAY_RESERVE(items, n, capacity) array__reserve((void **)&(items), sizeof(*(items)), (n), &(capacity))
+#define ARRAY_ADD(items, n, capacity, ...)                                                                             \
+	(ARRAY_RESERVE(items, n, capacity) ?: ((items)[(n)++] = (__VA_ARGS__), 0))

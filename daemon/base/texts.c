@@ -28,7 +28,7 @@ uint32_t texts__id(struct texts *texts, const char *text, size_t len)
 		if (slots__may(&texts->slots, at, hash) && !strncmp(texts->of[row], text, len) && !texts->of[row][len])
 			return row + 1;
 	if ((texts->most && texts->strings.bytes + len > texts->most) ||
-	    array__reserve((void **)&texts->of, sizeof(*texts->of), texts->n, &texts->capacity) ||
+	    ARRAY_RESERVE(texts->of, texts->n, texts->capacity) ||
 	    slots__reserve(&texts->slots, texts->n, hash_text, texts))
 		return 0;
 	copy = arena__take(&texts->strings, len + 1);

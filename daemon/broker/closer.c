@@ -102,7 +102,7 @@ static bool add(int fd, uid_t payer)
 	bool kept, more;
 
 	pthread_mutex_lock(&lock);
-	kept = !array__reserve((void **)&waiting, sizeof(*waiting), n_waiting, &capacity);
+	kept = !ARRAY_RESERVE(waiting, n_waiting, capacity);
 	if (kept)
 		waiting[n_waiting++] = (struct connection){fd, payer};
 	more = kept && n_threads < THREADS_MAX;

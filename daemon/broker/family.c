@@ -91,7 +91,7 @@ int family__descendants(uid_t payer, pid_t pid, pid_t **ret, size_t *ret_n)
 	/* Longer than other helpers have: a machine may have 30,000 processes. */
 	helper.until = clock__now() + SCAN_MS * 1000000ull;
 	while (!(err = take(&helper, &next)) && next) {
-		err = array__reserve((void **)&pids, sizeof(*pids), n, &capacity);
+		err = ARRAY_RESERVE(pids, n, capacity);
 		if (err)
 			break;
 		pids[n++] = next;

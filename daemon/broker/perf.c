@@ -131,10 +131,7 @@ static bool has(const struct perf_events *events, size_t from, size_t known, pid
 
 static int add(struct perf_events *events, pid_t tid, int fd)
 {
-	if (array__reserve((void **)&events->threads, sizeof(*events->threads), events->n, &events->capacity))
-		return -ENOMEM;
-	events->threads[events->n++] = (struct perf_thread){.tid = tid, .fd = fd};
-	return 0;
+	return ARRAY_ADD(events->threads, events->n, events->capacity, (struct perf_thread){.tid = tid, .fd = fd});
 }
 
 /* Charges a descriptor to the user's limit. */

@@ -214,10 +214,7 @@ struct pids {
 
 static int pids__add(struct pids *pids, pid_t pid)
 {
-	if (array__reserve((void **)&pids->data, sizeof(*pids->data), pids->n, &pids->capacity))
-		return -ENOMEM;
-	pids->data[pids->n++] = pid;
-	return 0;
+	return ARRAY_ADD(pids->data, pids->n, pids->capacity, pid);
 }
 
 /* The numbers among the entries of a directory of /proc. */

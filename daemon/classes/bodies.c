@@ -111,14 +111,11 @@ static bool has_own_name(const struct callable *from, const struct callable *to)
 static int add_outsider(struct bodies *bodies, uint64_t at, struct callable *to)
 {
 	const struct code_piece *piece = code_frames__find(bodies->frames, at);
-	int err;
 
 	if (!piece || bodies->n_outsiders == LEADS_MAX || data__is_exported(bodies->search->data, piece->start))
 		return 0;
-	err = array__reserve((void **)&bodies->outsiders, sizeof(*bodies->outsiders), bodies->n_outsiders, &bodies->outsiders_capacity);
-	if (!err)
-		bodies->outsiders[bodies->n_outsiders++] = (struct outsider){piece->start, to};
-	return err;
+	return ARRAY_ADD(bodies->outsiders, bodies->n_outsiders, bodies->outsiders_capacity,
+			 (struct outsider){piece->start, to});
 }
 
 /* Code at `at` calls (jumps: jumps to) `vaddr`. If that is an open row, and the code is not one of its candidates,
@@ -141,10 +138,7 @@ static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr, bool jumps)
 		to->shared = true;
 		return 0;
 	}
-	err = array__reserve((void **)&bodies->leads, sizeof(*bodies->leads), bodies->n, &bodies->capacity);
-	if (!err)
-		bodies->leads[bodies->n++] = (struct lead){from, to};
-	return err;
+	return ARRAY_ADD(bodies->leads, bodies->n, bodies->capacity, (struct lead){from, to});
 }
 
 static int outsiders_by_start(const void *left, const void *right)

@@ -60,7 +60,7 @@ static int add_row(struct search *search, const struct code_frames *frames, uint
 	const struct found *best = n ? choose(found, n) : NULL;
 	const struct code_piece *piece = code_frames__find(frames, start);
 	struct callables *out = search->out;
-	int err = array__reserve((void **)&out->rows, sizeof(*out->rows), out->n, &out->capacity);
+	int err = ARRAY_RESERVE(out->rows, out->n, out->capacity);
 
 	if (err)
 		return err;

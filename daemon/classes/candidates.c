@@ -21,12 +21,8 @@
 
 static int add_candidate(struct callables *out, uint64_t start, const struct found *found, uint32_t deep)
 {
-	int err = array__reserve((void **)&out->candidates, sizeof(*out->candidates), out->n_candidates,
-				 &out->candidates_capacity);
-
-	if (!err)
-		out->candidates[out->n_candidates++] = (struct candidate){start, found->name, found->kind, (uint8_t)deep};
-	return err;
+	return ARRAY_ADD(out->candidates, out->n_candidates, out->candidates_capacity,
+			 (struct candidate){start, found->name, found->kind, (uint8_t)deep});
 }
 
 /* Functions of the C API that dispatch on an object's type (Include/abstract.h) run for every type: not a slot's body.

@@ -60,7 +60,7 @@ int search__add(struct search *search, uint64_t address, const char *owner, cons
 		owner_size -= 9;
 	}
 	text = arena__take(&search->out->names, owner_size + size + 2);
-	err = text ? array__reserve((void **)&search->found, sizeof(found), search->n, &search->capacity)
+	err = text ? ARRAY_RESERVE(search->found, search->n, search->capacity)
 		   : -ENOMEM;
 	if (err)
 		return err;
@@ -128,10 +128,7 @@ static int find_tables(struct search *search, const struct data_segment *segment
 	for (at = (segment->start + 7) & ~7ull; !err && at < end && end - at >= METHOD_BYTES; at += 8) {
 		if (!is_method(search->data, at))
 			continue;
-		err = array__reserve((void **)&search->tables, sizeof(at), search->n_tables,
-				     &search->tables_capacity);
-		if (!err)
-			search->tables[search->n_tables++] = at;
+		err = ARRAY_ADD(search->tables, search->n_tables, search->tables_capacity, at);
 		while (end - at >= 2 * METHOD_BYTES && is_method(search->data, at + METHOD_BYTES))
 			at += METHOD_BYTES;
 	}

@@ -114,7 +114,7 @@ static int add_unit(struct rule_uses *uses, const struct unit_row *row)
 {
 	struct unit_use unit = {.parent = row->parent, .own = rules_of_unit(uses, row), .named = *row->name};
 
-	if (array__reserve((void **)&uses->units, sizeof(unit), uses->n_units, &uses->units_capacity))
+	if (ARRAY_RESERVE(uses->units, uses->n_units, uses->units_capacity))
 		return -1;
 	/* A parent comes before its child; the file may be damaged. */
 	if (unit.parent > uses->n_units)
@@ -131,18 +131,18 @@ static int add_row(struct rule_uses *uses, enum event_kind kind, const struct ev
 
 	switch (kind) {
 	case EVENT_FUNCTIONS:
-		if (array__reserve((void **)&uses->functions, sizeof(*uses->functions), uses->n_functions, &uses->functions_capacity))
+		if (ARRAY_ADD(uses->functions, uses->n_functions, uses->functions_capacity,
+			      rules_of_function(uses, (const struct function_row *)rows->rows + i)))
 			return -1;
-		uses->functions[uses->n_functions++] = rules_of_function(uses, (const struct function_row *)rows->rows + i);
 		return 0;
 	case EVENT_FRAMES:
-		if (array__reserve((void **)&uses->frames, sizeof(*uses->frames), uses->n_frames, &uses->frames_capacity) ||
+		if (ARRAY_RESERVE(uses->frames, uses->n_frames, uses->frames_capacity) ||
 		    frame[i].function >= uses->n_functions)
 			return -1;
 		uses->frames[uses->n_frames++] = frame[i].function;
 		return 0;
 	case EVENT_STACKS:
-		if (array__reserve((void **)&uses->stacks, sizeof(*uses->stacks), uses->n_stacks, &uses->stacks_capacity) ||
+		if (ARRAY_RESERVE(uses->stacks, uses->n_stacks, uses->stacks_capacity) ||
 		    stack[i].frame >= uses->n_frames || stack[i].parent > uses->n_stacks)
 			return -1;
 		uses->stacks[uses->n_stacks++] = uses->functions[uses->frames[stack[i].frame]] |

@@ -167,7 +167,7 @@ static const char *add_name(struct known_names *known, const struct known_name *
 	char *copy;
 
 	if (known->text.bytes + size > KNOWN_NAMES_BYTES ||
-	    array__reserve((void **)&known->rows, sizeof(*known->rows), known->n, &known->capacity) ||
+	    ARRAY_RESERVE(known->rows, known->n, known->capacity) ||
 	    slots__reserve(&known->by_vaddr, known->n, hash_name, known) || !(copy = arena__take(&known->text, size)))
 		return NULL;
 	known->rows[known->n] = *name;

@@ -299,7 +299,7 @@ static int add_row(struct namer *namer, const struct names *names, uint64_t vadd
 
 	if (namer->n_rows >= NAMER_LINES_KEPT || namer->texts.strings.bytes >= NAMER_TEXT_MAX)
 		free_rows(namer);
-	err = array__reserve((void **)&namer->rows, sizeof(row), namer->n_rows, &namer->rows_capacity);
+	err = ARRAY_RESERVE(namer->rows, namer->n_rows, namer->rows_capacity);
 	if (!err)
 		err = slots__reserve(&namer->by_vaddr, namer->n_rows, hash_row, namer);
 	if (err)

@@ -28,7 +28,7 @@ uint32_t objects__number(struct codemap *self, uint64_t origin, uint32_t object)
 	     at = slots__next(&self->by_object, at))
 		if (self->objects[row].origin == origin && self->objects[row].object == object)
 			return row;
-	if (array__reserve((void **)&self->objects, sizeof(fresh), self->n_objects, &self->objects_capacity) ||
+	if (ARRAY_RESERVE(self->objects, self->n_objects, self->objects_capacity) ||
 	    slots__reserve(&self->by_object, self->n_objects, hash_object, self))
 		return UINT32_MAX;
 	self->objects[self->n_objects] = fresh;

@@ -131,7 +131,7 @@ static int hand_on(struct collector *collector, const void *record)
 static int hold(struct collector *collector, const struct record_header *header)
 {
 	const struct held held = {header->time, (uint32_t)collector->arena.len, false};
-	int err = array__reserve((void **)&collector->held, sizeof(held), collector->n, &collector->capacity)
+	int err = ARRAY_RESERVE(collector->held, collector->n, collector->capacity)
 			  ?: buf__append(&collector->arena, header, header->size);
 
 	if (!err)

@@ -196,7 +196,7 @@ static struct object *object_of(struct dump_unwinder *self, uint64_t pc)
 			return self->objects[i].good ? &self->objects[i] : NULL;
 	if (self->n_objects == OBJECTS_MAX)
 		return NULL;
-	if (array__reserve((void **)&self->objects, sizeof(*objects), self->n_objects, &self->objects_capacity))
+	if (ARRAY_RESERVE(self->objects, self->n_objects, self->objects_capacity))
 		return NULL;
 	objects = &self->objects[self->n_objects++];
 	*objects = (struct object){.base = mapping->start};

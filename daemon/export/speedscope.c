@@ -59,7 +59,7 @@ static void write_stack(struct merge_visitor *self, uint32_t stack, uint64_t ns)
 	for (; stack != MODEL_ROOT && !writer->err; depth++) {
 		struct model_node node = model__node(writer->file->model, stack);
 
-		if (array__reserve((void **)&writer->path, sizeof(*writer->path), depth, &writer->path_max)) {
+		if (ARRAY_RESERVE(writer->path, depth, writer->path_max)) {
 			writer->err = -ENOMEM;
 			return;
 		}

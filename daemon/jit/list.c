@@ -73,8 +73,7 @@ static int remember(struct list *list, const struct entry *entry)
 	}
 	err = slots__reserve(&list->slots, list->n, hash_entry, list);
 	if (!err)
-		err = array__reserve((void **)&list->entries, sizeof(*list->entries), list->n,
-				     &list->capacity);
+		err = ARRAY_RESERVE(list->entries, list->n, list->capacity);
 	if (err)
 		return err;
 	list->entries[list->n] = *entry;
@@ -142,11 +141,9 @@ static int walk(struct jit *jit, struct list *list, struct host_reader *memory, 
 		} else {
 			behind = false;
 			proven = 0;
-			err = array__reserve((void **)&ret->fresh, sizeof(node), ret->n,
-					     &ret->capacity);
+			err = ARRAY_ADD(ret->fresh, ret->n, ret->capacity, node);
 			if (err)
 				return err;
-			ret->fresh[ret->n++] = node;
 		}
 		before = at;
 		at = node.next;

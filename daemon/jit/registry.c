@@ -280,8 +280,7 @@ int registry__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 		jit->counts.no_room++;
 		return -ENOSPC;
 	}
-	err = array__reserve((void **)&jit->objects, sizeof(*jit->objects), jit->n_objects,
-			     &jit->capacity);
+	err = ARRAY_RESERVE(jit->objects, jit->n_objects, jit->capacity);
 	if (!err)
 		/* if it fails midway: rows without an object are never found */
 		err = add_rows(jit, &object.seen, image);

@@ -352,7 +352,7 @@ void jit_tables__want(struct modules *modules, struct modules_process *process, 
 		struct jit_files *files = process->files;
 
 		if (files->n_jit_blocks == JIT_BLOCKS_MAX ||
-		    array__reserve((void **)&files->jit_blocks, sizeof(*jit_block), files->n_jit_blocks, &files->capacity))
+		    ARRAY_RESERVE(files->jit_blocks, files->n_jit_blocks, files->capacity))
 			return;
 		jit_block = &files->jit_blocks[files->n_jit_blocks++];
 		*jit_block = (struct jit_block){.start = start & ~(JIT_BLOCK - 1)};

@@ -150,7 +150,7 @@ static uint32_t *find_deferred(const struct modules_process *process, uint32_t i
 static bool defer(struct modules_process *process, uint32_t id)
 {
 	if (process->n_deferred == OBJECTS_MAX ||
-	    array__reserve((void **)&process->deferred, sizeof(id), process->n_deferred, &process->deferred_capacity))
+	    ARRAY_RESERVE(process->deferred, process->n_deferred, process->deferred_capacity))
 		return false;
 	process->deferred[process->n_deferred++] = id;
 	return true;
@@ -298,7 +298,7 @@ int objects__done(struct modules *modules, struct job *job)
 		return jit_tables__done(modules, process, job);
 	if (!job->table)
 		return 0;
-	if (array__reserve((void **)&process->objects, sizeof(object), process->n_objects, &process->objects_capacity))
+	if (ARRAY_RESERVE(process->objects, process->n_objects, process->objects_capacity))
 		return 0;
 	if (!room__table(modules, job, &object.table))
 		return -EAGAIN;

@@ -147,8 +147,7 @@ static int keep_file(struct codes *codes, const char *text, size_t len, const ch
 	}
 	err = slots__reserve(slots, codes->n_files, hash_file, codes);
 	if (!err)
-		err = array__reserve((void **)&codes->files, sizeof(*codes->files), codes->n_files,
-				     &codes->files_capacity);
+		err = ARRAY_RESERVE(codes->files, codes->n_files, codes->files_capacity);
 	if (!err)
 		err = keep_text(codes, text, len, ret);
 	if (err)
@@ -285,8 +284,7 @@ static size_t growth(const struct code *code, const struct record_code *record)
 
 static int reserve_code(struct codes *codes)
 {
-	int err = array__reserve((void **)&codes->codes, sizeof(*codes->codes), codes->n,
-				 &codes->capacity);
+	int err = ARRAY_RESERVE(codes->codes, codes->n, codes->capacity);
 
 	return err ? err : slots__reserve(&codes->by_key, codes->n, hash_key, codes);
 }

@@ -47,9 +47,9 @@ static int class_id(struct profile *profile, const struct class_result *result, 
 			return 0;
 		}
 	detail = arena__take(&classes->strings, size);
-	err = detail ? array__reserve((void **)&classes->kinds, 1, classes->n, &kinds) : -ENOMEM;
+	err = detail ? ARRAY_RESERVE(classes->kinds, classes->n, kinds) : -ENOMEM;
 	if (!err)
-		err = array__reserve((void **)&classes->rows, sizeof(*classes->rows), classes->n, &classes->capacity);
+		err = ARRAY_RESERVE(classes->rows, classes->n, classes->capacity);
 	if (!err)
 		err = slots__reserve(&classes->by_name, classes->n, hash_class, profile);
 	if (err)

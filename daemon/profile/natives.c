@@ -74,8 +74,7 @@ static int add_native(struct tables *tables, const struct code_location *locatio
 
 	native.lines_asked = state_of(location) == FRAME_KNOWN;
 	if (!err)
-		err = array__reserve((void **)&tables->natives, sizeof(native), tables->n_natives,
-				     &tables->natives_capacity);
+		err = ARRAY_RESERVE(tables->natives, tables->n_natives, tables->natives_capacity);
 	if (err)
 		return err;
 	tables->natives[tables->n_natives] = native;
@@ -144,8 +143,7 @@ static int named(struct tables *tables, uint64_t module, uint8_t kind, const cha
 		return 0;
 	}
 	native.name = keep(tables, name);
-	err = native.name ? array__reserve((void **)&tables->natives, sizeof(native), tables->n_natives,
-					   &tables->natives_capacity)
+	err = native.name ? ARRAY_RESERVE(tables->natives, tables->n_natives, tables->natives_capacity)
 			  : -ENOMEM;
 	if (!err)
 		err = tables__add_function(tables, &function);
@@ -195,8 +193,7 @@ static int add_pending(struct tables *tables, const struct code_location *locati
 	struct pending pending = {location->module, location->vaddr, tables->n_frames, tables->tick, false};
 	struct frame_row row = {.function = tables->n_pendings};
 	uint64_t hash;
-	int err = array__reserve((void **)&tables->pendings, sizeof(pending), tables->n_pendings,
-				 &tables->pendings_capacity);
+	int err = ARRAY_RESERVE(tables->pendings, tables->n_pendings, tables->pendings_capacity);
 
 	if (!err)
 		err = slots__reserve(&tables->by_pending, tables->n_pendings, hash_pending, tables);

@@ -61,7 +61,7 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame)
 		return known;
 	if (sites->n >= SITES_MAX)
 		sites__clear(sites);
-	if (array__reserve((void **)&sites->rows, sizeof(*sites->rows), sites->n, &sites->capacity) ||
+	if (ARRAY_RESERVE(sites->rows, sites->n, sites->capacity) ||
 	    slots__reserve(&sites->by_call, sites->n, hash_call, profile))
 		return NULL;
 	sites->rows[sites->n] = (struct site){.key = frame->code, .offset = frame->offset};

@@ -117,8 +117,7 @@ int tables__add_function(struct tables *tables, const struct function *function)
 	uint64_t hash;
 	int err;
 
-	err = array__reserve((void **)&tables->functions, sizeof(*function), tables->n_functions,
-			     &tables->functions_capacity);
+	err = ARRAY_RESERVE(tables->functions, tables->n_functions, tables->functions_capacity);
 	if (!err)
 		err = slots__reserve(&tables->by_key, tables->n_functions, hash_function, tables);
 	if (err)
@@ -187,10 +186,9 @@ int tables__add_frame(struct tables *tables, const struct frame_row *row, enum f
 	uint32_t capacity = tables->frames_capacity;
 	int err;
 
-	err = array__reserve((void **)&tables->frame_states, 1, tables->n_frames, &capacity);
+	err = ARRAY_RESERVE(tables->frame_states, tables->n_frames, capacity);
 	if (!err)
-		err = array__reserve((void **)&tables->frames, sizeof(*row), tables->n_frames,
-				     &tables->frames_capacity);
+		err = ARRAY_RESERVE(tables->frames, tables->n_frames, tables->frames_capacity);
 	if (!err)
 		err = slots__reserve(&tables->by_frame, tables->n_frames, hash_frame, tables);
 	if (err)
@@ -370,7 +368,7 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 		}
 	err = slots__reserve(slots, tables->n_stacks, hash_stack, tables);
 	if (!err)
-		err = array__reserve((void **)&tables->paths, sizeof(*tables->paths), tables->n_stacks, &capacity);
+		err = ARRAY_RESERVE(tables->paths, tables->n_stacks, capacity);
 	if (!err)
 		err = array__reserve((void **)&tables->stacks, sizeof(*tables->stacks),
 				     tables->n_stacks, &tables->stacks_capacity);

@@ -47,7 +47,7 @@ static inline uint64_t python_codes__find(const struct python_codes *codes, uint
 static inline void python_codes__add(struct python_codes *codes, uint64_t key, uint64_t code)
 {
 	if (!key || codes->n == CODES_MAX || python_codes__find(codes, key) ||
-	    array__reserve((void **)&codes->rows, sizeof(*codes->rows), codes->n, &codes->capacity) ||
+	    ARRAY_RESERVE(codes->rows, codes->n, codes->capacity) ||
 	    slots__reserve(&codes->by_key, codes->n, python_codes__hash_row, codes))
 		return;
 	codes->rows[codes->n] = (struct python_code){key, code};

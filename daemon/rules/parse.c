@@ -88,7 +88,7 @@ void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n)
 	for (i = 0; array && i < rules->n_blocks && rules->blocks[i] != array; i++)
 		;
 	if (!array &&
-	    array__reserve((void **)&rules->blocks, sizeof(*rules->blocks), rules->n_blocks, &rules->blocks_capacity))
+	    ARRAY_RESERVE(rules->blocks, rules->n_blocks, rules->blocks_capacity))
 		return NULL;
 	grown = realloc(array, item * (n ? 2 * n : 1));
 	if (!grown)

@@ -45,8 +45,7 @@ static int read_specs(struct dwarf_abbrevs *abbrevs, struct debug_cursor *cursor
 			return cursor->error;
 		if (abbrevs->n_specs >= DWARF_SPECS_MAX || form > UINT16_MAX)
 			return -EBADMSG;
-		err = array__reserve((void **)&abbrevs->specs, sizeof(*abbrevs->specs), abbrevs->n_specs,
-				     &abbrevs->specs_capacity);
+		err = ARRAY_RESERVE(abbrevs->specs, abbrevs->n_specs, abbrevs->specs_capacity);
 		if (err)
 			return err;
 		abbrevs->specs[abbrevs->n_specs++] = (struct dwarf_spec){
@@ -76,8 +75,7 @@ int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, struct dwarf *dwarf, uint
 		if (!err && abbrevs->n >= DWARF_SPECS_MAX)
 			err = -EBADMSG;
 		if (!err)
-			err = array__reserve((void **)&abbrevs->items, sizeof(abbrev), abbrevs->n,
-					     &abbrevs->capacity);
+			err = ARRAY_RESERVE(abbrevs->items, abbrevs->n, abbrevs->capacity);
 		if (err)
 			break;
 		sorted &= !abbrevs->n || abbrevs->items[abbrevs->n - 1].code < abbrev.code;

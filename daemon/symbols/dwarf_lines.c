@@ -41,14 +41,9 @@ void dwarf_lines__free(struct dwarf_lines *lines)
 
 static int add_file(struct dwarf_lines *lines, const struct dwarf_file *file)
 {
-	int err;
-
 	if (lines->n_files >= 2 * DWARF_FILES_MAX)
 		return -EBADMSG;
-	err = array__reserve((void **)&lines->files, sizeof(*file), lines->n_files, &lines->files_capacity);
-	if (!err)
-		lines->files[lines->n_files++] = *file;
-	return err;
+	return ARRAY_ADD(lines->files, lines->n_files, lines->files_capacity, *file);
 }
 
 /* DWARF 2 to 4: directories, then files, each list ended by an empty name. */
@@ -313,10 +308,9 @@ static int keep(struct rows *rows, const struct state *state)
 		return 0;
 	if (lines->n_rows >= DWARF_ROWS_MAX)
 		return -EFBIG;
-	err = array__reserve((void **)&lines->rows, sizeof(line), lines->n_rows, &lines->rows_capacity);
+	err = ARRAY_ADD(lines->rows, lines->n_rows, lines->rows_capacity, line);
 	if (err)
 		return err;
-	lines->rows[lines->n_rows++] = line;
 	sequence->n++;
 	return 0;
 }
@@ -329,8 +323,7 @@ static int keep_end(struct rows *rows, uint64_t address)
 	int err = 0;
 
 	if (sequence->n && address > sequence->start && address - sequence->start <= UINT32_MAX) {
-		err = array__reserve((void **)&lines->sequences, sizeof(*sequence), lines->n_sequences,
-				     &lines->sequences_capacity);
+		err = ARRAY_RESERVE(lines->sequences, lines->n_sequences, lines->sequences_capacity);
 		sequence->end = address;
 		if (!err)
 			lines->sequences[lines->n_sequences++] = *sequence;

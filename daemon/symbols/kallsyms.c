@@ -107,11 +107,7 @@ static int take_line(struct kallsyms *k, const char *text, size_t len)
 		if (err)
 			return err;
 	}
-	err = array__reserve((void **)&k->lines, sizeof(line), k->n, &k->capacity);
-	if (err)
-		return err;
-	k->lines[k->n++] = line;
-	return 0;
+	return ARRAY_ADD(k->lines, k->n, k->capacity, line);
 }
 
 int kallsyms__feed(struct kallsyms *k, const char *text, size_t len)

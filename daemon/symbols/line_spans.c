@@ -180,7 +180,7 @@ static int add_call(void *context, uint64_t start, uint64_t end)
 		return 0;
 	if (builder->n >= INLINED_MAX)
 		return -EFBIG;
-	err = array__reserve((void **)&builder->calls, sizeof(builder->call), builder->n, &builder->capacity);
+	err = ARRAY_RESERVE(builder->calls, builder->n, builder->capacity);
 	if (err)
 		return err;
 	builder->call.start = start;
@@ -313,13 +313,10 @@ static int file_of(struct line_spans *spans, struct builder *builder, uint64_t n
 /* Appends a block at the end: the caller sorts when it has added all. */
 static int add_block(struct line_spans *spans, uint64_t start, uint64_t end, uint32_t at)
 {
-	int err = spans->n_blocks < LINE_SPANS_BLOCKS_MAX && end - start <= UINT32_MAX ? 0 : -EFBIG;
-
-	if (!err)
-		err = array__reserve((void **)&spans->blocks, sizeof(*spans->blocks), spans->n_blocks, &spans->blocks_capacity);
-	if (!err)
-		spans->blocks[spans->n_blocks++] = (struct line_block){start, (uint32_t)(end - start), at};
-	return err;
+	if (spans->n_blocks >= LINE_SPANS_BLOCKS_MAX || end - start > UINT32_MAX)
+		return -EFBIG;
+	return ARRAY_ADD(spans->blocks, spans->n_blocks, spans->blocks_capacity,
+			 (struct line_block){start, (uint32_t)(end - start), at});
 }
 
 static int put_block(struct line_spans *spans, uint64_t start, uint64_t end, const struct line_span *items, uint32_t n)

@@ -96,7 +96,6 @@ static void merge(struct lines *lines)
 static int add_piece(void *context, uint64_t start, uint64_t end)
 {
 	struct lines *lines = context;
-	int err;
 
 	if (start >= end || !start || end - start > UINT32_MAX) /* 0: dropped by the linker */
 		return 0;
@@ -106,10 +105,8 @@ static int add_piece(void *context, uint64_t start, uint64_t end)
 		if (lines->limit > LINES_RANGES_MAX)
 			return -EFBIG;
 	}
-	err = array__reserve((void **)&lines->pieces, sizeof(*lines->pieces), lines->n, &lines->capacity);
-	if (!err)
-		lines->pieces[lines->n++] = (struct piece){start, (uint32_t)(end - start), lines->n_units};
-	return err;
+	return ARRAY_ADD(lines->pieces, lines->n, lines->capacity,
+			 (struct piece){start, (uint32_t)(end - start), lines->n_units});
 }
 
 /* Type units and partial units (dwz) have no code. What is wrong in one unit does not end the list: see fatal(). */
@@ -123,7 +120,7 @@ static int add_unit(struct lines *lines, struct dwarf_unit *unit)
 	err = dwarf_unit__root(unit, &lines->abbrevs, &root);
 	if (err || !unit->has_lines || root.tag == DW_TAG_partial_unit)
 		return err;
-	err = array__reserve((void **)&lines->units, sizeof(*lines->units), lines->n_units, &lines->units_capacity);
+	err = ARRAY_RESERVE(lines->units, lines->n_units, lines->units_capacity);
 	if (err)
 		return err;
 	err = dwarf_die__ranges(unit, &root, add_piece, lines);
@@ -372,15 +369,11 @@ static int add_function(void *context, uint64_t start, uint64_t end)
 {
 	struct add *add = context;
 	struct lines *lines = add->lines;
-	int err;
 
 	if (start >= end || !start || lines->n_functions >= DWARF_FUNCTIONS_MAX)
 		return 0;
-	err = array__reserve((void **)&lines->functions, sizeof(*lines->functions), lines->n_functions,
-			     &lines->functions_capacity);
-	if (!err)
-		lines->functions[lines->n_functions++] = (struct line_function){start, end, add->die};
-	return err;
+	return ARRAY_ADD(lines->functions, lines->n_functions, lines->functions_capacity,
+			 (struct line_function){start, end, add->die});
 }
 
 /* Entries inside of a function in which inlined calls may be nested. They do not count as calls themselves. */

@@ -62,11 +62,9 @@ static int read_stubs(const struct elf_image *image, const char *name, uint32_t 
 
 		if (!machine__plt_slot(code + at, entry, stub.start, &stub.slot))
 			continue;
-		err = array__reserve((void **)&stubs->items, sizeof(stub), stubs->n,
-				     &stubs->capacity);
+		err = ARRAY_ADD(stubs->items, stubs->n, stubs->capacity, stub);
 		if (err)
 			return err;
-		stubs->items[stubs->n++] = stub;
 	}
 	return 0;
 }

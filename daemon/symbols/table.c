@@ -129,8 +129,7 @@ static int emit(struct sweep *sweep, uint64_t end)
 	t->names[t->n] = range->symbol->name;
 	t->sizes[t->n] = (uint16_t)(size < TABLE_EXTRA ? size : TABLE_EXTRA);
 	if (range->symbol->start != sweep->at || size >= TABLE_EXTRA) {
-		err = array__reserve((void **)&t->extras, sizeof(*t->extras), t->n_extras,
-				     &t->capacity_extras);
+		err = ARRAY_RESERVE(t->extras, t->n_extras, t->capacity_extras);
 		if (err)
 			return err;
 		t->sizes[t->n] = TABLE_EXTRA;

@@ -20,16 +20,9 @@
 
 int candidates__add(struct candidates *candidates, struct candidate candidate)
 {
-	int err;
-
 	if (candidates->n >= TABLE_CANDIDATES_MAX)
 		return -EFBIG;
-	err = array__reserve((void **)&candidates->items, sizeof(candidate), candidates->n,
-			     &candidates->capacity);
-	if (err)
-		return err;
-	candidates->items[candidates->n++] = candidate;
-	return 0;
+	return ARRAY_ADD(candidates->items, candidates->n, candidates->capacity, candidate);
 }
 
 /* Its address; false: it names no code here. */

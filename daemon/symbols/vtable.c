@@ -79,7 +79,7 @@ static int find_classes(struct finder *f)
 			continue;
 		if (f->n_classes == CLASSES_MAX)
 			return -EFBIG;
-		err = array__reserve((void **)&f->classes, sizeof(*f->classes), f->n_classes, &f->classes_capacity);
+		err = ARRAY_RESERVE(f->classes, f->n_classes, f->classes_capacity);
 		if (err)
 			return err;
 		f->classes[f->n_classes++] = (struct class){.typeinfo = (uint32_t)f->at + i * 8,
@@ -181,7 +181,7 @@ static int find_methods(struct finder *f)
 				continue;
 			if (f->n_methods == METHODS_MAX)
 				return -EFBIG;
-			err = array__reserve((void **)&f->methods, sizeof(*f->methods), f->n_methods, &f->methods_capacity);
+			err = ARRAY_RESERVE(f->methods, f->n_methods, f->methods_capacity);
 			if (err)
 				return err;
 			f->methods[f->n_methods++] = (struct method){

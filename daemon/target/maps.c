@@ -120,7 +120,7 @@ int maps__parse(const char *text, size_t len, struct maps *ret)
 			ret->truncated = true;
 			break;
 		}
-		if (array__reserve((void **)&items, sizeof(*items), (uint32_t)ret->n, &capacity)) {
+		if (ARRAY_RESERVE(items, (uint32_t)ret->n, capacity)) {
 			free(items);
 			*ret = (struct maps){};
 			return -ENOMEM;

@@ -60,7 +60,7 @@ int maps__read_code(int fd, struct maps *ret)
 			err = -EBADMSG;
 			break;
 		}
-		err = array__reserve((void **)&items, sizeof(*items), n, &capacity);
+		err = ARRAY_RESERVE(items, n, capacity);
 		if (err)
 			break;
 		items[n++] = (struct mapping){.start = query.start,

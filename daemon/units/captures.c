@@ -156,8 +156,7 @@ const struct rule_code *captures__find(const struct units *units, uint64_t key)
 /* False without memory: then the unit has no name. */
 static bool capture(struct units *units, const struct rule_code *rule_code)
 {
-	if (array__reserve((void **)&units->rule_codes, sizeof(*rule_code), units->n_rule_codes,
-			   &units->rule_codes_capacity) ||
+	if (ARRAY_RESERVE(units->rule_codes, units->n_rule_codes, units->rule_codes_capacity) ||
 	    slots__reserve(&units->by_key, units->n_rule_codes, hash_rule_code, units))
 		return false;
 	units->rule_codes[units->n_rule_codes] = *rule_code;
@@ -195,8 +194,7 @@ static const struct function_rule *find_function_rule(const struct units *units,
 static void keep_function_rule(struct units *units, uint64_t hash, uint32_t rule, bool valued)
 {
 	if (find_function_rule(units, hash) ||
-	    array__reserve((void **)&units->function_rules, sizeof(*units->function_rules), units->n_function_rules,
-			   &units->function_rules_capacity) ||
+	    ARRAY_RESERVE(units->function_rules, units->n_function_rules, units->function_rules_capacity) ||
 	    slots__reserve(&units->by_function, units->n_function_rules, hash_function_rule, units))
 		return;
 	units->function_rules[units->n_function_rules] = (struct function_rule){hash, rule, valued};

@@ -191,7 +191,7 @@ static struct reading *reading_of(struct units *units, const struct record_task 
 	struct reading *reading = find_reading(units, task->tid);
 
 	if (!reading) {
-		if (array__reserve((void **)&units->readings, sizeof(*reading), units->n_readings, &units->readings_capacity))
+		if (ARRAY_RESERVE(units->readings, units->n_readings, units->readings_capacity))
 			return NULL;
 		reading = &units->readings[units->n_readings++];
 		*reading = (struct reading){.tid = task->tid};

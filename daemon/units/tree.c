@@ -223,9 +223,8 @@ static int end_units(struct units *units, struct thread_units *thread, uint32_t 
 	while (thread->n > keep) {
 		const struct open_unit *open = &thread->open[--thread->n];
 
-		if (array__reserve((void **)&units->ends, sizeof(*units->ends), units->n_ends, &units->ends_capacity))
+		if (ARRAY_ADD(units->ends, units->n_ends, units->ends_capacity, late_of(open)))
 			return -ENOMEM;
-		units->ends[units->n_ends++] = late_of(open);
 	}
 	return 0;
 }
@@ -267,7 +266,7 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 	const struct rule *rule = rules__get(units->rules, frame->rule);
 	struct open_unit *open = &thread->open[thread->n];
 
-	if (array__reserve((void **)&units->rows, sizeof(*units->rows), units->n_rows, &units->rows_capacity))
+	if (ARRAY_RESERVE(units->rows, units->n_rows, units->rows_capacity))
 		return -ENOMEM;
 	*open = (struct open_unit){
 		.id = units->emitted_rows + units->n_rows + 1,
@@ -318,7 +317,7 @@ static int update_open(struct units *units, struct open_unit *open, const struct
 		put_value(units, &open->value, &open->row);
 		open->late = true;
 		open->doubted = false;
-		if (array__reserve((void **)&units->names, sizeof(*units->names), units->n_names, &units->names_capacity))
+		if (ARRAY_RESERVE(units->names, units->n_names, units->names_capacity))
 			return -ENOMEM;
 		/* Emitted before the samples of this batch (emit_news()). */
 		units->names[units->n_names++] = late_of(open);

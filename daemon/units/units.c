@@ -27,8 +27,7 @@ static int add_function(struct units *units, const struct function_row *row)
 	char text[RULES_WORD_MAX];
 	bool valued = false;
 	uint32_t i;
-	int err = array__reserve((void **)&units->functions, sizeof(info), units->n_functions,
-				 &units->functions_capacity);
+	int err = ARRAY_RESERVE(units->functions, units->n_functions, units->functions_capacity);
 
 	if (err)
 		return err;
@@ -71,8 +70,7 @@ static int add_function(struct units *units, const struct function_row *row)
 
 static int add_frame(struct units *units, const struct frame_row *row)
 {
-	int err = array__reserve((void **)&units->frames, sizeof(*units->frames), units->n_frames,
-				 &units->frames_capacity);
+	int err = ARRAY_RESERVE(units->frames, units->n_frames, units->frames_capacity);
 
 	/* The engine's own events: an error here is a bug in profile/, found early. */
 	if (!err && row->function >= units->n_functions)
@@ -99,7 +97,7 @@ static int add_stack(struct units *units, const struct stack_row *row)
 {
 	uint32_t id = units->n_stacks + 1;
 	struct stack_info *info;
-	int err = array__reserve((void **)&units->stacks, sizeof(*info), units->n_stacks, &units->stacks_capacity);
+	int err = ARRAY_RESERVE(units->stacks, units->n_stacks, units->stacks_capacity);
 
 	if (!err && (row->frame >= units->n_frames || row->parent >= id))
 		err = -EBADMSG;
@@ -125,8 +123,7 @@ static int add_stack(struct units *units, const struct stack_row *row)
 
 static int add_thread(struct units *units, const struct event_thread *thread)
 {
-	int err = array__reserve((void **)&units->threads, sizeof(*units->threads), units->n_threads,
-				 &units->threads_capacity);
+	int err = ARRAY_RESERVE(units->threads, units->n_threads, units->threads_capacity);
 
 	if (!err && thread->id > units->n_threads)
 		err = -EBADMSG;

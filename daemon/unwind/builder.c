@@ -38,7 +38,7 @@ static int rule_find(struct builder *b, const uint64_t words[2], uint32_t *ret)
 		*ret = RULE_FULL;
 		return 0;
 	}
-	err = array__reserve((void **)&b->rules, sizeof(*b->rules), b->n_rules, &b->rules_capacity)
+	err = ARRAY_RESERVE(b->rules, b->n_rules, b->rules_capacity)
 		      ?: slots__reserve(&b->by_words, b->n_rules, rule_hash, b);
 	if (err)
 		return err;
@@ -79,8 +79,7 @@ static int row_append(struct builder *b, uint64_t distance, uint32_t rule)
 
 		if (b->n_rows >= UNWIND_ROWS_MAX)
 			return -E2BIG;
-		err = array__reserve((void **)&b->rows, sizeof(*b->rows), b->n_rows,
-				     &b->rows_capacity);
+		err = ARRAY_RESERVE(b->rows, b->n_rows, b->rows_capacity);
 		if (err)
 			return err;
 		distance -= part;
@@ -174,8 +173,7 @@ static int function_begin(struct builder *b, uint64_t start, uint64_t *size)
 		*size = end - start;
 	if (b->n_functions >= UNWIND_FUNCTIONS_MAX)
 		return -E2BIG;
-	err = array__reserve((void **)&b->functions, sizeof(*b->functions), b->n_functions,
-			     &b->functions_capacity);
+	err = ARRAY_RESERVE(b->functions, b->n_functions, b->functions_capacity);
 	if (err)
 		return err;
 	b->functions[b->n_functions++] = (struct function){

@@ -94,7 +94,7 @@ static int add(struct following *f, uint64_t start, uint64_t size, struct bare w
 		return 0;
 	if (size > section->sh_addr + section->sh_size - start)
 		size = section->sh_addr + section->sh_size - start;
-	err = array__reserve((void **)&f->bare, sizeof(*f->bare), f->n_bare, &f->bare_capacity);
+	err = ARRAY_RESERVE(f->bare, f->n_bare, f->bare_capacity);
 	if (err)
 		return err;
 	what.start = start;

@@ -26,8 +26,7 @@ static int decode(struct flow *flow, uint32_t at)
 
 	if (flow->op_at[at])
 		return 0;
-	err = array__reserve((void **)&flow->ops, sizeof(*flow->ops), flow->n_ops,
-			     &flow->ops_capacity);
+	err = ARRAY_RESERVE(flow->ops, flow->n_ops, flow->ops_capacity);
 	if (err)
 		return err;
 	code_decoder__run(flow->decoder, f->bytes + at, f->size - at, at, &flow->ops[flow->n_ops]);
@@ -38,8 +37,7 @@ static int decode(struct flow *flow, uint32_t at)
 /* Queues an address from which decoding must go on: it begins a block. */
 static int later(struct flow *flow, uint32_t at, uint8_t flags)
 {
-	int err = array__reserve((void **)&flow->stack, sizeof(*flow->stack), flow->n_stack,
-				 &flow->stack_capacity);
+	int err = ARRAY_RESERVE(flow->stack, flow->n_stack, flow->stack_capacity);
 
 	if (err)
 		return err;
@@ -153,8 +151,7 @@ static int add_block(struct flow *flow, uint32_t at)
 
 	if (flow->n_blocks == CODE_BLOCKS_MAX)
 		return -E2BIG;
-	err = array__reserve((void **)&flow->blocks, sizeof(*flow->blocks), flow->n_blocks,
-			     &flow->blocks_capacity);
+	err = ARRAY_RESERVE(flow->blocks, flow->n_blocks, flow->blocks_capacity);
 	if (err)
 		return err;
 	block = &flow->blocks[flow->n_blocks++];

@@ -80,8 +80,7 @@ static int take_arrival(struct code_rows *rows, uint64_t target, const struct co
 	}
 	if (to->size <= FILE_BYTES && f->n_vaddrs)
 		to->later = false; /* the other part of a function that is being followed */
-	err = array__reserve((void **)&f->arrivals, sizeof(*f->arrivals), f->n_arrivals,
-			     &f->arrivals_capacity);
+	err = ARRAY_RESERVE(f->arrivals, f->n_arrivals, f->arrivals_capacity);
 	if (err)
 		return err;
 	memcpy(&f->arrivals[f->n_arrivals++], &arrival, sizeof(arrival));
@@ -92,14 +91,9 @@ static int take_arrival(struct code_rows *rows, uint64_t target, const struct co
 /* Beyond ENTRIES_MAX they are left out: code that only they reach gets UNWIND_UNSUPPORTED_CODE_REACHED. */
 static int add_entry(struct following *f, struct code_entry entry)
 {
-	int err;
-
 	if (f->n_entries == ENTRIES_MAX)
 		return 0;
-	err = array__reserve((void **)&f->entries, sizeof(*f->entries), f->n_entries, &f->entries_capacity);
-	if (!err)
-		f->entries[f->n_entries++] = entry;
-	return err;
+	return ARRAY_ADD(f->entries, f->n_entries, f->entries_capacity, entry);
 }
 
 /* The entries of a function: its start, symbols inside it (`inside`), and jumps from other functions. */

@@ -21,8 +21,7 @@ static int queue(struct flow *flow, uint32_t block)
 
 	if (flow->blocks[block].queued)
 		return 0;
-	err = array__reserve((void **)&flow->stack, sizeof(*flow->stack), flow->n_stack,
-			     &flow->stack_capacity);
+	err = ARRAY_RESERVE(flow->stack, flow->n_stack, flow->stack_capacity);
 	if (err)
 		return err;
 	flow->blocks[block].queued = true;

@@ -88,7 +88,7 @@ static struct cfi_cie *cies__add(struct cies *cies, uint64_t id)
 
 	if (known)
 		return known;
-	if (cies->n >= CIES_MAX || array__reserve((void **)&cies->items, sizeof(*cies->items), cies->n, &cies->capacity) ||
+	if (cies->n >= CIES_MAX || ARRAY_RESERVE(cies->items, cies->n, cies->capacity) ||
 	    slots__reserve(&cies->by_id, cies->n, hash_cie, cies))
 		return NULL;
 	cies->last = NULL;

@@ -45,8 +45,7 @@ static int add(struct search *search, const struct code_piece *piece, enum frame
 	       bool by_jumps)
 {
 	struct eval_ranges *found = search->found;
-	int err = array__reserve((void **)&found->ranges, sizeof(*found->ranges), found->n,
-				 &search->capacity);
+	int err = ARRAY_RESERVE(found->ranges, found->n, search->capacity);
 
 	if (!err && found->n < EVAL_RANGES_MAX)
 		found->ranges[found->n++] = (struct eval_range){

@@ -61,12 +61,7 @@ static bool read_cie(const struct code_frames *frames, uint64_t at, struct cfi_c
 
 static int add_piece(struct code_frames *frames, const struct code_piece *piece)
 {
-	int err = array__reserve((void **)&frames->pieces, sizeof(*piece), frames->n,
-				 &frames->capacity);
-
-	if (!err)
-		frames->pieces[frames->n++] = *piece;
-	return err;
+	return ARRAY_ADD(frames->pieces, frames->n, frames->capacity, *piece);
 }
 
 static int compare(const void *left, const void *right)
