@@ -3,7 +3,6 @@
  * decides by the traits of the innermost frames. Pure code; docs/classes.md has the rules in words. */
 #include "classes/classes.h"
 
-#include <fnmatch.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -19,21 +18,12 @@ const char *class__name(enum class_kind kind)
 	return kind < CLASS_COUNT ? names[kind] : "";
 }
 
-/* fnmatch(3), which is slow. Nearly all patterns begin with a letter, and the text with another; others are "*llvm::*",
- * which needs no more than a search. */
-static bool matches(const char *pattern, const char *text)
-{
-	if (*pattern != *text && !strchr("*?[\\", *pattern))
-		return false;
-	return strpbrk(pattern, "?[\\") ? !fnmatch(pattern, text, 0) : pattern__matches(pattern, text);
-}
-
 static bool any(const char *const *patterns, uint32_t n, const char *text)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		if (matches(patterns[i], text))
+		if (pattern__matches(patterns[i], text))
 			return true;
 	return false;
 }
@@ -62,7 +52,7 @@ static struct trait python_trait(const char *name, const char *file)
 	if (strncmp(file, "<frozen importlib._bootstrap", 28))
 		return (struct trait){TRAIT_PYTHON, 0};
 	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-		if (!fnmatch(functions[i].name, name, 0)) {
+		if (pattern__matches(functions[i].name, name)) {
 			trait.detail = functions[i].phase;
 			break;
 		}
@@ -74,7 +64,7 @@ static struct trait python_trait(const char *name, const char *file)
  * found without a symbol (collector.c). */
 static struct trait interpreter_trait(const char *name)
 {
-	static const char *const collector[] = {"gc_collect_*", "_PyGC_Collect*", "PyGC_Collect", "collect_with_callback*", "collect", "collect [[]clone *", /* 3.8 */
+	static const char *const collector[] = {"gc_collect_*", "_PyGC_Collect*", "PyGC_Collect", "collect_with_callback*", "collect", "collect [clone *", /* 3.8 */
 						"collect_generations*", "_Py_RunGC*", "(GC)"};
 	static const char *const loop[] = {"_PyEval_EvalFrameDefault*", "_TAIL_CALL_*"};
 	struct trait trait = {TRAIT_INTERPRETER, 0};
@@ -114,7 +104,7 @@ static struct trait rule_trait(const char *name, const char *module)
 	for (i = 0; i < n_class_rules; i++) {
 		const struct class_rule *rule = &class_rules[i];
 
-		if ((rule->module && !matches(rule->module, module)) || (rule->name && !matches(rule->name, name)))
+		if ((rule->module && !pattern__matches(rule->module, module)) || (rule->name && !pattern__matches(rule->name, name)))
 			continue;
 		if (rule->kind == RULE_OF_CALLER)
 			return (struct trait){TRAIT_SYSTEM, 0};
@@ -126,7 +116,7 @@ static struct trait rule_trait(const char *name, const char *module)
 struct trait class__trait(enum class_origin origin, const char *name, const char *module, const char *file)
 {
 	static const char *const systems[] = {"libc.so*", "libc-*", "libm.so*", "libm-*", "ld-linux*", "ld-*.so", "ld-musl*",
-					      "libpthread*", "libdl*", "librt*", "libutil*", "libgcc_s*", "libstdc++*", "[[]vdso[]]",
+					      "libpthread*", "libdl*", "librt*", "libutil*", "libgcc_s*", "libstdc++*", "[vdso]",
 					      "libmvec*"};
 	static const char *const bridges[] = {"_ctypes.*", "libffi*", "_cffi_backend.*"};
 	struct trait trait;
@@ -199,7 +189,7 @@ static const char *call_name(const char *name)
 	uint32_t i;
 
 	for (i = 0; i < sizeof(special) / sizeof(special[0]); i++)
-		if (!fnmatch(special[i].pattern, name, 0))
+		if (pattern__matches(special[i].pattern, name))
 			return special[i].call;
 	if (strchr(name, '+'))
 		return "system call";
@@ -223,9 +213,9 @@ static const char *kernel_name(const struct class_input *in)
 		name = in->frames[i - 1].name;
 		if (!strncmp(name, "__x64_sys_", 10) || !strncmp(name, "__arm64_sys_", 12))
 			return strchr(name + 4, '_') + 5; /* after "sys_" */
-		if (!fnmatch("*page_fault*", name, 0))
+		if (pattern__matches("*page_fault*", name))
 			return "page fault";
-		if (!fnmatch("*sysvec_*", name, 0) || !fnmatch("*common_interrupt*", name, 0) || !fnmatch("*irq*", name, 0))
+		if (pattern__matches("*sysvec_*", name) || pattern__matches("*common_interrupt*", name) || pattern__matches("*irq*", name))
 			return "interrupt";
 	}
 	if (in->kernel >= KERNEL_NUMBERED && (name = machine__syscall_name(in->kernel - KERNEL_NUMBERED)))

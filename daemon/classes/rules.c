@@ -2,7 +2,7 @@
 /* The table of native code that belongs to a compiler or to a JIT's dispatch (rules.h). The first row that matches
  * applies.
  *
- * Patterns are those of fnmatch(3). Order matters: "(callee)" before the module's own row, exceptions (CLASS_NONE)
+ * In patterns * stands for any bytes (rules/rules.h). Order matters: "(callee)" before the module's own row, exceptions (CLASS_NONE)
  * before the row that they are exceptions of. */
 #include "classes/rules.h"
 
@@ -20,8 +20,9 @@ const struct class_rule class_rules[] = {
 	{"_nrt_python.*", NULL, RULE_OF_CALLER, ""},
 	{"_helperlib.*", "*numba_*", CLASS_NONE, ""}, /* mathematics, called by kernels */
 	{"_helperlib.*", NULL, CLASS_DISPATCH, "Numba"},
-	{"JIT", "[Nn][Rr][Tt]_*", RULE_OF_CALLER, ""},
-	{"JIT", "*[[]cpython wrapper[]]", CLASS_DISPATCH, "Numba"},
+	{"JIT", "NRT_*", RULE_OF_CALLER, ""},
+	{"JIT", "nrt_*", RULE_OF_CALLER, ""},
+	{"JIT", "*[cpython wrapper]", CLASS_DISPATCH, "Numba"},
 	{"JIT", "cpython::*", CLASS_DISPATCH, "Numba"},
 	{"JIT", "_ZN7cpython*", CLASS_DISPATCH, "Numba"},
 

@@ -9,7 +9,7 @@
 
 /* One row. All strings are constants; `what` becomes the detail of the class ("LLVM"). */
 struct class_rule {
-	/* pattern (fnmatch) of the file name; "JIT": code of a JIT compiler; "(callee)": what Python code called */
+	/* pattern of the file name; "JIT": code of a JIT compiler; "(callee)": what Python code called */
 	const char *module;
 	const char *name;   /* pattern of the function's name; NULL: any */
 	uint8_t kind;       /* enum class_kind; CLASS_NONE: no rule applies, and later rows are not tried */

@@ -3,10 +3,11 @@
  * file the descriptor is, futex(2) whose lock it is, by names in the stack or by the GIL's address. */
 #include "wait/wait.h"
 
-#include <fnmatch.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+
+#include "rules/rules.h"
 
 const char *wait__name(enum wait_cause cause)
 {
@@ -88,7 +89,7 @@ static enum wait_cause by_fd(uint32_t mode)
 static bool any(const char *const *patterns, const char *name)
 {
 	for (; *patterns; patterns++)
-		if (!fnmatch(*patterns, name, 0))
+		if (pattern__matches(*patterns, name))
 			return true;
 	return false;
 }
@@ -112,8 +113,8 @@ static bool of_compiler(const struct wait_input *in)
 
 	for (i = 0; i < in->n; i++)
 		for (k = 0; k < sizeof(compiler_locks) / sizeof(compiler_locks[0]); k++)
-			if (in->frames[i].python && !fnmatch(compiler_locks[k].file, in->frames[i].file, 0) &&
-			    !fnmatch(compiler_locks[k].function, in->frames[i].name, 0))
+			if (in->frames[i].python && pattern__matches(compiler_locks[k].file, in->frames[i].file) &&
+			    pattern__matches(compiler_locks[k].function, in->frames[i].name))
 				return true;
 	return false;
 }
