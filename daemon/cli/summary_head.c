@@ -11,7 +11,7 @@
 #include "classes/classes.h"
 #include "cli/cli.h"
 #include "cli/summary_head.h"
-#include "cprofd/loss.h"
+#include "events/loss_names.h"
 #include "report/fit.h"
 
 /* Functions without names are mentioned if they have at least this share of the time. */
@@ -38,20 +38,9 @@ struct head {
 	int at; /* columns used in the current line of items; 0: no line is open */
 };
 
-/* A recording may come from a newer cprofd, whose ledger has losses that this one does not know. */
 static const char *loss_sentence(const char *name)
 {
-#define ROW(id, kind, name, sentence) {name, sentence},
-	static const struct {
-		const char *name, *sentence;
-	} losses[] = {CPROFD_LOSSES(ROW)};
-#undef ROW
-	size_t i;
-
-	for (i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
-		if (!strcmp(losses[i].name, name))
-			return losses[i].sentence;
-	return "a loss that this version does not know";
+	return loss__sentence(name) ?: "a loss that this version does not know";
 }
 
 static double percent(uint64_t part, uint64_t whole)

@@ -10,6 +10,7 @@
  * What is not known is left out: without "margin", the variance could not be estimated. */
 #include <errno.h>
 
+#include "base/stream.h"
 #include "diff/internal.h"
 #include "events/json.h"
 
@@ -137,10 +138,7 @@ int diff__json(const struct diff *diff, FILE *out)
 	struct buf text = {};
 	int err = put_all(diff, &text);
 
-	/* fwrite() sets it if it fails; an old value must not be returned. */
-	errno = 0;
-	if (!err && (fwrite(text.data, 1, text.len, out) != text.len || fflush(out)))
-		err = errno ? -errno : -EIO;
+	err = err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
 	buf__free(&text);
 	return err;
 }

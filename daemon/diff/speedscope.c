@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/stream.h"
 #include "diff/internal.h"
 #include "events/json.h"
 
@@ -155,9 +156,7 @@ int diff__speedscope(const struct diff *diff, FILE *out)
 	struct buf text = {};
 	int err = before && after && first && next && frame ? put_all(&tree, &text) : -ENOMEM;
 
-	errno = 0;
-	if (!err && (fwrite(text.data, 1, text.len, out) != text.len || fflush(out)))
-		err = errno ? -errno : -EIO;
+	err = err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
 	buf__free(&text);
 	return err;
 }

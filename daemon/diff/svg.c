@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/stream.h"
 #include "diff/internal.h"
 
 struct picture {
@@ -153,14 +154,9 @@ static int draw(struct picture *picture)
 	return err ?: svg__put_end(out);
 }
 
-static int write_out(struct buf *text, FILE *out)
+static int write_out(const struct buf *text, FILE *out)
 {
-	int err = 0;
-
-	errno = 0;
-	if (fwrite(text->data, 1, text->len, out) != text->len || fflush(out))
-		err = errno ? -errno : -EIO;
-	return err;
+	return stream__write(out, text->data, text->len) ?: stream__flush(out);
 }
 
 int diff__svg(const struct diff *diff, FILE *out)

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/safe_text.h"
+#include "base/stream.h"
 #include "base/style.h"
 #include "diff/internal.h"
 #include "report/fit.h"
@@ -399,7 +400,5 @@ int diff__text(const struct diff *diff, FILE *out)
 	if (all.only[DIFF_ONLY_BEFORE] || all.only[DIFF_ONLY_AFTER])
 		fputs("`gone` and `new`: every recording of one side has it, none of the other.\n", out);
 	put_rest_note(diff, all.rest, out);
-	if (fflush(out) || ferror(out))
-		return errno ? -errno : -EIO;
-	return 0;
+	return stream__flush(out);
 }

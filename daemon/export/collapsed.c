@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "base/limits.h"
+#include "base/stream.h"
 #include "export/formats.h"
 #include "export/stack_sums.h"
 
@@ -134,8 +135,7 @@ static int write_lines(const struct model *model, const struct sums *sums, FILE 
 		err = put_roots(&text, model, model__thread(model, key.thread));
 		err = err ?: put_stack(&text, model, key.stack, &words);
 		err = err ?: buf__printf(&text, "%llu\n", (unsigned long long)us);
-		if (!err && fwrite(text.data, 1, text.len, out) != text.len)
-			err = errno ? -errno : -EIO;
+		err = err ?: stream__write(out, text.data, text.len);
 		words.bytes += text.len;
 	}
 	buf__free(&text);

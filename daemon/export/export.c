@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/stream.h"
 #include "events/events.h"
 #include "export/formats.h"
 
@@ -104,11 +104,9 @@ int export__run(const char *format, int recording_fd, const struct export_option
 		return -ENOENT;
 	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
-	/* An exporter that returns 0 leaves errno to fflush() below. */
+	/* For stream__flush() below. */
 	errno = 0;
 	how.readable = exporter->readable;
 	err = exporter->run(recording_fd, &how, out, ret);
-	if (!err && fflush(out))
-		err = errno ? -errno : -EIO;
-	return err;
+	return err ?: stream__flush(out);
 }

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "base/stream.h"
 #include "export/formats.h"
 #include "export/protobuf.h"
 #include "export/stack_sums.h"
@@ -73,23 +74,19 @@ struct pprof {
 static int zip_out(struct pprof *pprof, const void *data, size_t len, int flush)
 {
 	unsigned char chunk[1 << 14];
-	int status;
+	int status, err;
 
 	pprof->zip.next_in = (unsigned char *)data;
 	pprof->zip.avail_in = (unsigned int)len; /* a message: far below 4 GB */
 	do {
-		size_t n;
-
 		pprof->zip.next_out = chunk;
 		pprof->zip.avail_out = sizeof(chunk);
 		status = deflate(&pprof->zip, flush);
 		if (status == Z_STREAM_ERROR)
 			return -EIO;
-		n = sizeof(chunk) - pprof->zip.avail_out;
-		if (fwrite(chunk, 1, n, pprof->out) != n)
-			return errno ? -errno : -EIO;
-	} while (!pprof->zip.avail_out);
-	return 0;
+		err = stream__write(pprof->out, (const char *)chunk, sizeof(chunk) - pprof->zip.avail_out);
+	} while (!err && !pprof->zip.avail_out);
+	return err;
 }
 
 static int zip_begin(struct pprof *pprof)

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/stream.h"
 #include "events/events.h"
 #include "export/close.h"
 #include "export/formats.h"
@@ -18,6 +19,7 @@ static int copy(int recording_fd, FILE *out)
 {
 	_cleanup_free_ char *chunk = malloc(1 << 16);
 	ssize_t n;
+	int err;
 
 	if (!chunk)
 		return -ENOMEM;
@@ -26,8 +28,9 @@ static int copy(int recording_fd, FILE *out)
 			continue;
 		if (n < 0)
 			return -errno;
-		if (fwrite(chunk, 1, (size_t)n, out) != (size_t)n)
-			return errno ? -errno : -EIO;
+		err = stream__write(out, chunk, (size_t)n);
+		if (err)
+			return err;
 	}
 	return 0;
 }

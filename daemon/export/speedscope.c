@@ -16,6 +16,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/stream.h"
 #include "events/json.h"
 #include "export/formats.h"
 #include "export/speedscope.h"
@@ -40,8 +41,7 @@ static void flush_text(struct writer *writer, size_t least)
 {
 	if (writer->err || writer->text.len < least)
 		return;
-	if (fwrite(writer->text.data, 1, writer->text.len, writer->file->out) != writer->text.len)
-		writer->err = errno ? -errno : -EIO;
+	writer->err = stream__write(writer->file->out, writer->text.data, writer->text.len);
 	buf__clear(&writer->text);
 }
 
@@ -220,9 +220,7 @@ static int write_profiles(struct speedscope *file)
 
 static int write_file(struct speedscope *file)
 {
-	if (fwrite(file->head.data, 1, file->head.len, file->out) != file->head.len)
-		return errno ? -errno : -EIO;
-	return write_profiles(file);
+	return stream__write(file->out, file->head.data, file->head.len) ?: write_profiles(file);
 }
 
 /* All profiles end at the same time, that of the last one. */

@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "base/stream.h"
 #include "export/formats.h"
 #include "export/stack_sums.h"
 
@@ -377,8 +378,7 @@ static int put_head(const struct svg *svg, struct buf *out)
 
 static int write_out(const struct buf *text, FILE *out)
 {
-	errno = 0;
-	return fwrite(text->data, 1, text->len, out) == text->len ? 0 : errno ? -errno : -EIO;
+	return stream__write(out, text->data, text->len);
 }
 
 /* The frames first: the head needs the height. */

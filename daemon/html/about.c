@@ -11,7 +11,7 @@
  * the threads. */
 #include <string.h>
 
-#include "cprofd/loss.h"
+#include "events/loss_names.h"
 #include "html/html.h"
 
 #define COMPILERS_MAX 8u /* more are only counted */
@@ -23,22 +23,6 @@ static void put_term(struct buf *out, const char *term) { buf__printf(out, "<div
 static void end_term(struct buf *out) { buf__puts(out, "</dd></div>\n"); }
 
 static bool is_wall(const json_t *recording) { return !strcmp(get__text(recording, "mode"), "wall"); }
-
-/* "": a loss that this version does not know, as in the recording of a newer one. Its name is shown instead. */
-static const char *sentence_of(const char *loss)
-{
-#define SENTENCE(id, kind, name, sentence) {name, sentence},
-	static const struct {
-		const char *name, *sentence;
-	} losses[] = {CPROFD_LOSSES(SENTENCE)};
-#undef SENTENCE
-	size_t i;
-
-	for (i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
-		if (!strcmp(losses[i].name, loss))
-			return losses[i].sentence;
-	return "";
-}
 
 /* The Python version of the attached process; if it has none, that of any process. */
 static const char *python_of(const json_t *report)
@@ -162,7 +146,7 @@ static void put_losses(struct buf *out, const json_t *recording)
 		buf__puts(out, "<tr><td>");
 		html__count(out, (uint64_t)json_integer_value(count));
 		buf__puts(out, "</td><td>");
-		html__text(out, *sentence_of(name) ? sentence_of(name) : name);
+		html__text(out, loss__sentence(name) ?: name);
 		buf__puts(out, "</td><td><code>");
 		html__text(out, name);
 		buf__puts(out, "</code></td></tr>\n");

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/stream.h"
 #include "export/formats.h"
 #include "export/svg.h"
 #include "html/html.h"
@@ -29,15 +30,10 @@ struct page {
 /* Before the flame graph, which writes to the stream itself, and at the end. */
 static int flush(struct page *page)
 {
-	struct buf *text = &page->text;
+	int err = page->text.failed ? -ENOMEM : stream__write(page->out, page->text.data, page->text.len);
 
-	errno = 0;
-	if (text->failed)
-		return -ENOMEM;
-	if (fwrite(text->data, 1, text->len, page->out) != text->len)
-		return errno ? -errno : -EIO;
-	buf__clear(text);
-	return 0;
+	buf__clear(&page->text);
+	return err;
 }
 
 static void put_script(struct buf *out, const struct asset *script)

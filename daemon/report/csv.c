@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/stream.h"
 #include "report/internal.h"
 
 /* Spreadsheets treat a cell that begins with one of these as a formula, even a quoted one. An apostrophe makes it
@@ -131,7 +132,6 @@ int report__csv(struct report *report, FILE *out)
 	uint32_t i;
 	int err = 0;
 
-	/* Set by a failing write, but not by ferror(): without this an old value could be returned. */
 	errno = 0;
 	fputs("table,name,file,line,module,kind,class,process,exclusive_ns,inclusive_ns,exclusive_"
 	      "share,"
@@ -147,9 +147,5 @@ int report__csv(struct report *report, FILE *out)
 		else
 			err = put_table(report, report__table(report, (enum report_by)i), out);
 	}
-	if (err)
-		return err;
-	if (fflush(out) || ferror(out))
-		return errno ? -errno : -EIO;
-	return 0;
+	return err ?: stream__flush(out);
 }

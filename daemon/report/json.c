@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "events/json.h"
+#include "base/stream.h"
 #include "report/internal.h"
 
 int put__key(struct buf *out, const char *key)
@@ -253,10 +254,7 @@ int report__json(struct report *report, FILE *out)
 	struct buf text = {};
 	int err = put_report(report, &text);
 
-	/* As in csv.c. */
-	errno = 0;
-	if (!err && (fwrite(text.data, 1, text.len, out) != text.len || fflush(out)))
-		err = errno ? -errno : -EIO;
+	err = err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
 	buf__free(&text);
 	return err;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/safe_text.h"
+#include "base/stream.h"
 #include "base/style.h"
 #include "report/fit.h"
 #include "report/internal.h"
@@ -416,7 +417,6 @@ int report__text(struct report *report, FILE *out)
 	uint32_t i;
 	int err = 0;
 
-	/* As in csv.c. */
 	errno = 0;
 	for (i = 0; i < report->read; i++)
 		put_file(report, &report->file[i], out);
@@ -431,7 +431,5 @@ int report__text(struct report *report, FILE *out)
 				      ? units_text__table(report, &report->tables[i], out)
 				      : put_table(report, &report->tables[i], out);
 	put_legend(report, out);
-	if (fflush(out) || ferror(out))
-		return errno ? -errno : -EIO;
-	return err;
+	return stream__flush(out) ?: err;
 }
