@@ -3,8 +3,6 @@
  * of the stack that it was last counted for. */
 #include "aggregate/rows.h"
 
-#include <errno.h>
-
 #include "base/stamps.h"
 
 int rows__row(struct rows *rows, const void *key, size_t len, uint32_t *ret)

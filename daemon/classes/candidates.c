@@ -9,7 +9,6 @@
  * Cost: one pass over the first 4 KB of each function. */
 #include "classes/search.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

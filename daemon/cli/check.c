@@ -7,7 +7,6 @@
  *                                         without it the sampler does not know the kernel's structures
  *                                         -> use a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys */
 #include <stdarg.h>
-#include <string.h>
 
 #include "base/json_text.h"
 #include "base/safe_text.h"

@@ -3,7 +3,6 @@
  *
  * The process is identified here, with the rights of this process, by the functions that the engine uses
  * later (target/). So the answer is that of a session without a daemon; a daemon may be allowed more. */
-#include <elf.h>
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>

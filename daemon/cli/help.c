@@ -4,7 +4,6 @@
  * completes.
  *
  * `make docs` runs `cprofd help --man` and so on; a packager installs what it prints. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 

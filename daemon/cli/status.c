@@ -7,8 +7,6 @@
  *     pss_bytes              18.9 MB
  *     losses                 12 page_fault
  *                            3 tick_missed */
-#include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
  *
  * Ids in the events are trusted here: the decoder (events/) has checked that each refers to an earlier row. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "cli/user_rules.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
  * While a recording is read, a branch has its own time only; flame__finish() adds that of the branches below
  * it. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

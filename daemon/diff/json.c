@@ -8,7 +8,6 @@
  *     {"name":"GC","samples":310,"before":0.021,"after":0.043,"change":0.022,"margin":0.006,...,"differs":true}]}]}
  *
  * What is not known is left out: without "margin", the variance could not be estimated. */
-#include <errno.h>
 
 #include "base/stream.h"
 #include "diff/internal.h"

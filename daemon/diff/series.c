@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A row's time by cell. The number of cells is limited: if a recording is longer, pairs of neighbours are added up,
  * and cells are twice as long. */
-#include <errno.h>
-#include <string.h>
 
 #include "diff/internal.h"
 

@@ -3,10 +3,8 @@
  * Means of recordings are compared by how recordings of a side differ (Welch's test; Biometrika 34, 1947); with one
  * recording per side there is no interval. */
 #include <math.h>
-#include <string.h>
 
 #include "diff/internal.h"
-
 
 /* The mean of one side. */
 struct mean {

@@ -5,11 +5,9 @@
  * unit_tree__final() says which node it became, and the path from there to the outermost compile says which
  * rows it belongs to. */
 #include <errno.h>
-#include <string.h>
 
 #include "base/stamps.h"
 #include "diff/internal.h"
-
 
 static int add_series(struct measure *measure, uint32_t row, const struct series *from)
 {

@@ -12,10 +12,8 @@
  * kept here. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "diff/internal.h"
-
 
 struct staged_key {
 	uint32_t kind, what;

@@ -5,7 +5,6 @@
 #include "elf/dynamic.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "elf/elf.h"

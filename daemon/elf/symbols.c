@@ -4,7 +4,6 @@
 #include "elf/elf.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define CHAIN_MAX (1u << 24)
 

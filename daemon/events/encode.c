@@ -12,7 +12,6 @@
  * joiner; exporters that write recordings call it, too. `"ev"` always comes first, as clients find the kind by
  * the first bytes of a line (line__is() in cli/connection.c). */
 #include <errno.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "events/events.h"

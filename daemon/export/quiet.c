@@ -2,7 +2,6 @@
 /* Finds threads that hardly ran (quiet.h). That is known only at the end of a recording, but rows of stacks are made
  * earlier, so a recording in wall mode is read twice. */
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "export/model.h"

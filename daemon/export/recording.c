@@ -4,7 +4,6 @@
  * damaged one, is copied, too. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"

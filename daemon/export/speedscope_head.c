@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of a speedscope file before the profiles: a key "cprofd", which speedscope ignores, and the frames. */
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "events/json.h"

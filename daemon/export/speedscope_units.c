@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Evented profiles: the compiles of a thread over time, with their phases and passes. speedscope fails on events
  * that are out of order or unbalanced; spans (unit_spans.h) are neither. */
-#include <errno.h>
 
 #include "events/json.h"
 #include "export/speedscope.h"

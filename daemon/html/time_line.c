@@ -11,13 +11,11 @@
  * begin and length in ns, the begin since from_ns. docs/report.md describes all keys. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "events/json.h"
 #include "export/unit_spans.h"
 #include "html/html.h"
-
 
 struct time_line {
 	struct model model;

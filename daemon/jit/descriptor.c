@@ -10,7 +10,6 @@
  *
  * Called by modules/ for each ELF file that a process maps, on a worker thread; the result is kept with the file. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -6,7 +6,6 @@
  * is gone is skipped, and removed at the next jit__done(). */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/search.h"

@@ -12,7 +12,6 @@
  * How much is read is bounded: BYTES_TICK in a tick, and for the session BYTES_BURST at first, then BYTES_SECOND. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

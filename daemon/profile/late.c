@@ -2,7 +2,6 @@
 /* Lines of native code that come after their rows were emitted: debug information of a library takes seconds, from
  * debuginfod minutes. Such a row stays as it is; from then on its address gets a new one. Of each there is one
  * more row at most: an answer is final. */
-#include <errno.h>
 
 #include "profile/tables.h"
 

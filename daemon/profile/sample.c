@@ -22,7 +22,6 @@
  * known (`last`). */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "collect/collect.h"
 #include "profile/internal.h"

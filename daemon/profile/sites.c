@@ -6,10 +6,8 @@
  * Reading one takes some reads of the target's memory (python/site.c), so it is done when callee.c needs it, and
  * once; instructions that CPython has not specialised yet are read again later. All are dropped at SITES_MAX, not at
  * a new epoch: what code says does not depend on ids. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "classes/bytecode.h"
 #include "profile/internal.h"

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 int tables__init(struct tables *tables, struct codes *codes, struct codemap *codemap, uint64_t *losses)
 {

@@ -5,7 +5,6 @@
  *     {"schema":"cprofd-report","major":3,"minor":9,...,"recordings":[{...}],"tables":[
  *     {"by":"function","sort":"exclusive","total_ns":...,"rows_all":812,"rows":[
  *     {"name":"run_pass",...,"exclusive_ns":...,"each":[{...}]}]}]} */
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 

@@ -5,7 +5,6 @@
  * A stack is a path in the model's tree, from the leaf to the root. It is copied to report->stack once,
  * without the frames that are not shown; index 0 is the leaf. */
 #include <errno.h>
-#include <string.h>
 
 #include "base/limits.h"
 #include "export/callee.h"

@@ -9,10 +9,8 @@
  *
  * A row's parent is part of its key (table.h), so the same compile below two lines is two rows. */
 #include <errno.h>
-#include <string.h>
 
 #include "report/internal.h"
-
 
 static struct table *tree_of(struct report *report)
 {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The JSON of the tables that are not plain lists of rows: tree, chain, repeat. docs/report.md is the schema.
  * Each function appends to *out and returns 0 or -ENOMEM; the caller's object is open. */
-#include <errno.h>
 #include <string.h>
 
 #include "report/internal.h"
-
 
 static int put_location(struct buf *out, const struct row_key *key)
 {

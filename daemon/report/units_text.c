@@ -13,7 +13,6 @@
  *                                                        a cache would have saved: machine code 0.300 s, all 0.510 s
  */
 #include <errno.h>
-#include <string.h>
 
 #include "base/style.h"
 #include "report/fit.h"

@@ -9,8 +9,6 @@
  *
  * Every session here is of the user who asks, as an engine serves one client identity only. So nothing is authorised
  * here. */
-#include <errno.h>
-#include <string.h>
 
 #include "base/json_text.h"
 #include "cprofd/loss.h"

@@ -10,7 +10,6 @@
  *    none so far, but it has run      -> settle_for_now(): its samples count as no Python's, and the tries go on */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "serve/engine.h"
 #include "python/gil.h"

@@ -15,7 +15,6 @@
  * This is done at each poll of the session. The sampler causes extra polls when a thread without Python ticks (the
  * waiting thread may wait for it), and when a process is made. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

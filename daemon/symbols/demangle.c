@@ -8,7 +8,6 @@
 
 #include <libiberty/demangle.h>
 #include <setjmp.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Where the demangler's pieces go. */

@@ -8,7 +8,6 @@
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "symbols/dwarf.h"

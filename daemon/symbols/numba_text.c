@@ -6,7 +6,6 @@
  *    "_3clocals_3e"  ->  "<locals>"     "caf_c3_a9"  ->  "café" (UTF-8)     "a_2b"  ->  "a+" (types) */
 #include "symbols/numba_text.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 

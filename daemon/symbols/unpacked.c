@@ -7,7 +7,6 @@
  *
  * Only the head and the size are checked: the readers of DWARF trust no byte, here or in the file itself. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

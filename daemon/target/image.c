@@ -16,7 +16,6 @@
  * find half an interpreter. */
 #include "target/process.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -18,7 +18,6 @@
 #include <locale.h>
 #include <ncursesw/ncurses.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <wchar.h>

@@ -8,9 +8,7 @@
  */
 #include "top/units.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "rules/rules.h"
 

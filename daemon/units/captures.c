@@ -4,7 +4,6 @@
  * The answer is computed once for each code object, when its record comes (units__code). Example: a rule of Numba says
  * `name = self.func_id.func_qualname`; the local `self` is slot 0 of the frame, so word 0 of each capture is `self`,
  * and read.c follows the attributes from there. */
-#include <errno.h>
 #include <string.h>
 
 #include "collect/collect.h"

@@ -8,7 +8,6 @@
  * (read.c), and phases that a unit has only `once`. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "units/internal.h"
 

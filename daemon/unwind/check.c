@@ -4,7 +4,6 @@
 #include "unwind/unwind.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* The word at i begins a rule: is its kind known, and does it have its second word? */
 static bool rule_ok(const uint64_t *rules, uint32_t n, uint32_t i)

@@ -11,7 +11,6 @@
 #include "unwind/code_flow.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/array.h"
 

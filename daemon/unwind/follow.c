@@ -5,7 +5,6 @@
  * the functions in which walks stopped are followed now. The old table was checked or made here, so its positions are
  * trusted. */
 #include <errno.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "unwind/builder.h"

@@ -3,7 +3,6 @@
  * file the descriptor is, futex(2) whose lock it is, by names in the stack or by the GIL's address. */
 #include "wait/wait.h"
 
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
