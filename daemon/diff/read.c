@@ -285,13 +285,6 @@ static int note_functions(struct diff *diff, bool after)
 
 /* --- a recording --- */
 
-/* Without it the model would keep all slices in memory. */
-static int no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
-		    uint64_t ns)
-{
-	return 0;
-}
-
 static int on_epoch(struct model *model)
 {
 	flame__epoch(model->ctx);
@@ -357,7 +350,7 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	if (err)
 		return err;
 	err = model__init_detailed(&model, &how);
-	model.slice = no_slice;
+	model.slice = model__no_slice;
 	model.epoch = on_epoch;
 	model.sampled = on_sample;
 	model.with_units = true;

@@ -47,11 +47,7 @@ static int append_value(struct buf *out, const struct field *field, const void *
 
 static int append_key(struct buf *out, const char *key)
 {
-	int err = buf__append(out, ",\"", 2);
-
-	if (!err)
-		err = buf__puts(out, key);
-	return err ? err : buf__append(out, "\":", 2);
+	return buf__append(out, ",\"", 2) ?: buf__puts(out, key) ?: buf__append(out, "\":", 2);
 }
 
 /* "[]" without any: readers expect the key. */
@@ -61,32 +57,21 @@ static int append_features(struct buf *out, const struct event_hello *hello)
 	int err = append_key(out, "features");
 	const char *separator = "[";
 
-	for (; !err && feature && *feature; feature++, separator = ",") {
-		err = buf__puts(out, separator);
-		if (!err)
-			err = json__string(out, *feature);
-	}
+	for (; !err && feature && *feature; feature++, separator = ",")
+		err = buf__puts(out, separator) ?: json__string(out, *feature);
 	return err ? err : buf__puts(out, *separator == '[' ? "[]" : "]");
 }
 
 static int append_losses(struct buf *out, const struct event_ledger *ledger)
 {
-	int err = append_key(out, "losses");
+	int err = append_key(out, "losses") ?: buf__append(out, "{", 1);
 	uint32_t i;
 
-	if (!err)
-		err = buf__append(out, "{", 1);
 	for (i = 0; !err && i < ledger->n; i++) {
-		if (i)
-			err = buf__append(out, ",", 1);
-		if (!err)
-			err = json__string(out, ledger->lines[i].name);
-		if (!err)
-			err = buf__append(out, ":", 1);
-		if (!err)
-			err = append_u64(out, ledger->lines[i].count);
+		err = buf__puts(out, i ? "," : "") ?: json__string(out, ledger->lines[i].name);
+		err = err ?: buf__append(out, ":", 1) ?: append_u64(out, ledger->lines[i].count);
 	}
-	return err ? err : buf__append(out, "}", 1);
+	return err ?: buf__append(out, "}", 1);
 }
 
 /* Is the value of a sparse field empty, so that it is left out? */
@@ -118,25 +103,18 @@ static int append_rows(struct buf *out, const char *key, const void *rows, uint3
 		       const struct row_form *form)
 {
 	const char *row = rows;
-	int err = append_key(out, key);
+	int err = append_key(out, key) ?: buf__append(out, "[", 1);
 	size_t j, m;
 	uint32_t i;
 
-	if (!err)
-		err = buf__append(out, "[", 1);
 	for (i = 0; !err && i < n; i++, row += form->size) {
 		err = buf__puts(out, i ? ",[" : "[");
 		m = fields_of(&form->fields, row);
-		for (j = 0; !err && j < m; j++) {
-			if (j)
-				err = buf__append(out, ",", 1);
-			if (!err)
-				err = append_value(out, &form->fields.fields[j], row);
-		}
-		if (!err)
-			err = buf__append(out, "]", 1);
+		for (j = 0; !err && j < m; j++)
+			err = (j ? buf__append(out, ",", 1) : 0) ?: append_value(out, &form->fields.fields[j], row);
+		err = err ?: buf__append(out, "]", 1);
 	}
-	return err ? err : buf__append(out, "]", 1);
+	return err ?: buf__append(out, "]", 1);
 }
 
 static int append_fields(struct buf *out, const struct event *event, const struct field_list *list)
@@ -145,11 +123,8 @@ static int append_fields(struct buf *out, const struct event *event, const struc
 	int err = 0;
 
 	for (i = 0; !err && i < list->n; i++) {
-		if (list->fields[i].need == FIELD_SPARSE && is_empty(&list->fields[i], event))
-			continue;
-		err = append_key(out, list->fields[i].key);
-		if (!err)
-			err = append_value(out, &list->fields[i], event);
+		if (list->fields[i].need != FIELD_SPARSE || !is_empty(&list->fields[i], event))
+			err = append_key(out, list->fields[i].key) ?: append_value(out, &list->fields[i], event);
 	}
 	return err;
 }
@@ -166,9 +141,8 @@ static int append_ledger(struct buf *out, const struct event *event)
 	/* Without native stacks these keys would be zeros. */
 	if (err || !ledger->native)
 		return err;
-	err = append_fields(out, event, &ledger_native_fields);
-	return err ? err
-		   : append_rows(out, "stops", ledger->stops, ledger->n_stops, &ledger_stop_form);
+	return append_fields(out, event, &ledger_native_fields)
+		       ?: append_rows(out, "stops", ledger->stops, ledger->n_stops, &ledger_stop_form);
 }
 
 /* A batch in columns. */
@@ -203,11 +177,9 @@ static int append_times(struct buf *out, const struct batch *batch)
 		/* So that no difference overflows, either. */
 		if (time > INT64_MAX)
 			return -ERANGE;
-		err = buf__append(out, i ? "," : "[", 1);
-		if (!err)
-			/* Differences: a tick of 1 ms is 7 digits in place of 14. They may be negative, as
-			 * samples of several CPUs are only nearly in order. */
-			err = json__i64(out, (int64_t)(time - last));
+		/* Differences: a tick of 1 ms is 7 digits in place of 14. They may be negative, as samples of several
+		 * CPUs are only nearly in order. */
+		err = buf__append(out, i ? "," : "[", 1) ?: json__i64(out, (int64_t)(time - last));
 		last = time;
 	}
 	return err ? err : buf__puts(out, batch->n ? "]" : "[]");
@@ -232,11 +204,8 @@ static int append_column(struct buf *out, const struct batch *batch, const struc
 	if (i == batch->n)
 		return 0;
 	err = append_key(out, column->key);
-	for (i = 0; !err && i < batch->n; i++) {
-		err = buf__append(out, i ? "," : "[", 1);
-		if (!err)
-			err = append_u64(out, column_value(batch, column, i));
-	}
+	for (i = 0; !err && i < batch->n; i++)
+		err = buf__append(out, i ? "," : "[", 1) ?: append_u64(out, column_value(batch, column, i));
 	return err ? err : buf__append(out, "]", 1);
 }
 
@@ -254,14 +223,9 @@ static int append_columns(struct buf *out, const struct event *event)
 static int append_event(struct buf *out, const struct event *event)
 {
 	const struct row_form *form = &event_rows_form[event->kind];
-	int err = buf__puts(out, "{\"ev\":\"");
+	int err = buf__puts(out, "{\"ev\":\"") ?: buf__puts(out, event_names[event->kind]) ?: buf__append(out, "\"", 1);
 
-	if (!err)
-		err = buf__puts(out, event_names[event->kind]);
-	if (!err)
-		err = buf__append(out, "\"", 1);
-	if (!err)
-		err = append_fields(out, event, &event_fields[event->kind]);
+	err = err ?: append_fields(out, event, &event_fields[event->kind]);
 	if (!err && form->size)
 		err = append_rows(out, "rows", event->rows.rows, event->rows.n, form);
 	else if (!err && event->kind == EVENT_HELLO)
@@ -324,11 +288,7 @@ int event__encode(const struct event *event, struct buf *ret_out)
 		err = append_event(ret_out, event);
 	if (!err && (ret_out->len == before || ret_out->len - before > EVENTS_LINE_MAX)) {
 		ret_out->len = before;
-		err = split_event(event, &a, &b);
-		if (!err)
-			err = event__encode(&a, ret_out);
-		if (!err)
-			err = event__encode(&b, ret_out);
+		err = split_event(event, &a, &b) ?: event__encode(&a, ret_out) ?: event__encode(&b, ret_out);
 	}
 	/* Nothing half is left behind: the caller goes on with the same buffer. */
 	if (err)

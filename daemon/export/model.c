@@ -412,6 +412,16 @@ static int on_event(struct event_sink *self, const struct event *event)
 	}
 }
 
+int model__no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
+{
+	return 0;
+}
+
+int model__no_epoch(struct model *model)
+{
+	return 0;
+}
+
 static int init(struct model *model, const struct export_options *options, bool detailed)
 {
 	int err;

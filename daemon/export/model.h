@@ -136,6 +136,10 @@ struct model {
 	struct buf scratch;
 };
 
+/* For those who need no slices, or no stacks of earlier epochs: set, these callbacks make the model drop them. */
+int model__no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns);
+int model__no_epoch(struct model *model);
+
 /* Functions and frames that look the same when shown are one; `detailed` keeps functions of different modules
  * and kinds apart. On an error, model__free() is still to be called. */
 int model__init(struct model *model, const struct export_options *options);

@@ -7,18 +7,6 @@
 #include "export/model.h"
 #include "export/quiet.h"
 
-/* Without this callback the model would keep each thread's slices in memory. */
-static int no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
-{
-	return 0;
-}
-
-/* Set, so that the model drops the tree of stacks after each epoch. */
-static int no_epoch(struct model *model)
-{
-	return 0;
-}
-
 /* A recording of CPU time needs no first pass: stop at the first sample. */
 static int stop_early(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown)
 {
@@ -50,8 +38,8 @@ int quiet__find(int recording_fd, const struct export_options *how, struct buf *
 	if (*ret_unknown)
 		return 0;
 	err = model__init(&model, how);
-	model.slice = no_slice;
-	model.epoch = no_epoch;
+	model.slice = model__no_slice;
+	model.epoch = model__no_epoch;
 	model.sampled = stop_early;
 	err = err ?: model__read(&model, recording_fd, &missing);
 	if (!err)

@@ -11,17 +11,6 @@
 #include "base/cleanup.h"
 #include "export/model.h"
 
-/* Only the tree of units is of interest: times and stacks are dropped as they come (see quiet.c). */
-static int no_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
-{
-	return 0;
-}
-
-static int no_epoch(struct model *model)
-{
-	return 0;
-}
-
 static struct unit_node node_of(const struct model *model, uint32_t call)
 {
 	const struct unit_tree *tree = &model->units;
@@ -121,8 +110,9 @@ int skip__find(struct skip *skip, int recording_fd, uint32_t first)
 	if (from < 0)
 		return -errno;
 	err = model__init(&model, &all);
-	model.slice = no_slice;
-	model.epoch = no_epoch;
+	/* Only the tree of units is of interest. */
+	model.slice = model__no_slice;
+	model.epoch = model__no_epoch;
 	model.with_units = model.units.keep = model.units.keep_rows = true;
 	err = err ?: model__read(&model, recording_fd, &missing) ?: set_skipped(skip, &model, first);
 	model__free(&model);

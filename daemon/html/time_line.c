@@ -28,14 +28,6 @@ struct time_line {
 	uint32_t names_n;
 };
 
-/* The time line needs neither stacks nor slices of time. */
-static int ignore_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
-{
-	return 0;
-}
-
-static int ignore_epoch(struct model *model) { return 0; }
-
 /* `key` includes its quotes, colon and leading comma. */
 static void put_string(struct buf *out, const char *key, const char *value)
 {
@@ -170,8 +162,9 @@ int time_line__json(int recording_fd, const struct export_options *options, stru
 	how.lines = true; /* triggers of compiles are lines */
 	err = model__init(&line->model, &how);
 	line->model.with_units = line->model.units.keep = true;
-	line->model.slice = ignore_slice;
-	line->model.epoch = ignore_epoch;
+	/* It needs neither stacks nor slices of time. */
+	line->model.slice = model__no_slice;
+	line->model.epoch = model__no_epoch;
 	err = err ?: model__read(&line->model, recording_fd, &ret->missing);
 	err = err ?: model__order(&line->model, &line->threads, &line->n);
 	err = err ?: unit_spans__make(&line->model, line->threads, line->n,

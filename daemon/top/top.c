@@ -172,9 +172,6 @@ static int on_slice(struct model *model, struct model_thread *thread, uint32_t s
 			?: add_stack(top, stack, cpu);
 }
 
-/* Being set, it makes the model drop stacks with their epoch: a live view may run for days. */
-static int on_epoch(struct model *model) { return 0; }
-
 /* Adds the samples' time to the rows of their units. */
 static int add_units(struct top *top, const struct event_samples *samples)
 {
@@ -402,7 +399,7 @@ int top__new(const char *thread, struct top **ret)
 	err = model__init_detailed(&top->model, &top->options);
 	top->sink.event = on_event;
 	top->model.slice = on_slice;
-	top->model.epoch = on_epoch;
+	top->model.epoch = model__no_epoch; /* a live view may run for days */
 	top->model.ctx = top;
 	if (err)
 		top = top__free(top);
