@@ -5,6 +5,7 @@
  *   capture.h, values.h                copies of code objects and locals from the target's memory
  *   thread.h                           what is cached about a thread
  *   offcpu.h                           where threads left their CPU, and for how long
+ *   moved.h                            did a sleeping thread get a CPU? (mode cpu)
  *   tick.h                             the program `sample`: one record per tick
  *   switches.h                         programs of wall mode: threads leave their CPU and come back
  *   life.h                             programs that follow fork, exec, exit and mmap
@@ -239,6 +240,7 @@ IDS_APART int emit_lost(struct task_struct *task)
 #include "values.h"
 #include "thread.h"
 #include "offcpu.h"
+#include "moved.h"
 #include "tick.h"
 #include "switches.h"
 

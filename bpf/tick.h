@@ -249,9 +249,15 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	/* A thread without Python that others wait for may have begun a compile, which no tick of the waiting ones
 	 * would show. */
-	fresh |= record->flags & SAMPLE_NO_PYTHON && samples_ring->captured_locals.active & VALUES_AWAITED;
+	if (record->flags & SAMPLE_NO_PYTHON && samples_ring->captured_locals.active & VALUES_AWAITED) {
+		fresh = 1;
+		if (!off && !wall)
+			compare_watched(time);
+	}
 	if (samples_ring->captured_locals.active && image)
 		size = values_part(&samples_ring->captured_locals, walk, image, record, out, size, &fresh);
+	if (!off && !wall && size != own->size)
+		watch(task, record);
 	own->size = size;
 	size = own->size;
 	if (off && image)

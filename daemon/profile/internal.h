@@ -269,6 +269,8 @@ void classify__free(struct profile *profile);
  * what happened to a thread: a tick; its end; it left its CPU (with the stack's key); a wait is over; it was
  * created. */
 void workers__ticked(struct profile *profile, struct thread *thread, const struct sample *sample, uint32_t stack);
+/* Where it is from now until its next tick is not known. */
+void workers__away(struct thread *thread, uint64_t time);
 void workers__ended(struct thread *thread, uint64_t time);
 void workers__left(struct thread *thread, const struct sample *sample, uint64_t key);
 void workers__waited(struct profile *profile, struct thread *thread, const struct record_wait *wait);

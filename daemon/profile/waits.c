@@ -345,15 +345,18 @@ static int sleep_until(struct profile *profile, struct thread *thread, uint64_t 
 }
 
 /* CPU mode has no records of context switches: the engine looks for sleeping threads now and then. One that is found
- * asleep is taken to have slept at this point since its last row. */
+ * asleep is taken to have slept at this point since its last row. If it is known to have left soon after (args[1]), nothing is
+ * known of where it is from there on, nor whether others work for it. */
 int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	const struct part_wait *part = sample->wait;
 	int err = part && thread->asleep ? sleep_until(profile, thread, part->args[0]) : 0;
 
 	err = err ?: waits__keep(profile, thread, sample);
-	thread->asleep = part != NULL;
+	thread->asleep = part && !part->args[1];
 	thread->asleep_cpu = sample->record->cpu_time;
+	if (part && part->args[1])
+		workers__away(thread, sample->record->header.time);
 	return err ?: sleep_until(profile, thread, sample->record->header.time);
 }
 

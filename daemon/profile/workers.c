@@ -41,10 +41,16 @@ void workers__sampled(const struct profile *profile, const struct item *item)
 	tick(profile, item->thread, item->row.time, item->row.stack);
 }
 
+void workers__away(struct thread *thread, uint64_t time)
+{
+	thread->tick = thread->off = (struct attribution_seen){.time = time, .state = ATTRIBUTION_AWAY};
+	thread->left = 0;
+}
+
 void workers__ended(struct thread *thread, uint64_t time)
 {
-	thread->tick = thread->off = thread->attribution.seen = (struct attribution_seen){.time = time, .state = ATTRIBUTION_AWAY};
-	thread->left = 0;
+	workers__away(thread, time);
+	thread->attribution.seen = thread->tick;
 }
 
 void workers__left(struct thread *thread, const struct sample *sample, uint64_t key)

@@ -269,6 +269,12 @@ static int on_record(void *ctx, const void *data, size_t len)
 		sleepers__forked(session);
 		return 0;
 	}
+	if (len >= sizeof(struct record_moved) && header->kind == RECORD_MOVED) {
+		session->woken |= sleepers__moved(session, data);
+		return 0;
+	}
+	if (len >= sizeof(*header) && header->kind == RECORD_SAMPLE)
+		sleepers__drained(session, header);
 	if (len >= sizeof(*header) && (header->kind == RECORD_CLONE || header->kind == RECORD_FORK))
 		births__record(session, header);
 	if (len >= sizeof(*header) && header->size <= len &&

@@ -315,6 +315,10 @@ int sleepers__poll(struct session *session, uint64_t at);
 /* Nothing is sampled after this time. */
 void sleepers__last(struct session *session, uint64_t time);
 /* A process was made: who made it may wait for it soon. */
+/* A sample came out of a ring; its preview follows, up to SCHEDULE_SETTLE_NS later. */
+void sleepers__drained(struct session *session, const struct record_header *header);
+/* RECORD_MOVED. Is a poll due? */
+bool sleepers__moved(struct session *session, const struct record_moved *record);
 void sleepers__forked(struct session *session);
 /* After a poll: ns until an extra one is wanted, besides the regular ones; 0: none. */
 uint64_t sleepers__pause(struct session *session);

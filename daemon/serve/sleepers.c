@@ -13,7 +13,8 @@
  * WAIT_KEY_ASLEEP; profile/waits.c turns it into time.
  *
  * This is done at each poll of the session. The sampler causes extra polls when a thread without Python ticks (the
- * waiting thread may wait for it), and when a process is made. */
+ * waiting thread may wait for it), when such a tick finds that a sleeping thread got a CPU (bpf/moved.h), and when a
+ * process is made. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,16 +35,16 @@ struct sleeper {
 	struct record_task task;
 	/* pthread_self(), by which its thread state is found. */
 	uint64_t own;
-	/* Times of the last tick, and of the last tick that had values. */
-	uint64_t ticked, valued;
+	/* Times of the last tick, of the last one that a ring had, and of the last tick that had values. */
+	uint64_t ticked, drained, valued;
 	/* Its timeslices at the last poll. */
 	uint64_t count;
 	/* When it was polled last; 0: not since its last tick. */
 	uint64_t polled;
 	/* When it was last found at the place that `record` has. */
 	uint64_t seen;
-	/* It was asleep at the last poll, and had no tick since. */
-	bool asleep;
+	/* It was asleep at the last poll, and had no tick since; and it got a CPU meanwhile, not long after `seen`. */
+	bool asleep, moved;
 	/* The record that was emitted last. It is emitted again, with a new time, as long as the thread does not
 	 * move. */
 	struct buf record;
@@ -84,15 +85,15 @@ void sleepers__close(struct session *session)
 
 /* --- ticks --- */
 
-static struct sleeper *find(struct sleepers *all, const struct record_task *task)
+static struct sleeper *find(struct sleepers *all, uint32_t tid)
 {
 	uint32_t i;
 
 	/* Ticks of one thread come in a row. */
-	if (all->last < all->n && all->of[all->last].task.tid == task->tid)
+	if (all->last < all->n && all->of[all->last].task.tid == tid)
 		return &all->of[all->last];
 	for (i = 0; i < all->n; i++)
-		if (all->of[i].task.tid == task->tid)
+		if (all->of[i].task.tid == tid)
 			return &all->of[all->last = i];
 	return NULL;
 }
@@ -112,12 +113,59 @@ static struct sleeper *add(struct sleepers *all)
 	return &all->of[all->n++];
 }
 
+/* Gives the record to the collector with this poll's time. `until`: up to then the thread is known to have been where
+ * the record before had it; what lies between is unknown. */
+static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t until, uint64_t at)
+{
+	struct record_sample *record = (void *)sleeper->record.data;
+	struct part_wait *wait = (void *)(sleeper->record.data + sleeper->record.len - sizeof(*wait));
+
+	sleeper->seen = record->header.time = at;
+	wait->args[0] = until;
+	return collector__record(session->collector, record, sleeper->record.len);
+}
+
+/* It slept where the last poll found it until `seen`, and then it got a CPU: where it was from there until its tick is
+ * not known. (Without this it is taken to have slept there until shortly before the tick.) */
+static int leave(struct session *session, struct sleeper *sleeper)
+{
+	struct part_wait *wait = (void *)(sleeper->record.data + sleeper->record.len - sizeof(*wait));
+
+	wait->args[1] = 1;
+	return hand_in(session, sleeper, sleeper->seen, sleeper->seen);
+}
+
+void sleepers__drained(struct session *session, const struct record_header *header)
+{
+	struct sleeper *sleeper = session->sleepers ? find(session->sleepers, header->task.tid) : NULL;
+
+	if (sleeper)
+		sleeper->drained = header->time;
+}
+
+/* Called before the thread's next tick is previewed: the record was written earlier, and this ring is read first. */
+bool sleepers__moved(struct session *session, const struct record_moved *record)
+{
+	struct sleepers *all = session->sleepers;
+	struct sleeper *sleeper = all ? find(all, record->tid) : NULL;
+
+	if (record->runs == record->runs_now)
+		return sleeper && !sleeper->asleep;
+	if (!sleeper || !sleeper->asleep || sleeper->count != record->runs)
+		return false;
+	sleeper->moved = true;
+	if (record->same > sleeper->seen)
+		sleeper->seen = record->same;
+	return true;
+}
+
 /* Wall mode records waits itself. The first sample that has values allocates the table: most sessions never need it. */
 int sleepers__ticked(struct session *session, const struct sample *sample)
 {
 	const struct part_values *values;
 	struct sleepers *all = session->sleepers;
 	struct sleeper *sleeper;
+	int err = 0;
 
 	if (session->request.wall || session->request.idle || sample->record->flags & (SAMPLE_OFF_CPU | SAMPLE_NO_PYTHON))
 		return 0;
@@ -126,16 +174,18 @@ int sleepers__ticked(struct session *session, const struct sample *sample)
 		all = session->sleepers = calloc(1, sizeof(*all));
 	if (!all)
 		return values ? -ENOMEM : 0;
-	sleeper = find(all, &sample->record->header.task);
+	sleeper = find(all, sample->record->header.task.tid);
 	if (!sleeper && values)
 		sleeper = add(all);
 	if (!sleeper)
 		return 0;
+	if (sleeper->asleep && sleeper->moved)
+		err = leave(session, sleeper);
 	sleeper->ticked = sample->record->header.time;
-	sleeper->asleep = false;
+	sleeper->asleep = sleeper->moved = false;
 	sleeper->polled = 0;
-	if (!values)
-		return 0;
+	if (!values || err)
+		return err;
 	sleeper->task = sample->record->header.task;
 	sleeper->own = values->own;
 	sleeper->valued = sample->record->header.time;
@@ -277,18 +327,6 @@ static int write_record(struct session *session, const struct tracee *tracee, st
 	return 0;
 }
 
-/* Gives the record to the collector with this poll's time. `until`: up to then the thread is known to have been where
- * the record before had it; what lies between is unknown. */
-static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t until, uint64_t at)
-{
-	struct record_sample *record = (void *)sleeper->record.data;
-	struct part_wait *wait = (void *)(sleeper->record.data + sleeper->record.len - sizeof(*wait));
-
-	sleeper->seen = record->header.time = at;
-	wait->args[0] = until;
-	return collector__record(session->collector, record, sleeper->record.len);
-}
-
 /* --- polls --- */
 
 /* Is it off its CPU? It sleeps, or it could run but got no CPU since the last poll: a thread that runs would have had a
@@ -302,14 +340,17 @@ static bool is_off(struct sleeper *sleeper, uint64_t count, uint64_t at)
 static int poll_one(struct session *session, struct sleeper *sleeper, uint64_t at)
 {
 	const struct tracee *tracee = tracee__find(session, (int32_t)sleeper->task.tgid);
-	uint64_t count, again, cpu, begin, until = sleeper->asleep ? sleeper->seen : 0;
+	uint64_t now = engine__now(), count, again, cpu, begin, until = sleeper->asleep ? sleeper->seen : 0;
 	int err = runs_of(sleeper, &count, &cpu);
 	bool off;
 
 	if (err || !tracee || tracee->mem < 0 || !tracee->image.runtime || (tracee->exec_known && tracee->exec != sleeper->task.exec))
 		return err;
-	if (sleeper->asleep && count == sleeper->count)
-		return hand_in(session, sleeper, at, at);
+	if (sleeper->asleep && count == sleeper->count) {
+		err = hand_in(session, sleeper, at, at);
+		sleeper->seen = now;
+		return err;
+	}
 	off = is_off(sleeper, count, at);
 	sleeper->count = count;
 	sleeper->polled = at;
@@ -319,6 +360,7 @@ static int poll_one(struct session *session, struct sleeper *sleeper, uint64_t a
 	if (err || !sleeper->record.len || runs_of(sleeper, &again, &cpu) || again != count)
 		return err;
 	sleeper->asleep = true;
+	sleeper->moved = false;
 	/* It came here right after its last tick, or after it left the place before. What its workers did since then is
 	 * attributed to this place, so a record says it at that time, too. */
 	begin = (until > sleeper->ticked ? until : sleeper->ticked) + 1;
@@ -326,7 +368,9 @@ static int poll_one(struct session *session, struct sleeper *sleeper, uint64_t a
 		err = hand_in(session, sleeper, until, begin);
 		until = at;
 	}
-	return err ?: hand_in(session, sleeper, until, at);
+	err = err ?: hand_in(session, sleeper, until, at);
+	sleeper->seen = now;
+	return err;
 }
 
 int sleepers__poll(struct session *session, uint64_t at)
@@ -343,7 +387,7 @@ int sleepers__poll(struct session *session, uint64_t at)
 		bool awaits = at < sleeper->valued + SCHEDULE_LATELY_NS || (sleeper->asleep && sleeper->compiles);
 
 		any |= awaits;
-		if (!awaits || at < sleeper->ticked + quiet)
+		if (!awaits || at < sleeper->ticked + quiet || at < sleeper->drained + quiet)
 			continue;
 		news = true;
 		err = poll_one(session, sleeper, at);

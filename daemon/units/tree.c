@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "units/internal.h"
+#include "wait/wait.h"
 
 /* A frame of the sample's stack whose function a rule names. */
 struct rule_frame {
@@ -338,11 +339,10 @@ static int find_outer(struct units *units, struct thread_units *worker, const st
 {
 	struct thread_units *caller = &units->threads[row->caller];
 	struct rule_frame frames[UNITS_DEPTH_MAX];
-	uint32_t n = row->call ? find_rule_frames(units, row->call, frames) : 0, i, outer = 0;
+	bool known = row->call && !units->stacks[row->call - 1].cut;
+	uint32_t n = known ? find_rule_frames(units, row->call, frames) : 0, i, outer = 0;
 	int err = 0;
 
-	if (row->call && units->stacks[row->call - 1].cut)
-		n = 0;
 	n = drop_without_unit(units, frames, n, false);
 	for (i = 0; i < n && i < caller->n && continues(units, &caller->open[i], &frames[i]); i++)
 		;
@@ -361,7 +361,7 @@ static int find_outer(struct units *units, struct thread_units *worker, const st
 	}
 	if (!err && i)
 		outer = caller->open[i - 1].id;
-	else if (!err && !n && caller->n) /* the stack of the call is not known */
+	else if (!err && !known && caller->n)
 		outer = caller->open[caller->n - 1].id, i = caller->n;
 	if (worker->outer != outer)
 		err = err ?: end_units(units, worker, 0);
@@ -430,7 +430,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 		err = update_open(units, &thread->open[i], &frames[i]);
 	if (err)
 		return err;
-	if (row->cause && row->wall < units->tick) {
+	if (row->cause && row->cause != WAIT_ASLEEP && row->wall < units->tick) {
 		/* Short waits are summed by location and emitted out of order (docs/waits.md): they end and begin
 		 * nothing. */
 		row->unit = i ? thread->open[i - 1].id : thread->outer;

@@ -23,6 +23,7 @@ enum record_kind {
 	RECORD_WAKE = 9,    /* struct record_wake: asks the engine to read the samples soon */
 	RECORD_FREED = 10,  /* an exited thread is gone: its final CPU time, of which RECORD_EXIT has only a part */
 	RECORD_FORKED = 11, /* struct record_wake: a target forked a process that is not followed: may wait for it */
+	RECORD_MOVED = 13,  /* struct record_moved: a thread without ticks got a CPU (mode cpu, where switches are not followed) */
 	RECORD_LOST = 12,   /* the client is no longer authorised for a thread, since some time after its last record */
 };
 
@@ -51,6 +52,14 @@ struct record_wake {
 	__u32 size;
 	__u16 kind;
 	__u16 cpu;
+};
+
+struct record_moved {
+	struct record_wake wake;
+	__u32 tid, _pad;
+	__u64 runs;         /* how often it had got a CPU (third number of /proc/PID/schedstat) ... */
+	__u64 same;         /* ... until at least this time */
+	__u64 runs_now;     /* equal: it had no tick for a while, and is to be polled */
 };
 
 struct record_part {
@@ -291,7 +300,7 @@ _Static_assert(sizeof(struct part_wait) == 72, "part_wait");
 #define WAIT_KEY_BEFORE 1u  /* it slept before the session began: no stack */
 #define WAIT_KEY_RAN 2u     /* preempted, anywhere */
 #define WAIT_KEY_ASLEEP 3u  /* in CPU time sessions: found asleep by user space. args[0]: time until which its previous
-			     * location is known; args[1]: its number of timeslices */
+			     * location is known; args[1]: 1: soon after the record it got a CPU */
 #define WAIT_KEY_LOST 4u    /* made in user space only: the client was not authorised for it meanwhile */
 
 /* Sums of a thread's waits at one place since its last such record, exact to the ns. */

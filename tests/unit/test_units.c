@@ -283,6 +283,8 @@ static void workers(void **state)
 	works(s, ATTRIBUTION_UNKNOWN, 0, 0, "0 -7@80 ");
 	/* Of the call's stack nothing is known. */
 	works(s, ATTRIBUTION_LIKELY, 0, 0, "+8=A<6@100 8 ");
+	/* A call that is in no compile, though no sample of the caller has shown yet that its compile is over. */
+	works(s, ATTRIBUTION_WOKEN, 1, 0, "0 -8@110 ");
 }
 
 static void refused(void **state)
