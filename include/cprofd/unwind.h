@@ -662,7 +662,8 @@ HOST_APART int unwind_apply(struct unwind_state *s)
 
 struct unwind_stub_context {
 	const __u64 *code;
-	__u64 cfa;
+	__u64 rule;
+	__u32 first;
 };
 
 HOST_LOOP_FN long unwind_stub_try(__u32 i, void *context)
@@ -676,29 +677,36 @@ HOST_LOOP_FN long unwind_stub_try(__u32 i, void *context)
 	stub = &unwind_stubs[i];
 	other = ((c->code[0] ^ stub->bytes[0]) & stub->mask[0]) | ((c->code[1] ^ stub->bytes[1]) & stub->mask[1]) |
 		((c->code[2] ^ stub->bytes[2]) & stub->mask[2]);
+	other |= i < c->first;
 	/* Without a branch, of which the verifier would take both ways. */
-	c->cfa |= stub->cfa & (((other | -other) >> 63) - 1);
+	c->rule |= stub->rule & (((other | -other) >> 63) - 1);
 	return 0;
 }
 
-/* Steps up from a stub that has no rule (unwind_stubs), if the thread was interrupted in one; else returns `loss`. */
+/* Steps up from a stub that has no rule (unwind_stubs), if the thread was interrupted in one, or one called what was
+ * walked last; else returns `loss`. */
 HOST_APART int unwind_stub(struct unwind_state *s, int loss)
 {
 	struct unwind_stub_context c = {};
-	__u64 *code;
+	__u64 *code, before;
 
-	if (!s || !s->exact)
+	if (!s)
 		return loss;
+	c.first = s->exact ? 0 : UNWIND_STUBS_CALLED;
 	code = s->context; /* as scratch: no stack left (6.1) */
 	if (host_read(code + 1, 16, s->regs[UNWIND_PC]))
 		return loss;
-	if (host_read(code, 8, s->regs[UNWIND_PC] - 8))
-		code[0] = 0; /* on another page, which is absent */
+	if (host_read(code, 8, s->regs[UNWIND_PC] - 8)) { /* they begin on another page, which is absent */
+		before = (s->regs[UNWIND_PC] & 7) * 8;
+		if (!before || host_read(code, 8, s->regs[UNWIND_PC] & ~7ull))
+			code[0] = 0;
+		code[0] = code[0] << (-before & 63);
+	}
 	c.code = code;
 	host_loop(UNWIND_STUBS, unwind_stub_try, &c);
-	if (!c.cfa)
+	if (!c.rule)
 		return loss;
-	s->rule = UNWIND_RULE(UNWIND_KIND_PLAIN, UNWIND_SP, c.cfa, 0);
+	s->rule = c.rule;
 	return unwind_apply(s);
 }
 

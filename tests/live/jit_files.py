@@ -44,7 +44,16 @@ end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:
     work()
 """
-# Who may be directly below whom in the program above, its machinery left out.
+# Each time the trampolines are in new memory; CPython can do so 255 times.
+SWITCHES = WORK + """
+for _ in range(240):
+    sys.activate_stack_trampoline("perf")
+    for _ in range(12):
+        work()
+    sys.deactivate_stack_trampoline()
+    work()
+"""
+# Who may be directly below whom in the programs above, its machinery left out.
 BELOW = {"<module>": {"work"}, "work": {"fib", "generate", "key"}, "fib": {"fib"}, "key": {"fib"}, "generate": {"key"}}
 SCRIPT = """
 function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
@@ -250,6 +259,26 @@ def python(work):
         skip("python: no CPython from 3.12 on writes such files here")
 
 
+def switched(work):
+    """Trampolines that the program turns on and off while it runs: no file names them in time."""
+    found = pythons()
+    for name, path in found.items():
+        with open(os.path.join(work, "work.py"), "w") as file:
+            file.write(SWITCHES)
+        stream, run = record(work, [path, file.name, "1"], rate=4999)
+        if "Error" in run.stderr:
+            skip("switched: %s has no trampolines" % name)
+            continue
+        times = [stack for _, stack in max(stream.times.values(), key=len)]
+        stacks = times[-(len(times) // 4):]  # of the loop; tables and names may come late
+        cut = sum(any(w.startswith("(cut:") for w in stack) for stack in stacks)
+        torn = [(illegal(stack), stack) for stack in stacks if illegal(stack)]
+        check(len(stacks) > 50 and cut <= few(len(stacks), 0.005), "switched: %s: %d of %d are cut" % (name, cut, len(stacks)))
+        check(not torn, "switched: %s: calls are in their order %s" % (name, torn[:1] or ""))
+    if not found:
+        skip("switched: no CPython from 3.12 on here")
+
+
 def node(work):
     if not shutil.which("node"):
         return skip("node: it is not installed")
@@ -422,7 +451,8 @@ def hostile(work):
             of.result()
 
 
-ALL = {"named": named, "blind": blind, "rotated": rotated, "inside": inside, "former": former, "python": python, "node": node, "hostile": hostile}
+ALL = {"named": named, "blind": blind, "rotated": rotated, "inside": inside, "former": former, "python": python, "switched": switched,
+       "node": node, "hostile": hostile}
 
 
 def main():

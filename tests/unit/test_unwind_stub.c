@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* libffi's closures: each of their instructions is recognised. The assembler makes their bytes from the instructions
- * in libffi's source; how many words are below the return address is counted by hand beside each.
- * (tests/live/mixed.py calls the real ones.) */
+/* libffi's closures and CPython's trampolines: each of their instructions is recognised. The assembler makes their bytes
+ * from the instructions in their source; how many words are below the return address is counted by hand beside each.
+ * (tests/live/mixed.py and jit_files.py call the real ones.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,6 +48,18 @@ __asm__(".pushsection .data.rel.ro, \"aw\"\n	.p2align 3\n	.globl stub_places\nst
 	"at 2, endbr64\n"
 	"	alternative\n"
 	"	alternative\n"
+	/* Python/asm_trampoline.S, 3.12 and 3.13 */
+	"at 0, sub $8, %rsp\n"
+	"at 1, call *%rcx\n"
+	"called: at 1, add $8, %rsp\n"
+	"at 0, ret\n"
+	"	.p2align 4\n"
+	"at 0, push %rbp\n"
+	"at 1, mov %rsp, %rbp\n"
+	"at 1, call *%rcx\n"
+	"called_with_bp: at 1, pop %rbp\n"
+	"at 0, ret\n"
+	"	.p2align 4\n"
 	/* what looks like it and is not: unknown */
 	"at 3, mov 8(%rsp), %r10\n"
 	"	add $24, %rsp\n	jmp stub_away\n"
@@ -55,18 +67,21 @@ __asm__(".pushsection .data.rel.ro, \"aw\"\n	.p2align 3\n	.globl stub_places\nst
 	"at 3, jmp *7(%rip)\n"
 	"at 3, sub $16, %rsp\n"
 	"at 3, mov 16(%rip), %r10\n"
+	"at 3, call *%rcx\n"
+	"other: at 3, add $16, %rsp\n"
 	"at 3, endbr64\n"
 	"	nop\n	nop\n	nop\n	nop\n	nop\n	nop\n	nop\n	nop\n"
 	".pushsection .data.rel.ro, \"aw\"\n	.quad 0\n	.popsection\n"
 	/* far enough for a jump of five bytes */
 	"	.fill 256, 1, 0x90\n"
+	".globl called, called_with_bp, other\n"
 	".globl stub_away\nstub_away:	ret\n");
 
 #define UNKNOWN 3u
 extern const struct {
 	uint64_t pc, words;
 } stub_places[];
-extern const char stub_away[];
+extern const char stub_away[], called[], called_with_bp[], other[];
 
 static int read_self(struct host_reader *self, void *dst, size_t size, uint64_t address)
 {
@@ -92,12 +107,14 @@ static int read_from(struct host_reader *self, void *dst, size_t size, uint64_t 
 
 static uint64_t pcs[4];
 static uint32_t n_pcs;
+static uint64_t bp; /* of the last frame */
 
 static bool take(void *ctx, const struct unwind_state *state)
 {
 	(void)ctx;
 	assert_true(n_pcs < 4);
 	pcs[n_pcs++] = state->regs[UNWIND_PC];
+	bp = state->regs[UNWIND_BP];
 	return true;
 }
 
@@ -134,7 +151,27 @@ static void each_instruction_is_known(void **unused)
 		assert_int_equal(n_pcs, 2);
 		assert_int_equal(pcs[1], 100 + stub_places[i].words);
 	}
-	assert_int_equal(i, 3 + 13 + 7 + 6);
+	assert_int_equal(i, 3 + 13 + 7 + 9 + 8);
+}
+
+/* CPython's trampolines call: what they called returns there. */
+static void callers(void **unused)
+{
+	(void)unused;
+	assert_int_equal(walk((uintptr_t)called, false, read_self), LOSS_NATIVE_MAPPING);
+	assert_int_equal(n_pcs, 2);
+	assert_int_equal(pcs[1], 101);
+	assert_int_equal(bp, 0);
+	assert_int_equal(walk((uintptr_t)called_with_bp, false, read_self), LOSS_NATIVE_MAPPING);
+	assert_int_equal(n_pcs, 2);
+	assert_int_equal(pcs[1], 101);
+	assert_int_equal(bp, 100);
+	assert_int_equal(walk((uintptr_t)other, false, read_self), LOSS_NATIVE_MAPPING);
+	assert_int_equal(n_pcs, 1);
+	/* The first of a page: two bytes of what is in front of the return address are on the page before. */
+	first_byte = (uintptr_t)called_with_bp - 6;
+	assert_int_equal(walk((uintptr_t)called_with_bp, false, read_from), LOSS_NATIVE_MAPPING);
+	assert_int_equal(n_pcs, 2);
 }
 
 static void only_where_the_thread_is(void **unused)
@@ -153,6 +190,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_instruction_is_known),
+		cmocka_unit_test(callers),
 		cmocka_unit_test(only_where_the_thread_is),
 	};
 

@@ -148,12 +148,19 @@ HOST_INLINE __u32 unwind_rule_pack(__u64 rule)
  *   trampoline_code_table     endbr64; sub $16, %rsp; two words into it by way of r10; jmp *%r10
  *   ffi_closure_unix64_alt    endbr64; mov 8(%rsp), %r10; add $16, %rsp; jmp
  *
- * (endbr64 is optional.) Their instructions are recognised by the 8 bytes before the program counter and 16 from it;
- * the CFA is rsp + `cfa`. Sources: libffi 3.4 and 3.5, src/x86/ffi64.c and src/x86/unix64.S. */
+ * So have CPython's trampolines (sys.activate_stack_trampoline); the files that name them come too late for a walk where
+ * a program turns them off and on, and each time has new memory for them:
+ *
+ *   _Py_trampoline_func_start 3.12   sub $8, %rsp; call *%rcx; add $8, %rsp; ret
+ *                             3.13   push %rbp; mov %rsp, %rbp; call *%rcx; pop %rbp; ret
+ *
+ * (endbr64 is optional.) Their instructions are recognised by the 8 bytes before the program counter and 16 from it.
+ * Sources: libffi 3.4 and 3.5, src/x86/ffi64.c and src/x86/unix64.S; CPython's Python/asm_trampoline.S. */
 struct unwind_stub {
-	__u64 cfa, bytes[3], mask[3];
+	__u64 rule, bytes[3], mask[3];
 };
-#define UNWIND_STUBS 14u
+#define UNWIND_STUBS 23u
+#define UNWIND_STUBS_CALLED 21u /* from here on: at a return address */
 #define ANY 256
 #define UNWIND_BYTES(a, b, c, d, e, f, g, h) \
 	(UNWIND_BYTE(a) | UNWIND_BYTE(b) << 8 | UNWIND_BYTE(c) << 16 | UNWIND_BYTE(d) << 24 | UNWIND_BYTE(e) << 32 | \
@@ -164,8 +171,9 @@ struct unwind_stub {
 	UNWIND_BYTES(UNWIND_KNOWN(a), UNWIND_KNOWN(b), UNWIND_KNOWN(c), UNWIND_KNOWN(d), UNWIND_KNOWN(e), UNWIND_KNOWN(f), \
 		     UNWIND_KNOWN(g), UNWIND_KNOWN(h))
 #define UNWIND_KNOWN(byte) ((byte) == ANY ? 0 : 255)
-#define UNWIND_STUB(cfa, before, from, on) \
-	{cfa, {UNWIND_BYTES before, UNWIND_BYTES from, UNWIND_BYTES on}, {UNWIND_MASK before, UNWIND_MASK from, UNWIND_MASK on}}
+#define UNWIND_STUB(cfa, before, from, on) UNWIND_STUB_SAVED(cfa, 0, before, from, on)
+#define UNWIND_STUB_SAVED(cfa, saved, before, from, on) \
+	{UNWIND_RULE(UNWIND_KIND_PLAIN, UNWIND_SP, cfa, saved), {UNWIND_BYTES before, UNWIND_BYTES from, UNWIND_BYTES on}, {UNWIND_MASK before, UNWIND_MASK from, UNWIND_MASK on}}
 
 /* clang-format off */
 static const struct unwind_stub unwind_stubs[UNWIND_STUBS] = {
@@ -197,6 +205,24 @@ static const struct unwind_stub unwind_stubs[UNWIND_STUBS] = {
 		(0x48, 0x83, 0xc4, 0x10, 0xe9, ANY, ANY, ANY), UNWIND_NOTHING),
 	UNWIND_STUB(8, (0x8b, 0x54, 0x24, 0x08, 0x48, 0x83, 0xc4, 0x10),
 		(0xe9, ANY, ANY, ANY, ANY, ANY, ANY, ANY), UNWIND_NOTHING),
+	UNWIND_STUB(8, UNWIND_NOTHING,
+		(0x48, 0x83, 0xec, 0x08, 0xff, 0xd1, 0x48, 0x83), (0xc4, 0x08, 0xc3, ANY, ANY, ANY, ANY, ANY)),
+	UNWIND_STUB(16, (ANY, ANY, ANY, ANY, 0x48, 0x83, 0xec, 0x08),
+		(0xff, 0xd1, 0x48, 0x83, 0xc4, 0x08, 0xc3, ANY), UNWIND_NOTHING),
+	UNWIND_STUB(8, (0xec, 0x08, 0xff, 0xd1, 0x48, 0x83, 0xc4, 0x08),
+		(0xc3, ANY, ANY, ANY, ANY, ANY, ANY, ANY), UNWIND_NOTHING),
+	UNWIND_STUB(8, UNWIND_NOTHING,
+		(0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3), UNWIND_NOTHING),
+	UNWIND_STUB_SAVED(16, -16, (ANY, ANY, ANY, ANY, ANY, ANY, ANY, 0x55),
+		(0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3, ANY), UNWIND_NOTHING),
+	UNWIND_STUB_SAVED(16, -16, (ANY, ANY, ANY, ANY, 0x55, 0x48, 0x89, 0xe5),
+		(0xff, 0xd1, 0x5d, 0xc3, ANY, ANY, ANY, ANY), UNWIND_NOTHING),
+	UNWIND_STUB(8, (ANY, 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d),
+		(0xc3, ANY, ANY, ANY, ANY, ANY, ANY, ANY), UNWIND_NOTHING),
+	UNWIND_STUB(16, (ANY, ANY, 0x48, 0x83, 0xec, 0x08, 0xff, 0xd1),
+		(0x48, 0x83, 0xc4, 0x08, 0xc3, ANY, ANY, ANY), UNWIND_NOTHING),
+	UNWIND_STUB_SAVED(16, -16, (ANY, ANY, 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1),
+		(0x5d, 0xc3, ANY, ANY, ANY, ANY, ANY, ANY), UNWIND_NOTHING),
 };
 /* clang-format on */
 #undef ANY
