@@ -87,8 +87,8 @@ static void share_out(struct profile *profile, struct thread *thread, uint64_t a
 	thread->carry = pot;
 }
 
-/* The CPU time that is new since it was seen last. */
-static uint64_t advance_to(struct thread *thread, uint64_t cpu_time, uint64_t now)
+/* The CPU time that is new since it was seen last; since a thread was listed, at most `most_listed`. */
+static uint64_t advance_to(struct thread *thread, uint64_t cpu_time, uint64_t now, uint64_t most_listed)
 {
 	uint64_t advance, most, paid;
 
@@ -105,8 +105,8 @@ static uint64_t advance_to(struct thread *thread, uint64_t cpu_time, uint64_t no
 		/* A baseline from /proc may be a scheduler tick old: no thread ran
 		 * longer than the time that went by. */
 		most = now > thread->begin ? now - thread->begin : 0;
-		advance = least(advance, most);
-		thread->cpu_rough = false;
+		advance = least(advance, thread->cpu_listed ? least(most, most_listed) : most);
+		thread->cpu_rough = thread->cpu_listed = false;
 	}
 	thread->cpu_used += advance;
 	paid = least(advance, thread->ahead);
@@ -114,10 +114,12 @@ static uint64_t advance_to(struct thread *thread, uint64_t cpu_time, uint64_t no
 	return advance - paid;
 }
 
+/* A thread whose clock ticks has a sample within two periods of its CPU time (bpf/tick.h, is_chosen). What it ran more
+ * than that since it was listed was before its clock was opened: it is no sample's. */
 void cpu__seen(struct profile *profile, struct thread *thread, uint64_t cpu_time, uint64_t now)
 {
-	uint64_t before = thread->cpu_seen;
-	uint64_t advance = advance_to(thread, cpu_time, now);
+	uint64_t before = thread->cpu_seen, periods = profile->options.rate ? 2000000000ull / profile->options.rate : UINT64_MAX;
+	uint64_t advance = advance_to(thread, cpu_time, now, periods);
 
 	if (thread->cpu_seen != before)
 		share_out(profile, thread, advance, 0);
@@ -146,7 +148,7 @@ uint64_t cpu__finish(struct profile *profile, struct thread *thread, uint64_t wa
 {
 	uint64_t left;
 
-	share_out(profile, thread, advance_to(thread, thread->cpu_final, thread->end_time), wall);
+	share_out(profile, thread, advance_to(thread, thread->cpu_final, thread->end_time, UINT64_MAX), wall);
 	left = thread->carry;
 	thread->carry = 0;
 	return left;

@@ -66,7 +66,7 @@ int profile__thread_listed(struct profile *profile, const struct profile_thread 
 	if (!thread)
 		return -ENOMEM;
 	if (!thread->cpu_known && info->cpu_known) {
-		thread->cpu_known = thread->cpu_rough = true;
+		thread->cpu_known = thread->cpu_rough = thread->cpu_listed = true;
 		thread->cpu_seen = info->cpu_time;
 	}
 	if (info->name)

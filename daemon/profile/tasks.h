@@ -90,6 +90,7 @@ struct thread {
 	uint32_t id, tid;
 	bool cpu_known;              /* cpu_seen is valid */
 	bool cpu_rough;              /* the baseline may be older than `begin` */
+	bool cpu_listed;             /* ... and than the thread's clock: it was there before the session */
 	bool asleep;                 /* waits.c: it was asleep when it was last checked ... */
 	uint64_t asleep_cpu;         /* its CPU time then, ns */
 	bool lost;                   /* the client is not authorised for it any more: its time line ends with `last`, or goes on later */
