@@ -112,13 +112,15 @@ compile_commands.json: Makefile
 # The man page and the completions are printed by the program, from the tables
 # that it parses its options with.
 .PHONY: docs
-docs: $(B)/cprofd.1 $(B)/cprofd.bash $(B)/_cprofd ## man page and shell completions
+docs: $(B)/cprofd.1 $(B)/cprofd.bash $(B)/_cprofd $(B)/cprofd.fish ## man page and shell completions
 $(B)/cprofd.1: $(B)/cprofd
 	$(Q)$< help --man > $@
 $(B)/cprofd.bash: $(B)/cprofd
 	$(Q)$< help --completion=bash > $@
 $(B)/_cprofd: $(B)/cprofd
 	$(Q)$< help --completion=zsh > $@
+$(B)/cprofd.fish: $(B)/cprofd
+	$(Q)$< help --completion=fish > $@
 
 # --- installing ---
 PREFIX ?= /usr/local
@@ -134,6 +136,7 @@ install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/cprofd $(GUIDES:%=docs/%.md) LICENSE
 	install -D -m 644 $(B)/cprofd.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd
 	install -D -m 644 $(B)/_cprofd $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd
+	install -D -m 644 $(B)/cprofd.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cprofd.fish
 	install -d $(DESTDIR)$(UNITS)
 	sed 's|@bindir@|$(PREFIX)/bin|' systemd/cprofd.service.in > $(DESTDIR)$(UNITS)/cprofd.service
 	install -m 644 systemd/cprofd.socket $(DESTDIR)$(UNITS)/cprofd.socket
@@ -143,6 +146,7 @@ uninstall: ## what install put there
 		$(addprefix $(DESTDIR)$(PREFIX)/share/doc/cprofd/,$(GUIDES:%=%.md) LICENSE) \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cprofd.fish \
 		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket \
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 	rmdir $(DESTDIR)$(PREFIX)/libexec/cprofd $(DESTDIR)$(PREFIX)/share/doc/cprofd 2>/dev/null || true

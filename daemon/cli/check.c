@@ -36,9 +36,39 @@ void check__help(struct check_row *row, const char *cost, const char *help)
 	snprintf(row->help, sizeof(row->help), "%s", help);
 }
 
+/* Columns of a list of names. */
+#define WIDTH 100
+
 static const char *const state_names[] = {
 	[CHECK_OK] = "ok", [CHECK_MISSING] = "missing", [CHECK_WARN] = "warn"};
 
+/* The first row of the list, from `from` on, that needs the same remedy as this one; NULL: none does. */
+static const struct check_row *with_same_help(const struct check_list *list, const struct check_row *from, const struct check_row *row)
+{
+	for (; from < list->rows + list->n; from++)
+		if (from != row && from->state != CHECK_OK && row->state != CHECK_OK && !strcmp(from->help, row->help))
+			return from;
+	return NULL;
+}
+
+/* "-> REMEDY" and, below it, the names of the rows that need it. */
+static void print_shared_help(const struct check_list *list, const struct check_row *row)
+{
+	int at;
+
+	printf("\n-> %s\n", row->help);
+	at = printf("   for %s", row->name);
+	while ((row = with_same_help(list, row + 1, row))) {
+		if (at + 2 + (int)strlen(row->name) > WIDTH)
+			at = printf(",\n      ") - 2;
+		else
+			at += printf(", ");
+		at += printf("%s", row->name);
+	}
+	putchar('\n');
+}
+
+/* A remedy that several rows need is printed once, behind the table. */
 static void print_table(const struct check_list *list)
 {
 	unsigned i;
@@ -52,8 +82,14 @@ static void print_table(const struct check_list *list)
 		putchar('\n');
 		if (row->state != CHECK_OK && *row->cost)
 			printf("%36s%s\n", "", row->cost);
-		if (row->state != CHECK_OK && *row->help)
+		if (row->state != CHECK_OK && *row->help && !with_same_help(list, list->rows, row))
 			printf("%36s-> %s\n", "", row->help);
+	}
+	for (i = 0; i < list->n; i++) {
+		const struct check_row *row = &list->rows[i], *same = *row->help ? with_same_help(list, list->rows, row) : NULL;
+
+		if (same > row)
+			print_shared_help(list, row);
 	}
 }
 

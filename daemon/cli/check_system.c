@@ -48,6 +48,9 @@ static const struct {
 	 "without it the daemon cannot end an engine that does not end by itself"},
 };
 
+/* What has all that may be missing of these. */
+#define PRIVILEGES_HELP "sudo cprofd ..., or the daemon; in a container, allow these capabilities and perf_event_open"
+
 static bool has_capability(unsigned long long mask, int number)
 {
 	return mask >> number & 1;
@@ -156,7 +159,7 @@ static void check_capabilities(struct check_list *list)
 		row = check__add(list, capabilities[i].name, has ? CHECK_OK : missing, "%s",
 				 has ? "held" : "not held");
 		/* The cost is printed only for what is not held, see check.h. */
-		check__help(row, capabilities[i].cost, "sudo cprofd ..., or use the daemon");
+		check__help(row, capabilities[i].cost, PRIVILEGES_HELP);
 	}
 }
 
@@ -191,7 +194,7 @@ static void check_bpf(struct check_list *list, bool verbose)
 	else
 		row = check__add(list, "BPF", CHECK_MISSING, "%s (%s)",
 				 broker_error__sentence(error), strerror(-err));
-	check__help(row, "", broker_error__hint(error));
+	check__help(row, "", error == BROKER_ERROR_NO_BPF ? PRIVILEGES_HELP : broker_error__hint(error));
 	sampler__free(sampler);
 	/* Information only: cprofd needs CAP_BPF in any case. */
 	if (disabled != -100)
@@ -242,7 +245,7 @@ static void check_perf(struct check_list *list)
 
 	row = check__add(list, "perf events", fd >= 0 ? CHECK_OK : CHECK_MISSING, "cpu-clock: %s",
 			 fd >= 0 ? "opens" : strerror(errno));
-	check__help(row, "", "sudo; in a container, allow perf_event_open and CAP_PERFMON");
+	check__help(row, "", PRIVILEGES_HELP);
 	if (fd >= 0)
 		close(fd);
 	if (paranoid != -100)
@@ -275,7 +278,7 @@ static void check_kernel_names(struct check_list *list)
 	row = check__add(list, "kernel names", address ? CHECK_OK : CHECK_WARN, "/proc/kallsyms %s (kptr_restrict %d)",
 			 !file ? "cannot be read" : address ? "shows addresses" : "hides addresses", restrict_);
 	check__help(row, "with --kernel all of the kernel is one frame, [kernel]",
-		    "sudo; sudo sysctl kernel.kptr_restrict=1 if it is 2");
+		    restrict_ == 2 ? "sudo sysctl kernel.kptr_restrict=1" : PRIVILEGES_HELP);
 }
 
 void check__system(struct check_list *list, const struct cli_options *options)

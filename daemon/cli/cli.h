@@ -166,7 +166,8 @@ struct option_row {
 	const char *argument;    /* NULL: a flag. "[X]": may be left out */
 	const char *values;      /* closed list "a|b", for completion; NULL: free. "@format": the exporters */
 	unsigned commands;       /* COMMAND_* */
-	const char *help;        /* an option with another meaning for another command has a row of its own */
+	const char *help;        /* an option with another meaning for another command has a row of its own;
+				  * NULL: the letter alone, which works and is not documented */
 	/* Parses the value into the options; NULL, or a sentence that says what is wrong with it. A flag's value is
 	 * NULL. No setter: the kind says what is stored in `member`. */
 	const char *(*set)(struct cli_options *options, const char *value);

@@ -61,6 +61,11 @@ static void spelling(char *out, size_t size, const struct option_row *row)
 		snprintf(out, size, "%s--%s %s", letter, row->name, row->argument);
 }
 
+static bool is_documented(const struct option_row *row, const struct command *command)
+{
+	return row->help && row->commands & command->bit;
+}
+
 /* Calls fn for each line "command\texplanation\n". Each line must have a tab, also without an explanation:
  * the tables in commands.c are the only input. */
 static void each_example(const char *examples,
@@ -138,7 +143,7 @@ void help__command(FILE *out, const struct command *command)
 	for (row = option_rows; row->name; row++) {
 		int at;
 
-		if (!(row->commands & command->bit))
+		if (!is_documented(row, command))
 			continue;
 		spelling(name, sizeof(name), row);
 		at = fprintf(out, "  %-*s ", COLUMN, name);
@@ -220,6 +225,8 @@ static void man_page(FILE *out)
 	for (row = option_rows; row->name; row++) {
 		const char *separator = "(";
 
+		if (!row->help)
+			continue;
 		spelling(name, sizeof(name), row);
 		fputs(".TP\n.B ", out);
 		roff(out, name + strspn(name, " "));
@@ -270,7 +277,7 @@ static void print_words(FILE *out, const struct command *command)
 	const struct option_row *row;
 
 	for (row = option_rows; row->name; row++) {
-		if (!(row->commands & command->bit))
+		if (!is_documented(row, command))
 			continue;
 		fprintf(out, "--%s ", row->name);
 		if (row->letter)
@@ -411,7 +418,7 @@ static void zsh_completion(FILE *out)
 	for (command = commands; command->name; command++) {
 		fprintf(out, "\t%s) _arguments", command->name);
 		for (row = option_rows; row->name; row++)
-			if (row->commands & command->bit)
+			if (is_documented(row, command))
 				zsh_option(out, row);
 		fprintf(out, " \\\n\t\t\t'*:operand:%s' ;;\n",
 			command->bit & (COMMAND_ATTACH | COMMAND_CHECK | COMMAND_TOP | COMMAND_DUMP) ? "_pids"
@@ -419,6 +426,68 @@ static void zsh_completion(FILE *out)
 									: "_files");
 	}
 	fputs("\tesac\n}\n_cprofd \"$@\"\n", out);
+}
+
+/* Text between single quotes. */
+static void fish_text(FILE *out, const char *text)
+{
+	fputc('\'', out);
+	for (; *text; text++)
+		fprintf(out, strchr("'\\", *text) ? "\\%c" : "%c", *text);
+	fputc('\'', out);
+}
+
+static void fish_option(FILE *out, const struct option_row *row)
+{
+	const struct command *command;
+
+	fputs("complete -c cprofd -n '__cprofd_is", out);
+	for (command = commands; command->name; command++)
+		if (row->commands & command->bit)
+			fprintf(out, " %s", command->name);
+	fprintf(out, "' -l %s", row->name);
+	if (row->letter)
+		fprintf(out, " -s %c", row->letter);
+	/* -x: a value has to follow, which is no file; -r and -F: one that is. */
+	if (row->argument && *row->argument != '[')
+		fputs(row->values && !strcmp(row->values, "@file") ? " -r -F" : " -x", out);
+	if (row->argument && !strcmp(row->argument, "PID"))
+		fputs(" -a '(__fish_complete_pids)'", out);
+	if (row->values && strcmp(row->values, "@file")) {
+		fputs(" -a '", out);
+		print_values(out, row);
+		fputc('\'', out);
+	}
+	fputs(" -d ", out);
+	fish_text(out, row->help);
+	fputc('\n', out);
+}
+
+static void fish_completion(FILE *out)
+{
+	const struct command *command;
+	const struct option_row *row;
+
+	fputs("# fish completion for cprofd, printed by `cprofd help --completion=fish`\n"
+	      "function __cprofd_is\n\tset -l words (commandline -opc)\n"
+	      "\tif test (count $argv) -eq 0\n\t\ttest (count $words) -eq 1\n"
+	      "\telse\n\t\ttest (count $words) -gt 1; and contains -- $words[2] $argv\n\tend\nend\n"
+	      "complete -c cprofd -f\ncomplete -c cprofd -n __cprofd_is -l help\ncomplete -c cprofd -n __cprofd_is -l version\n",
+	      out);
+	for (command = commands; command->name; command++) {
+		fprintf(out, "complete -c cprofd -n __cprofd_is -a %s -d ", command->name);
+		fish_text(out, command->summary);
+		fprintf(out, "\ncomplete -c cprofd -n '__cprofd_is help' -a %s\n", command->name);
+	}
+	for (row = option_rows; row->name; row++)
+		if (row->help)
+			fish_option(out, row);
+	fputs("complete -c cprofd -n 'not __cprofd_is' -s h -l help -d 'this command\\'s options'\n"
+	      "complete -c cprofd -n '__cprofd_is attach check top dump' -a '(__fish_complete_pids)'\n"
+	      "complete -c cprofd -n '__cprofd_is record' -a '(__fish_complete_subcommand --fcs-skip=2)'\n"
+	      "complete -c cprofd -n '__cprofd_is rules' -a 'list check'\n"
+	      "complete -c cprofd -n '__cprofd_is record convert report diff rules' -F\n",
+	      out);
 }
 
 int help__run(const struct cli_options *options)
@@ -430,8 +499,10 @@ int help__run(const struct cli_options *options)
 			man_page(stdout);
 		else if (!strcmp(options->generate, "bash"))
 			bash_completion(stdout);
-		else
+		else if (!strcmp(options->generate, "zsh"))
 			zsh_completion(stdout);
+		else
+			fish_completion(stdout);
 		return CLI_DONE;
 	}
 	if (!options->n_operands) {

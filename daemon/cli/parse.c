@@ -49,8 +49,9 @@ static void build(const struct command *command, struct option longs[OPTIONS_MAX
 
 		if (!(row->commands & command->bit))
 			continue;
-		*out++ = (struct option){row->name, has, NULL,
-					 CODE_OF_ROW + (int)(row - option_rows)};
+		if (row->help)
+			*out++ = (struct option){row->name, has, NULL,
+						 CODE_OF_ROW + (int)(row - option_rows)};
 		if (row->letter) {
 			*letter++ = row->letter;
 			/* An optional value needs the long name and '=' : "-n leaf" could as well be a flag
@@ -129,7 +130,7 @@ static void others_with(const char *name, size_t len, int letter, char *ret, siz
 	 * string. */
 	for (command = commands; command->name && at < size; command++)
 		for (row = option_rows; row->name; row++) {
-			if (!(row->commands & command->bit) || (letter ? row->letter != letter : (strlen(row->name) != len || memcmp(row->name, name, len))))
+			if (!row->help || !(row->commands & command->bit) || (letter ? row->letter != letter : (strlen(row->name) != len || memcmp(row->name, name, len))))
 				continue;
 			at += (size_t)snprintf(ret + at, size - at, "%s%s", n++ ? ", " : "; ", command->name);
 			break;

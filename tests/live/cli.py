@@ -70,6 +70,9 @@ def test_help_is_of_its_command():
         told = " ".join(cprofd(command, "--help").out.split())
         expect(words in told, "%s --help does not say %r" % (command, words), told)
     expect("no classes of time" not in cprofd("dump", "--help").out, "a dump has none in any case")
+    # -n is --native; as the letter of --top it is no longer documented, and still accepted.
+    expect("-n," not in cprofd("report", "--help").out, "-n has two meanings")
+    fails(2, "--top: 'x' is not a number of rows", run=cprofd("report", "a", "-n", "x"))
     for command in ("attach", "top", "report", "diff", "dump", "convert"):
         other = [c for c in ("report:", "diff:", "attach, record:") if c in cprofd(command, "--help").out.split("Options:")[1]]
         expect(not other, "%s --help tells of other commands" % command, other)
@@ -86,8 +89,9 @@ def test_generated_pages():
     man = cprofd("help", "--man").out
     bash = cprofd("help", "--completion=bash").out
     zsh = cprofd("help", "--completion=zsh").out
+    fish = cprofd("help", "--completion=fish").out
     for option in ("subprocesses", "duration", "window", "socket", "native"):
-        for page in (man.replace("\\-", "-"), bash, zsh):
+        for page in (man.replace("\\-", "-"), bash, zsh, fish.replace("-l ", "--")):
             expect("--" + option in page, "a page lacks --" + option)
     expect(subprocess.run(["bash", "-n"], input=bash.encode()).returncode == 0, "bash refuses its completion")
     done = subprocess.run(["bash", "-c", bash + "\nCOMP_WORDS=(cprofd attach --sub); COMP_CWORD=2; _cprofd; echo ${COMPREPLY[@]}"],
@@ -99,6 +103,10 @@ def test_generated_pages():
     done = subprocess.run(["bash", "-c", bash + "\nCOMP_WORDS=(cprofd diff a b --by t); COMP_CWORD=5; _cprofd; echo ${COMPREPLY[@]}"],
                           stdout=subprocess.PIPE).stdout.decode()
     expect(not done.strip(), "no table of diff begins so", done)
+    if shutil.which("fish"):
+        for given, completed in (("attach --sub", "--subprocesses"), ("report --by=cl", "--by=class"), ("rep", "report"), ("dump --native=l", "--native=leaf")):
+            done = subprocess.run(["fish", "-c", fish + "\ncomplete -C 'cprofd %s'" % given], stdout=subprocess.PIPE).stdout.decode()
+            expect(done.split("\t")[0] == completed and len(done.splitlines()) == 1, "fish does not complete " + given, done)
     if shutil.which("man"):
         page = subprocess.run(["man", "--warnings", "-l", "-"], input=man.encode(), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env=environment(LC_ALL="C.UTF-8"))
@@ -158,6 +166,15 @@ def test_missing_capabilities():
             check = json.loads(cprofd("check", "--json", prefix=prefix).out)
             row = next(row for row in check["checks"] if row["name"] == word)
             expect(not check["works"] and row["help"], "check --json does not name " + word, row)
+
+
+def test_a_remedy_is_said_once():
+    run = cprofd("check", prefix=as_nobody())
+    remedies = [line.strip() for line in run.out.split("\n") if "-> " in line]
+    expect(run.returncode == 1 and len(remedies) == len(set(remedies)), "a remedy is repeated", run.out)
+    rows = [row["name"] for row in json.loads(cprofd("check", "--json", prefix=as_nobody()).out)["checks"] if row["help"].startswith("sudo cprofd") and row["state"] != "ok"]
+    shared = " ".join(run.out.split("\n-> sudo cprofd")[1].split("\n\n")[0].split())
+    expect(len(rows) > 2 and shared.endswith("for " + ", ".join(rows)), "the remedy does not name its rows", run.out, rows)
 
 
 def test_check():
@@ -316,7 +333,7 @@ def test_install():
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(MAKEFLAGS=""))
         expect(run.returncode == 0, "make install failed", run.stdout.decode())
         for path in ("bin/cprofd", "libexec/cprofd/cprofd-engine", "share/man/man1/cprofd.1", "share/doc/cprofd/rules.md", "share/doc/cprofd/report.md", "share/bash-completion/completions/cprofd",
-                     "share/zsh/site-functions/_cprofd", "lib/systemd/system/cprofd.socket", "lib/systemd/system/cprofd.service",
+                     "share/zsh/site-functions/_cprofd", "share/fish/vendor_completions.d/cprofd.fish", "lib/systemd/system/cprofd.socket", "lib/systemd/system/cprofd.service",
                      "lib/sysusers.d/cprofd.conf"):
             path = os.path.join(work, "usr", path)
             expect(os.path.getsize(path) > 0, path + " is empty")
