@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 static bool coloured[2]; /* stdout, stderr */
+static FILE *like_stdout;
 
 static bool terminal_has_colours(int fd)
 {
@@ -21,9 +22,14 @@ void style__allow(enum style_when when)
 	coloured[1] = when == STYLE_ALWAYS || (when == STYLE_AUTO && terminal_has_colours(STDERR_FILENO));
 }
 
+void style__like_stdout(FILE *out)
+{
+	like_stdout = out;
+}
+
 static bool is_coloured(const FILE *out)
 {
-	return out == stdout ? coloured[0] : out == stderr && coloured[1];
+	return out == stdout || (out && out == like_stdout) ? coloured[0] : out == stderr && coloured[1];
 }
 
 /* Only the eight basic colours: their shades are the user's choice, so they are readable on light and dark. */

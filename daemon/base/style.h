@@ -19,5 +19,7 @@ enum style_when { STYLE_AUTO, STYLE_ALWAYS, STYLE_NEVER };
 /* AUTO: on terminals, unless NO_COLOR (https://no-color.org) or TERM forbids it. Until it is called nothing has a colour. */
 void style__allow(enum style_when when);
 
+/* Text that is collected for stdout has its colours; NULL: no longer. */
+void style__like_stdout(FILE *out);
 void style__begin(FILE *out, enum style style);
 void style__end(FILE *out);

@@ -217,6 +217,8 @@ bool say__is_terminal(void);
 /* From now on only failures are printed. */
 void say__quietly(void);
 bool say__is_quiet(void);
+/* Columns of a terminal: $COLUMNS, or its size. 0: fd is no terminal, or its size is not known. */
+int say__columns(int fd);
 /* Width of messages: the terminal's, at most SAY_WIDTH_MAX columns; SAY_WIDTH if stderr is no terminal. */
 #define SAY_WIDTH 80
 #define SAY_WIDTH_MAX 160

@@ -90,6 +90,7 @@ const struct command commands[] = {
 			"while they are imported); C call (a builtin, or an extension's function); interpreter (bytecode); unknown. In "
 			"wall-clock recordings waiting and ready, too; with -g, without the GIL.\n"
 			"Of compiles: `elapsed` is time by the clock, waiting included, `times` how many of them have samples.\n"
+			"On a terminal names are cut to its width (COLUMNS); in a pipe or a file, and with -v, they are whole.\n"
 			"The JSON is described in docs/report.md.",
 		.examples = "cprofd report svd.cprof\tthreads, functions and lines\n"
 			    "cprofd report svd.cprof --tree --phases --min-share 1%\twhat was compiled for what, phase by phase\n"

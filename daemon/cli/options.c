@@ -372,7 +372,8 @@ const struct option_row option_rows[] = {
 	{"completion", 0, "SHELL", "bash|zsh|fish", COMMAND_HELP, "the completion for this shell, to stdout", WORD(generate)},
 	{"color", 0, "WHEN", "auto|always|never", EVERYONE & ~(COMMAND_SERVE | COMMAND_STATUS | COMMAND_CHECK | COMMAND_TOP), "colours: on terminals (auto, default; $NO_COLOR turns them off), always or never", CHOICE(color, STYLE_AUTO)},
 	{"quiet", 'q', NULL, NULL, EVERYONE, "no progress, no summary, no notes on stderr: failures alone", FLAG(quiet)},
-	{"verbose", 'v', NULL, NULL, EVERYONE & ~SAMPLING, "say what is found and why it is decided so", .set = set_verbose},
+	{"verbose", 'v', NULL, NULL, COMMAND_REPORT, "names in full, also where a terminal breaks the lines; say what is found and why it is decided so", .set = set_verbose},
+	{"verbose", 'v', NULL, NULL, EVERYONE & ~SAMPLING & ~COMMAND_REPORT, "say what is found and why it is decided so", .set = set_verbose},
 	{"verbose", 'v', NULL, NULL, SAMPLING, "the long summary: phases, passes, where stacks are cut. Twice (-vv): also what is found, and why it is decided so", .set = set_long},
 	{},
 };

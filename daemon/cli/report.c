@@ -114,6 +114,7 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 		.native_frames = options->native_frames,
 		.depth = options->depth,
 		.phases = options->phases,
+		.width = options->verbose ? 0 : say__columns(STDOUT_FILENO),
 		/* The report without options leaves empty tables out; one that was asked for is printed with
 		 * its heading, even if empty. */
 		.brief = tables_of(options) == TABLES_DEFAULT && !options->report_tables,

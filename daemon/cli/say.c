@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -33,14 +34,27 @@ bool say__is_quiet(void)
 	return quiet;
 }
 
+int say__columns(int fd)
+{
+	const char *given = getenv("COLUMNS");
+	struct winsize size;
+	int columns = given ? atoi(given) : 0;
+
+	if (!isatty(fd))
+		return 0;
+	if (columns > 0)
+		return columns;
+	return ioctl(fd, TIOCGWINSZ, &size) ? 0 : size.ws_col;
+}
+
 int say__width(void)
 {
-	struct winsize size;
+	int columns = say__columns(STDERR_FILENO);
 
 	/* A terminal that is narrower than 80 wraps; tables with fewer columns would be unreadable. */
-	if (!say__is_terminal() || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < SAY_WIDTH)
+	if (columns < SAY_WIDTH)
 		return SAY_WIDTH;
-	return size.ws_col < SAY_WIDTH_MAX ? size.ws_col : SAY_WIDTH_MAX;
+	return columns < SAY_WIDTH_MAX ? columns : SAY_WIDTH_MAX;
 }
 
 /* "\033[K" erases to the end of the line (ECMA-48, EL). Only printed on a terminal, as only there a progress

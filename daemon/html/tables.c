@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/report.h"
+
 /* --- cells --- */
 
 /* The shares whose bars fill a cell: the largest of each column. */
@@ -40,10 +42,13 @@ void tables__time(struct buf *out, const json_t *row, const char *which, double 
 
 void tables__elapsed(struct buf *out, const json_t *row)
 {
-	uint64_t ns = get__number(row, "elapsed_ns");
+	/* Outside of compiles it is the sum of all threads, which mostly wait: that says nothing. */
+	const bool known = strcmp(get__text(row, "name"), REPORT_OUTSIDE);
+	const uint64_t ns = known ? get__number(row, "elapsed_ns") : 0;
 
 	buf__printf(out, "<td data-value=\"%llu\">", (unsigned long long)ns);
-	html__duration(out, ns);
+	if (known)
+		html__duration(out, ns);
 	buf__puts(out, "</td>");
 }
 

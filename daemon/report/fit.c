@@ -21,7 +21,7 @@ static bool begins(char c)
 	return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-static int letters_of(const char *text)
+int fit__letters(const char *text)
 {
 	int letters = 0;
 
@@ -85,7 +85,7 @@ static const char *skip(const char *text, int letters)
 
 bool fit__name(FILE *out, const char *name, int width)
 {
-	int letters = letters_of(name), pad = width > 0 ? width : 0, head;
+	int letters = fit__letters(name), pad = width > 0 ? width : 0, head;
 	char short_name[NAME_MAX_BYTES];
 	bool whole;
 
@@ -93,7 +93,7 @@ bool fit__name(FILE *out, const char *name, int width)
 	whole = letters <= width;
 	if (!whole && collapse(name, short_name, sizeof(short_name))) {
 		name = short_name;
-		letters = letters_of(name);
+		letters = fit__letters(name);
 	}
 	if (letters <= width) {
 		fprintf(out, "%s%*s", name, pad > letters ? pad - letters : 0, "");
@@ -108,7 +108,7 @@ bool fit__name(FILE *out, const char *name, int width)
 void fit__path(FILE *out, const char *path, int width)
 {
 	/* Characters too many, if one is used for the ellipsis. */
-	int over = letters_of(path) - (width - 1);
+	int over = fit__letters(path) - (width - 1);
 	const char *slash;
 
 	if (over <= 1) {
@@ -120,4 +120,52 @@ void fit__path(FILE *out, const char *path, int width)
 	 * itself too long is. */
 	slash = strchr(path, '/');
 	fprintf(out, ELLIPSIS "%s", slash && slash[1] ? slash : path);
+}
+
+/* The columns that one byte takes; *escape: within the escape sequence of a colour. */
+static int columns_of(char c, bool *escape)
+{
+	bool within = *escape || c == '\033';
+
+	*escape = within && c != 'm';
+	return !within && begins(c);
+}
+
+/* Where a line has to be broken: the last blank before `width`, or NULL: it fits, or has none. `indent`: what the line
+ * begins with is no place for a break. */
+static const char *break_of(const char *line, const char *end, int width, int indent)
+{
+	const char *at, *blank = NULL;
+	bool escape = false;
+	int column = 0;
+
+	for (at = line; at < end; at++) {
+		if (*at == ' ' && column > indent && (column <= width || !blank))
+			blank = at;
+		column += columns_of(*at, &escape);
+	}
+	return column > width ? blank : NULL;
+}
+
+void fit__lines(FILE *out, const char *text, int width)
+{
+	while (*text) {
+		const char *end = text + strcspn(text, "\n"), *blank;
+		int indent = (int)strspn(text, " "), at = 0;
+
+		/* No more than half of the line. */
+		if (indent > width / 2)
+			indent = width / 2;
+		while ((blank = break_of(text, end, width - at, at ? 0 : indent))) {
+			const char *rest = blank + strspn(blank, " ");
+
+			while (blank > text && blank[-1] == ' ')
+				blank--;
+			fprintf(out, "%.*s\n%*s", (int)(blank - text), text, indent, "");
+			text = rest;
+			at = indent;
+		}
+		fprintf(out, "%.*s%s", (int)(end - text), text, *end ? "\n" : "");
+		text = end + (*end != '\0');
+	}
 }

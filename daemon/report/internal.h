@@ -189,8 +189,25 @@ struct row_key units__key(const struct unit_node *node);
 #define ROW_NO_PASS REPORT_NO_PASS
 int units__trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret);
 
+/* text_width.c: the columns of a row's name, file and module: fixed ones, or what a terminal leaves from column `at` on,
+ * then no more than `width` for the name. */
+#define TEXT_FILE_WIDTH 52
+struct fitted {
+	int name; /* for fit__name() */
+	int file; /* 0: it is left out, with its line */
+	bool module;
+};
+struct fitted text__fit(const struct report *report, int at, int width, const char *name, const struct row_key *key);
+int text__room(const struct report *report, int at, int width); /* for a text without a location */
+/* Where the lines below a row begin, instead of at column `at`. */
+int text__below(const struct report *report, int at);
+bool text__is_narrow(const struct report *report, int width);
+/* text.c */
+/* The time of compiles by the other clock: 10 columns. */
+void text__clock(const struct table *table, const struct rank *rank, bool wall, FILE *out);
+void text__location(const struct row_key *key, struct fitted fitted, FILE *out); /* where it is, after its name */
+void text__caller(const struct report *report, int at, const struct row_key *key, FILE *out); /* name and location */
 /* units_text.c, units_json.c: print the tables of tree.c and compiles.c. */
-void text__location(const struct row_key *key, FILE *out); /* text.c: where it is, after its name */
 /* How many chains there are, from how many lines, and the time between them. */
 void units_text__chains(const struct report *report, FILE *out);
 int units_text__table(struct report *report, struct table *table, FILE *out);

@@ -68,6 +68,7 @@ struct report_options {
 	uint32_t depth;		 /* of the tree; 0: all of it */
 	bool phases;		 /* the tree has phases and passes, too */
 	const struct rules *rules; /* borrowed: stages of compiles, whose results a cache could hold; NULL: not shown */
+	int width;		 /* text: of the terminal; 0: names have columns of fixed widths */
 	bool brief;		 /* no --by: text leaves out tables that say nothing */
 };
 

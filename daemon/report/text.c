@@ -10,9 +10,12 @@
  * from elsewhere, such as file names of recordings, goes through safe_text__put(). */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/safe_text.h"
 #include "base/stream.h"
 #include "base/style.h"
@@ -22,8 +25,10 @@
 /* Columns of names and files, for terminals of some 160 columns; compiles have one long name with their
  * signature. */
 #define NAME_WIDTH 56
-#define FILE_WIDTH 52
 #define UNIT_WIDTH 72
+/* A terminal that is narrower has fewer columns of figures. */
+#define SUMS_WIDTH 120
+#define CLOCK_WIDTH 100
 /* Rows that are printed below a row, such as the lines that called a callee. */
 #define ROWS_BELOW 3
 
@@ -99,18 +104,29 @@ static void put_file(const struct report *report, const struct report_file *file
 	put_worked(file, out);
 }
 
-void text__location(const struct row_key *key, FILE *out)
+void text__location(const struct row_key *key, struct fitted fitted, FILE *out)
 {
 	style__begin(out, STYLE_DIM);
-	if (*key->file) {
+	if (*key->file && fitted.file) {
 		fputs("  ", out);
-		fit__path(out, key->file, FILE_WIDTH);
+		fit__path(out, key->file, fitted.file);
+		if (key->line)
+			fprintf(out, ":%u", key->line);
 	}
-	if (*key->file && key->line)
-		fprintf(out, ":%u", key->line);
-	if (*key->module)
+	if (*key->module && fitted.module)
 		fprintf(out, "  %s", key->module);
 	style__end(out);
+}
+
+void text__caller(const struct report *report, int at, const struct row_key *key, FILE *out)
+{
+	struct fitted fitted = text__fit(report, at, fit__letters(key->name) < NAME_WIDTH ? fit__letters(key->name) : NAME_WIDTH, key->name, key);
+
+	if (report->options->width)
+		fit__name(out, key->name, -abs(fitted.name));
+	else
+		fputs(key->name, out);
+	text__location(key, fitted, out);
 }
 
 /* --- one table --- */
@@ -121,6 +137,7 @@ struct shape {
 	bool counted; /* rows are compiles, phases, passes: with their number, and their time by the other clock */
 	bool typed;   /* rows are functions that were compiled: with the number of signatures */
 	bool wall;    /* weights are wall time */
+	bool sums, clock; /* "sum %", and compiles' time by the other clock: not on a narrow terminal */
 };
 
 static struct shape shape_of(const struct report *report, enum report_by by)
@@ -130,7 +147,18 @@ static struct shape shape_of(const struct report *report, enum report_by by)
 		.counted = rank__of_compiles(by),
 		.typed = by == REPORT_SOURCE,
 		.wall = report->wall,
+		.sums = !text__is_narrow(report, SUMS_WIDTH),
+		.clock = !text__is_narrow(report, CLOCK_WIDTH),
 	};
+}
+
+/* Outside of compiles threads mostly wait, each of them all the time: that sum says nothing. */
+void text__clock(const struct table *table, const struct rank *rank, bool wall, FILE *out)
+{
+	if (!wall && !strcmp(table__key(table, rank->row).name, ROW_OUTSIDE))
+		fprintf(out, "%10s", "");
+	else
+		fprintf(out, "%10.3f", seconds(wall ? rank->cpu : rank->elapsed));
 }
 
 /* Column widths are those of put_heads(). */
@@ -146,12 +174,14 @@ static void put_times(const struct table *table, const struct rank *rank, struct
 	if (table->files > 1)
 		fprintf(out, " \xc2\xb1%7.3f", seconds(rank->inclusive_sd));
 	fprintf(out, " %6.2f", percent(rank->inclusive, table->total));
-	if (!shape.alone)
+	if (!shape.alone && shape.sums)
 		fprintf(out, " %7.2f", percent(rank->running, table->total));
+	if (shape.counted && shape.clock)
+		text__clock(table, rank, shape.wall, out);
 	if (shape.counted && rank->calls > 0)
-		fprintf(out, "%10.3f %7.*f", seconds(shape.wall ? rank->cpu : rank->elapsed), rank->calls < 10 && table->files > 1, rank->calls);
+		fprintf(out, " %7.*f", rank->calls < 10 && table->files > 1, rank->calls);
 	else if (shape.counted)
-		fprintf(out, "%10.3f %7s", seconds(shape.wall ? rank->cpu : rank->elapsed), "");
+		fprintf(out, " %7s", "");
 	if (shape.typed && rank->calls > 0)
 		fprintf(out, " %6u", signatures);
 	else if (shape.typed)
@@ -169,10 +199,12 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 	if (!shape.alone)
 		at += fprintf(out, "%10s%s %6s", "exclusive", sd, "%");
 	at += fprintf(out, "%11s%s %6s", shape.alone ? "seconds" : "inclusive", sd, "%");
-	if (!shape.alone)
+	if (!shape.alone && shape.sums)
 		at += fprintf(out, " %7s", "sum %");
+	if (shape.counted && shape.clock)
+		at += fprintf(out, "%10s", shape.wall ? "CPU" : "elapsed");
 	if (shape.counted)
-		at += fprintf(out, "%10s %7s", shape.wall ? "CPU" : "elapsed", "times");
+		at += fprintf(out, " %7s", "times");
 	if (shape.typed)
 		at += fprintf(out, " %6s", "types");
 	fprintf(out, "  %s", report_names[table->by]);
@@ -181,10 +213,11 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 	return at;
 }
 
-/* Truncates a name, unless the result would look like that of a row above: then it is printed in full. */
+/* Truncates a name, unless the result would look like that of a row above: then it is printed in full. `shown` NULL:
+ * truncates it in any case. */
 static void put_distinct(struct intern *shown, const char *name, int width, FILE *out)
 {
-	uint32_t before = shown->n, id;
+	uint32_t before = shown ? shown->n : 0, id;
 	char *text = NULL;
 	size_t len = 0;
 	FILE *fitted = open_memstream(&text, &len);
@@ -192,7 +225,7 @@ static void put_distinct(struct intern *shown, const char *name, int width, FILE
 
 	if (fitted)
 		fclose(fitted);
-	if (!text || (!whole && (intern__id(shown, text, len, &id) || shown->n == before)))
+	if (!text || (!whole && shown && (intern__id(shown, text, len, &id) || shown->n == before)))
 		fputs(name, out);
 	else
 		fputs(text, out);
@@ -201,24 +234,28 @@ static void put_distinct(struct intern *shown, const char *name, int width, FILE
 
 /* Four kinds of rows: a compile with its signature; a function with file or module; a thread with its
  * process; a group with a name alone. */
-static void put_name(const struct table *table, const struct row_key *key, struct intern *shown, FILE *out)
+static void put_name(const struct report *report, const struct table *table, const struct row_key *key, int at, struct intern *shown, FILE *out)
 {
+	struct fitted fitted;
 	char name[1024];
 
 	if (((table->by == REPORT_UNIT || table->by == REPORT_FAILED) && (*key->detail || *key->file)) || (table->by == REPORT_SOURCE && *key->file)) {
 		snprintf(name, sizeof(name), table->by == REPORT_SOURCE ? "%s" : "%s(%s)", key->name, key->detail);
-		put_distinct(shown, name, UNIT_WIDTH, out);
-		if (*key->file)
-			text__location(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
+		fitted = text__fit(report, at, UNIT_WIDTH, name, &(struct row_key){.file = key->file, .module = "", .line = key->line});
+		fitted.module = false;
+		put_distinct(shown, name, fitted.name, out);
+		text__location(key, fitted, out);
 	} else if (*key->file || (*key->module && table->by != REPORT_PHASE && table->by != REPORT_PASS &&
 				  table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_FAILED)) {
 		/* Native code without debug information has long names and no file: use that column, too. */
-		put_distinct(shown, key->name,
-			     *key->file || strlen(key->name) <= NAME_WIDTH ? NAME_WIDTH : -(NAME_WIDTH + FILE_WIDTH - 16), out);
-		text__location(key, out);
+		fitted = text__fit(report, at, *key->file || strlen(key->name) <= NAME_WIDTH ? NAME_WIDTH : NAME_WIDTH + TEXT_FILE_WIDTH - 16, key->name, key);
+		put_distinct(shown, key->name, *key->file || strlen(key->name) <= NAME_WIDTH ? fitted.name : -abs(fitted.name), out);
+		text__location(key, fitted, out);
 	} else if (*key->detail) { /* a thread and its process */
 		fprintf(out, "%-24s  ", key->name);
-		fit__name(out, key->detail, FILE_WIDTH);
+		fit__name(out, key->detail, text__room(report, at + 26, TEXT_FILE_WIDTH));
+	} else if (report->options->width) {
+		fit__name(out, key->name, -text__room(report, at, INT_MAX));
 	} else {
 		fputs(key->name, out);
 	}
@@ -251,6 +288,7 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 	uint32_t i;
 	int err;
 
+	at = text__below(report, at);
 	/* Without native stacks nearly all time has no class. */
 	if (threads && !report->has_native)
 		return 0;
@@ -272,13 +310,13 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 			fprintf(out, "    %s", key.name);
 		} else if (above->by == REPORT_SOURCE || above->by == REPORT_PHASE) {
 			fprintf(out, "%*s%6.2f %%  %s ", at, "", percent(rank->inclusive, above->total), above->by == REPORT_SOURCE ? "for" : "on");
-			fit__name(out, *key.name ? key.name : "()", -UNIT_WIDTH);
+			fit__name(out, *key.name ? key.name : "()", -text__room(report, at + 14, UNIT_WIDTH));
 		} else if (above->by == REPORT_FAILED) {
 			fprintf(out, "%*s%6.2f %%  left in %s", at, "", percent(rank->inclusive, above->total), key.name);
 		} else if (key.kind != FUNCTION_NOTE) {
-			fprintf(out, "%*s%6.2f %%  %s by %s", at, "", percent(rank->inclusive, above->total),
-				above->by == REPORT_UNIT ? "caused" : "called", key.name);
-			text__location(&key, out);
+			fprintf(out, "%*s%6.2f %%  %s by ", at, "", percent(rank->inclusive, above->total),
+				above->by == REPORT_UNIT ? "caused" : "called");
+			text__caller(report, at + 20, &key, out);
 		} else {
 			continue;
 		}
@@ -309,7 +347,7 @@ static uint32_t quiet_threads(const struct report *report, double *ret_wall)
 
 static int put_table(struct report *report, struct table *table, FILE *out)
 {
-	double quiet_wall;
+	double quiet_wall = 0;
 	bool focused = table->by == REPORT_CALLERS || table->by == REPORT_CALLEES;
 	uint32_t quiet = table->by != REPORT_THREAD && !focused && report->wall ? quiet_threads(report, &quiet_wall) : 0;
 	/* `aside`: quiet threads were kept out of the rows. From a pipe only the table of classes can do
@@ -347,7 +385,7 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 		if (shape.typed)
 			err = report__rank_below(report, table->by, table->ranks[i].row, 0, &below);
 		put_times(table, &table->ranks[i], shape, below ? below->n_ranks : 0, out);
-		put_name(table, &key, &shown, out);
+		put_name(report, table, &key, at, report->options->width ? NULL : &shown, out);
 		err = err ?: put_below(report, table, table->ranks[i].row, at, &before, out);
 	}
 	intern__free(&shown);
@@ -356,6 +394,7 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 			aside ? "no part of these shares" : "part of these shares, as this was read from a pipe");
 	/* `each` is of the last recording: not empty means that there were compiles. */
 	if (table->by == REPORT_UNIT && report->each.len) {
+		at = text__below(report, at);
 		fprintf(out, "%*s", at, "");
 		units_text__chains(report, out);
 		fputs("; --by=chain, --tree\n", out);
@@ -385,6 +424,8 @@ static bool is_shown(const struct report *report, enum report_by by)
 static void put_legend(const struct report *report, FILE *out)
 {
 	const char *clock = report->wall ? "wall time (waiting included)" : "CPU time";
+	/* A terminal has breaks where its lines end. */
+	const char *end = report->options->width ? " " : "\n";
 	bool compiles = false;
 	int by;
 
@@ -393,13 +434,14 @@ static void put_legend(const struct report *report, FILE *out)
 			    report->tables[by].n_ranks;
 	fprintf(out,
 		"\nSeconds of %s, from samples. Exclusive: in the row's own code; inclusive: also in what it called, "
-		"however\noften it is in the stack. Samples cannot show how often something was called.\n",
-		clock);
+		"however%soften it is in the stack. Samples cannot show how often something was called.\n",
+		clock, end);
 	if (compiles)
 		fprintf(out, "Of compiles, phases and passes `times` is how many were seen (shorter ones than a sampling period may "
-			     "not be), and\n%s\n",
+			     "not be), and%s%s\n",
+			end,
 			report->wall ? "`CPU` is the inclusive CPU time, that of worker threads included, whose time by the clock is their caller's."
-				     : "`elapsed` is the inclusive time by the clock: wall time, waiting included; of worker threads, that of their caller. Of\nwhat is outside of compiles it is that of all threads together.");
+				     : "`elapsed` is the inclusive time by the clock: wall time, waiting included; of worker threads, that of their caller.");
 	if (is_shown(report, REPORT_SOURCE) && report->tables[REPORT_SOURCE].n_ranks)
 		fputs("`types` is how many signatures a function was compiled for.\n", out);
 	if (report->gil)
@@ -407,12 +449,13 @@ static void put_legend(const struct report *report, FILE *out)
 		      "function.\n",
 		      out);
 	if (!report->has_native)
-		fputs("Classes of time (interpreter, C calls, GC, compiler ...), native frames and passes of optimisers need a "
-		      "recording\nwith native stacks: this one was made with --native=off.\n",
-		      out);
+		fprintf(out,
+			"Classes of time (interpreter, C calls, GC, compiler ...), native frames and passes of optimisers need a "
+			"recording%swith native stacks: this one was made with --native=off.\n",
+			end);
 }
 
-int report__text(struct report *report, FILE *out)
+static int put_all(struct report *report, FILE *out)
 {
 	uint32_t i;
 	int err = 0;
@@ -432,4 +475,29 @@ int report__text(struct report *report, FILE *out)
 				      : put_table(report, &report->tables[i], out);
 	put_legend(report, out);
 	return stream__flush(out) ?: err;
+}
+
+/* On a terminal rows fit already; sentences are broken between words. */
+int report__text(struct report *report, FILE *out)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len = 0;
+	FILE *whole;
+	int err;
+
+	if (!report->options->width)
+		return put_all(report, out);
+	whole = open_memstream(&text, &len);
+	if (!whole)
+		return -errno;
+	style__like_stdout(whole);
+	err = put_all(report, whole);
+	style__like_stdout(NULL);
+	if (fclose(whole))
+		return -errno;
+	errno = 0;
+	fit__lines(out, text, report->options->width);
+	if (fflush(out) || ferror(out))
+		err = err ?: errno ? -errno : -EIO;
+	return err;
 }

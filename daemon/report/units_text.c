@@ -13,12 +13,17 @@
  *                                                        a cache would have saved: machine code 0.300 s, all 0.510 s
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/style.h"
 #include "report/fit.h"
 #include "report/internal.h"
 
 #define UNIT_WIDTH 72
+/* Columns before the names. */
+#define TREE_AT 50
+#define CHAIN_AT 55
+#define REPEAT_AT 50
 #define INDENT 2
 #define INDENT_MAX 40 /* deeper rows are not indented further */
 
@@ -43,13 +48,16 @@ static void put_head(const struct report *report, const struct table *table, con
 		clock_of(report), order, shown, table->n_rows, table->total / 1e9);
 }
 
-static void put_unit(const struct row_key *key, int width, FILE *out)
+static void put_unit(const struct report *report, const struct row_key *key, int at, int width, FILE *out)
 {
+	const struct row_key place = {.file = key->file, .module = "", .line = key->line};
+	struct fitted fitted;
 	char name[1024];
 
 	snprintf(name, sizeof(name), "%s(%s)", key->name, key->detail);
-	fit__name(out, name, *key->file ? width : -width);
-	text__location(&(struct row_key){.file = key->file, .module = "", .line = key->line}, out);
+	fitted = text__fit(report, at, width, name, &place);
+	fit__name(out, name, *key->file ? fitted.name : -abs(fitted.name));
+	text__location(&place, fitted, out);
 }
 
 /* --- the tree --- */
@@ -76,9 +84,9 @@ static void put_branch(const struct report *report, uint32_t first, int indent, 
 		const struct rank *rank = &table->ranks[first - 1];
 		struct row_key key = table__key(table, rank->row);
 
-		fprintf(out, "%11.3f%11.3f %6.2f%11.3f ", rank->exclusive / 1e9,
-			rank->inclusive / 1e9, percent(rank->inclusive, table->total),
-			(report->wall ? rank->cpu : rank->elapsed) / 1e9);
+		fprintf(out, "%11.3f%11.3f %6.2f ", rank->exclusive / 1e9, rank->inclusive / 1e9, percent(rank->inclusive, table->total));
+		text__clock(table, rank, report->wall, out);
+		fputc(' ', out);
 		if (rank->calls > 0)
 			fprintf(out, "%7.*f", rank->calls < 10 && table->files > 1, rank->calls);
 		else
@@ -87,12 +95,12 @@ static void put_branch(const struct report *report, uint32_t first, int indent, 
 		/* Three forms: a compile, or a phase with a subject, as name(detail) and place; a group
 		 * without a parent or a phase by its name; a frame as "caused by". */
 		if (key.kind >= KIND_PASS ? *key.detail : key.kind == KIND_GROUP && key.parent != ROW_NONE) {
-			put_unit(&key, UNIT_WIDTH - right, out);
+			put_unit(report, &key, TREE_AT + right, UNIT_WIDTH - right, out);
 		} else if (key.kind >= KIND_PASS) {
 			fputs(key.name, out);
 		} else {
-			fprintf(out, "caused by %s", key.name);
-			text__location(&key, out);
+			fputs("caused by ", out);
+			text__caller(report, TREE_AT + right + 10, &key, out);
 		}
 		fputc('\n', out);
 		put_branch(report, ITEM(report->first, uint32_t, rank->row), indent + INDENT, out);
@@ -148,9 +156,9 @@ static void put_chain(const struct report *report, const struct chain *chain, FI
 	else
 		fprintf(out, "%11.3f", (double)chain->after / 1e9);
 	fprintf(out, "%9u  ", chain->compiles);
-	put_unit(&compile, UNIT_WIDTH, out);
-	fprintf(out, "\n%55scaused by %s", "", trigger.name);
-	text__location(&trigger, out);
+	put_unit(report, &compile, CHAIN_AT, UNIT_WIDTH, out);
+	fprintf(out, "\n%*scaused by ", text__below(report, CHAIN_AT), "");
+	text__caller(report, text__below(report, CHAIN_AT) + 10, &trigger, out);
 	fprintf(out, "  in %s",
 		(const char *)intern__key(&report->thread_names, chain->thread, &len));
 	if (report->files > 1)
@@ -183,9 +191,10 @@ static void put_saved(const struct report *report, const struct row_key *key,
 		      const struct rank *rank, FILE *out)
 {
 	const struct compiler *compiler = repeats__compiler(report, key->module);
+	const int at = text__below(report, REPEAT_AT - 1);
 	uint32_t i, f;
 
-	fprintf(out, "%49s%s\n%49s", "", reason_words[key->kind], "");
+	fprintf(out, "%*s%s\n%*s", at, "", reason_words[key->kind], at, "");
 	fputs("a cache would have saved: ", out);
 	for (i = 0; compiler && i < compiler->n_stages; i++) {
 		double sum = 0;
@@ -218,7 +227,7 @@ static void put_repeats(const struct report *report, const struct table *table, 
 		fprintf(out, "%11.3f %6.2f%11.3f%11.3f %7.*f  ", rank->exclusive / 1e9,
 			percent(rank->exclusive, table->total), rank->inclusive / 1e9,
 			(report->wall ? rank->cpu : rank->elapsed) / 1e9, rank->calls < 10 && table->files > 1, rank->calls);
-		put_unit(&key, UNIT_WIDTH, out);
+		put_unit(report, &key, REPEAT_AT, UNIT_WIDTH, out);
 		fputc('\n', out);
 		put_saved(report, &key, rank, out);
 	}

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import termios
 import time
 
 from lib.command import BUSY, CPROFD, PYTHON, cprofd, environment, expect, fails, folder, profile, target
@@ -187,6 +188,46 @@ def test_summary_fits_a_screen():
         for options in (("--nonblocking", "--full-filenames", "--nolineno"), ("-d", "0.005m")):
             fails(0, run=cprofd("attach", process.pid, "-d", "0.3", *options, "-o", "/dev/null", cwd=work))
         expect(json.loads(cprofd("dump", process.pid, "-j").out)["threads"], "dump -j is no JSON")
+
+
+def on_terminal(*args, columns, cwd, **more):
+    """What it prints on a terminal of so many columns: lines."""
+    master, slave = os.openpty()
+    termios.tcsetwinsize(slave, (24, columns))
+    client = subprocess.Popen([CPROFD, *args], cwd=cwd, env=environment(NO_COLOR="1", **more), stdin=slave, stdout=slave, stderr=subprocess.STDOUT)
+    os.close(slave)
+    said = b""
+    try:
+        while chunk := os.read(master, 65536):
+            said += chunk
+    except OSError:
+        pass
+    os.close(master)
+    expect(client.wait(60) == 0, "exit status", said)
+    return said.decode().replace("\r\n", "\n").splitlines()
+
+
+def test_report_fits_its_terminal():
+    """Names are cut; of what is no terminal, and with -v, they are whole."""
+    name = "a_function_" + "of_a_long_name_" * 6
+    code = "import time\ndef %s():\n    while time.process_time() < 0.5: pass\n%s()\n" % (name, name)
+    tables = "--by=class,thread,unit,source,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"
+    with folder() as work:
+        script = os.path.join(work, "a_file_" + "of_a_long_name_" * 6 + ".py")
+        with open(script, "w") as file:
+            file.write(code)
+        fails(0, run=cprofd("record", "-o", "a.cprof", "--", PYTHON, script, cwd=work))
+        for columns in (64, 80, 120, 160):
+            for more in ({}, {"COLUMNS": str(columns)}):
+                lines = on_terminal("report", "a.cprof", tables, columns=100 if more else columns, cwd=work, **more)
+                # The head of the report has words that no line can hold: they stay whole.
+                long = [line for line in lines if len(line) > columns and len(line.split()) > 1]
+                expect(not long, "lines of more than %d columns" % columns, long)
+            rows = [line for line in lines if "a_function_…" in line or "a_function_of" in line and "…" in line]
+            expect(len(rows) >= 2 and all("name_" in row for row in rows), "no row has the ends of the name", lines)
+        piped = cprofd("report", "a.cprof", tables, cwd=work, env=environment(COLUMNS="64")).out.splitlines()
+        expect(piped == cprofd("report", "a.cprof", tables, cwd=work).out.splitlines(), "a pipe has no width")
+        expect(on_terminal("report", "a.cprof", tables, "-v", columns=64, cwd=work) == piped, "-v cuts")
 
 
 def test_recording_leaves_the_terminal_to_the_command():

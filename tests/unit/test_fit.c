@@ -62,6 +62,32 @@ static void long_ones(void **state)
 	check(name, -9, "xx<<<<…<<");
 }
 
+static void check_lines(const char *text, int width, const char *expected)
+{
+	char *got = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&got, &len);
+
+	assert_non_null(out);
+	fit__lines(out, text, width);
+	fclose(out);
+	assert_string_equal(got, expected);
+	free(got);
+}
+
+static void lines(void **state)
+{
+	check_lines("one two three\n\nfour\n", 13, "one two three\n\nfour\n");
+	check_lines("one two three\nfour", 12, "one two\nthree\nfour");
+	/* Indented as the line is; blanks around a break go. */
+	check_lines("    one two   three four\n", 12, "    one two\n    three\n    four\n");
+	/* A word that is too long stays whole. */
+	check_lines("  a_long_word b\n", 6, "  a_long_word\n  b\n");
+	/* A colour takes no columns, nor do the further bytes of a character. */
+	check_lines("\033[1mbold\033[0m größe\n", 10, "\033[1mbold\033[0m größe\n");
+	check_lines("", 10, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -69,6 +95,7 @@ int main(void)
 		cmocka_unit_test(templates),
 		cmocka_unit_test(not_closed),
 		cmocka_unit_test(long_ones),
+		cmocka_unit_test(lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
