@@ -126,7 +126,7 @@ void check__process(struct check_list *list, pid_t pid)
 	if (err) {
 		error = process__error(err);
 		hint = broker_error__hint(error);
-		if (error != BROKER_ERROR_NOT_YOURS || !forbidden__to_root(pid, why, sizeof(why), &hint))
+		if (error != BROKER_ERROR_NOT_YOURS || !(forbidden__to_root(pid, why, sizeof(why), &hint) || forbidden__to_user(pid, why, sizeof(why), &hint)))
 			snprintf(why, sizeof(why), "%s", broker_error__sentence(error));
 		row = check__add(list, "may it be read", CHECK_MISSING, "%s", why);
 		check__help(row, "", hint);

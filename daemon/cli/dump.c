@@ -139,7 +139,10 @@ static int take_line(const struct cli_options *options, const char *line, size_t
 		hint = json_string_value(json_object_get(json, "hint"));
 		forbidden = forbidden__answered(options->pid, word(json, "code"), (int)json_integer_value(json_object_get(json, "errno")), why,
 						sizeof(why), &hint);
-		say__failure(hint, "%d: %s", options->pid, forbidden ? why : word(json, "error"));
+		if (forbidden)
+			say__failure(hint, "%s", why);
+		else
+			say__failure(hint, "%d: %s", options->pid, word(json, "error"));
 		json_decref(json);
 		return CLI_COULD_NOT;
 	}

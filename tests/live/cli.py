@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -23,7 +24,7 @@ import time
 import cli_files
 import cli_processes
 import cli_summary
-from lib.command import (CPROFD, NOBODY, ROOT, Skip, as_nobody, attached, cprofd, daemon, environment, expect, fails, folder,
+from lib.command import (CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, attached, cprofd, daemon, environment, expect, fails, folder,
                       names, sampled, target)
 from lib.wait import until
 
@@ -127,13 +128,42 @@ def test_daemon_serves_its_users():
         path = os.path.join(run_dir, "s.sock")
         with daemon(path), target() as roots, target(uid=NOBODY) as own:
             expect(os.stat(path).st_mode & 0o777 == 0o666, "the socket is not for everyone")
-            fails(1, "someone else", run=cprofd("attach", roots.pid, "-d", "1", "--socket", path, cwd=work, prefix=as_nobody()))
+            fails(1, "process %d belongs to root (uid 0)" % roots.pid, "sudo", run=cprofd("attach", roots.pid, "-d", "1", "--socket", path, cwd=work, prefix=as_nobody()))
             run = cprofd("attach", own.pid, "-d", "1", "--socket", path, "-o", "a.json", cwd=work, prefix=as_nobody())
             fails(0, "open it at", run=run)
             output = os.path.join(work, "a.json")
             expect(os.stat(output).st_uid == NOBODY and "leaf" in names(output), "not nobody's file")
             status = json.loads(cprofd("status", "--json", "--socket", path).out)
             expect(status["version"], "status tells no version", status)
+
+
+def test_why_a_process_may_not_be_read():
+    """A user reads which of the kernel's rules it is, and of which process."""
+    nobody = pwd.getpwuid(NOBODY).pw_name
+    hides = "import ctypes, sys, time; ctypes.CDLL(None).prctl(4, 0); print('up', flush=True); time.sleep(60)"
+    up = ("sh", "-c", "echo up; exec sleep 60")
+    with folder() as run_dir, folder() as work, contextlib.ExitStack() as stack:
+        path, setuid = os.path.join(run_dir, "s.sock"), os.path.join(work, "sleep")
+        shutil.copy(shutil.which("sleep"), setuid)
+        os.chmod(setuid, 0o4755)
+        stack.enter_context(daemon(path))
+        cases = {
+            "belongs to root (uid 0)": up,
+            "is yours, but lets nobody read its memory: it is not dumpable": (*as_nobody(), PYTHON, "-c", hides),
+            "runs a setuid program, with the rights of root (uid 0)": (*as_nobody(), "sh", "-c", "echo up; exec %s 60" % setuid),
+            "runs with the rights of another group than you do: daemon (gid 1)": ("setpriv", "--reuid=%d" % NOBODY, "--regid=1", "--clear-groups", "--", *up),
+            "is yours, but holds capabilities": ("setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups", "--inh-caps=+net_raw", "--ambient-caps=+net_raw", "--", *up),
+        }
+        for words, command in cases.items():
+            process = subprocess.Popen(command, stdout=subprocess.PIPE)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            process.stdout.readline()
+            expect(until(lambda: open("/proc/%d/comm" % process.pid).read().strip() in ("sleep", "python3")), "it does not begin", command)
+            for told in (("attach", process.pid, "-d", "0.2", "-o", "/dev/null", "--socket", path), ("dump", process.pid, "--socket", path)):
+                fails(1, "process %d %s" % (process.pid, words), "sudo", run=cprofd(*told, prefix=as_nobody()))
+            check = cprofd("check", process.pid, prefix=as_nobody())
+            expect("process %d %s" % (process.pid, words) in check.out, "check, too", nobody, check.out)
 
 
 def test_capabilities_of_the_unit():

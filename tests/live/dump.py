@@ -180,7 +180,7 @@ def other_users(python):
                 run = dump(mine.pid, "--json", "--socket", path, prefix=user)
                 check(run.returncode == 0 and len(json.loads(run.stdout)["threads"]) == 4, "a user's own process", run.stderr)
                 run = dump(roots.pid, "--socket", path, prefix=user)
-                check(run.returncode == 1 and "belongs to someone else" in run.stderr, "root's process", run)
+                check(run.returncode == 1 and f"process {roots.pid} belongs to root" in run.stderr, "root's process", run)
                 run = dump(roots.pid, "--socket", path)
                 check(run.returncode == 0 and "leaf (<string>:5)" in run.stdout or "leaf (<string>:4)" in run.stdout,
                       "the same, by root", run)
