@@ -35,6 +35,7 @@ struct export_options {
 	const char *exclude[EXPORT_EXCLUDE_MAX]; /* patterns of functions, modules or files */
 	uint32_t n_exclude;
 	bool hide_imports;      /* the frames of importlib */
+	bool hide_native;       /* all frames but Python's */
 	uint32_t skip_first;    /* leave out samples in the first N compiles of their unit (skip.h); 0: all */
 	uint64_t from, to;      /* window, ns since the session's start; to 0: its end */
 	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX */

@@ -22,7 +22,7 @@ struct hide {
 
 bool hide__wanted(const struct export_options *options)
 {
-	return options->n_exclude || options->hide_imports;
+	return options->n_exclude || options->hide_imports || options->hide_native;
 }
 
 /* importlib and zipimport, frozen or not: what an `import` statement runs before the module's own code. */
@@ -62,7 +62,7 @@ static bool is_excluded(struct hide *hide, const struct function_row *row)
 {
 	char module[512];
 	uint32_t i;
-	bool any = false;
+	bool any = hide->options->hide_native && row->kind != FUNCTION_PYTHON;
 
 	if (row->kind == FUNCTION_NOTE)
 		return false;

@@ -58,6 +58,8 @@ static int put_filters(struct buf *out, const struct export_options *filter)
 	err = err ?: put_filter(out, "module", filter->module);
 	if (filter->hide_imports)
 		err = err ?: put__key(out, "hide_imports") ?: buf__puts(out, "true");
+	if (filter->hide_native)
+		err = err ?: put__string(out, "native", "off");
 	if (filter->n_exclude)
 		err = err ?: put__key(out, "exclude") ?: buf__puts(out, "[");
 	for (uint32_t i = 0; i < filter->n_exclude; i++)

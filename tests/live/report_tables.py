@@ -12,7 +12,7 @@ import xml.etree.ElementTree
 
 import report_formats
 from lib import ROOT
-from report_truth import (CAUSES, COMPILE, INTERPRETER, NO_CLASS, NOT_SAMPLED, PYTHON, REPEATS, add_up, at_line, cprofd, expect, function, module, package,
+from report_truth import (CAUSES, COMPILE, Frame, INTERPRETER, NO_CLASS, NOT_SAMPLED, PYTHON, REPEATS, add_up, at_line, cprofd, expect, function, module, package,
                           read_recording, report, rows_of, same, shown, stand, told)
 
 
@@ -385,6 +385,21 @@ def beside(stack, match, outwards):
     at = places[-1] if outwards else places[0]
     others = stack[at + 1:] if outwards else stack[:at][::-1]
     return others[0] if others else "(outermost)" if outwards else "(itself)"
+
+
+HIDDEN = Frame("(hidden)", "", 0, 0, "", 3)
+
+
+def test_python_frames_alone(recordings):
+    """Of each stack what is Python's, or a note; and not a nanosecond less."""
+    samples = recordings.samples("native")
+    kept = [s._replace(stack=tuple(f for f in s.stack if f.kind in (0, 3)) or (HIDDEN,)) for s in samples]
+    result = report(recordings.path("native"), "--by=line,class", "--native=off")
+    same("lines of Python", shown(rows_of(result, "line")), add_up(kept, at_line))
+    every = report(recordings.path("native"), "--by=line,class", "--native=full")
+    expect(rows_of(result, "class") == rows_of(every, "class"), "classes are as they were", rows_of(result, "class"), rows_of(every, "class"))
+    expect(len(rows_of(result, "line")) < len(rows_of(every, "line")), "no line of native code was there")
+    expect(result["filters"] == {"native": "off"} and not every["filters"], "it is no filter", result["filters"], every["filters"])
 
 
 def test_callers_and_callees(recordings):
