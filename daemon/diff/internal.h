@@ -169,6 +169,8 @@ struct diff_key {
 };
 /* Finds or adds the row; ids are the same for both sides. The strings are copied. */
 int diff__row(struct diff *diff, const struct diff_key *key, uint32_t *ret);
+/* addresses.c: appends a name, or a signature, without the addresses in it, and its NUL. */
+int diff__put_name(struct buf *out, const char *name);
 /* Its strings are valid until a row is added. */
 struct diff_key diff__key(const struct diff *diff, uint32_t row);
 /* read.c: adds time to a series, in the current cell; per compile, in the compile's cell to come. */

@@ -21,9 +21,9 @@ int diff__row(struct diff *diff, const struct diff_key *key, uint32_t *ret)
 	struct buf text = {};
 	int err = buf__append(&text, &head, sizeof(head));
 
-	err = err ?: buf__append(&text, key->name, strlen(key->name) + 1);
+	err = err ?: diff__put_name(&text, key->name);
 	err = err ?: buf__append(&text, key->module, strlen(key->module) + 1);
-	err = err ?: buf__append(&text, key->detail, strlen(key->detail) + 1);
+	err = err ?: diff__put_name(&text, key->detail);
 	err = err ?: intern__id(&diff->keys, text.data, text.len, ret);
 	buf__free(&text);
 	return err;

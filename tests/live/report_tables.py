@@ -752,6 +752,27 @@ def test_diff(recordings):
     expect("cannot be read" in cprofd("diff", one, one + "x", status=1).err, "a missing file")
 
 
+ADDRESSES = """
+import os, time
+def work(end):
+    while time.process_time() < end: pass
+name = "handler_0x7f" + os.urandom(5).hex()
+exec("def %s(end): work(end)" % name)
+globals()[name](0.7)
+print(name)
+"""
+
+
+def test_diff_of_names_with_addresses(recordings):
+    """A function whose name holds an address is the same one in each run."""
+    paths, names = [os.path.join(recordings.folder, name) for name in ("run1.cprof", "run2.cprof")], set()
+    for path in paths:
+        names.add(cprofd("record", "-o", path, "--", PYTHON, "-c", ADDRESSES).out.split()[-1])
+    rows = [row for row in json.loads(cprofd("diff", *paths, "--by=function", "--sort=inclusive", "--json").out)["tables"][0]["rows"] if row["name"].startswith("handler")]
+    expect(len(names) == 2, "the names are the same", names)
+    expect([row["name"] for row in rows] == ["handler_0x\N{HORIZONTAL ELLIPSIS}"] and rows[0]["before"] > 0.3 and rows[0]["after"] > 0.3, "no row of both", rows)
+
+
 def test_diff_pictures(recordings):
     """Stacks of both sides: the shares are those of the recordings' lines, in all three files."""
     pair, truth = [("before", "python"), ("after", "again")], {}

@@ -86,6 +86,36 @@ static void shares(void **state)
 }
 
 /* 0.15, 0.165, 0.158 of 1000, 2000, 1000. */
+static void check_name(const char *name, const char *expected)
+{
+	struct buf out = {};
+
+	assert_int_equal(diff__put_name(&out, name), 0);
+	assert_string_equal(out.data, expected);
+	assert_int_equal(out.len, strlen(expected) + 1);
+	buf__free(&out);
+}
+
+static void names_without_addresses(void **state)
+{
+	check_name("run_pass", "run_pass");
+	check_name("", "");
+	check_name("handler_0x7f21c0a81d30", "handler_0x…");
+	check_name("JIT code at 0x7F3B5C0010", "JIT code at 0x…");
+	check_name("(<function f at 0x7f21c0a81d30>, <function g at 0x7f21c0a81d31>)", "(<function f at 0x…>, <function g at 0x…>)");
+	check_name("sub_401a30", "sub_…");
+	check_name("FUN_00401a30 [clone .cold]", "FUN_… [clone .cold]");
+	/* Offsets, short numbers, words. */
+	check_name("libffi.so.8.1.2+0x6250abc", "libffi.so.8.1.2+0x6250abc");
+	check_name("flags_0x10", "flags_0x10");
+	check_name("sub_added", "sub_added");
+	check_name("sub_facets", "sub_facets");
+	check_name("resub_12345", "resub_12345");
+	check_name("0x12345xyz", "0x12345xyz");
+	check_name("{lambda(int)#1}", "{lambda(int)#1}");
+	check_name("0x", "0x");
+}
+
 static void several_recordings(void **state)
 {
 	struct estimate of[] = {{150, 1000, 0.15, 1e-9, 10},
@@ -649,6 +679,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quantiles),
 		cmocka_unit_test(shares),
+		cmocka_unit_test(names_without_addresses),
 		cmocka_unit_test(several_recordings),
 		cmocka_unit_test(against_the_rest),
 		cmocka_unit_test(a_shared_machine),
