@@ -2,12 +2,29 @@
 /* cprofd: finds the command, parses its options, runs it. `cprofd attach 4242 -d 10` -> command__find("attach") ->
  * options__parse() -> command->run(). Commands and options are tables (cli/cli.h), from which help, manual page and
  * completion are made, too. */
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "broker/program.h"
 #include "cli/cli.h"
 #include "serve/serve.h"
+
+/* What was printed has to arrive: a disk may be full. A reader that has ended (`| head`) has read enough. */
+static int flush_stdout(int status)
+{
+	struct pollfd reader = {STDOUT_FILENO, POLLOUT, 0};
+	int failed;
+
+	errno = 0;
+	failed = fflush(stdout) || ferror(stdout);
+	if (!failed || status != CLI_DONE || (poll(&reader, 1, 0) == 1 && reader.revents & POLLERR))
+		return status;
+	say__failure("", "stdout could not be written%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+	return CLI_COULD_NOT;
+}
 
 /* Exit statuses: CLI_DONE (0), CLI_USAGE (2) for a wrong command line, and what the command returns. */
 int main(int argc, char **argv)
@@ -39,11 +56,11 @@ int main(int argc, char **argv)
 		return status;
 	if (help) {
 		help__command(stdout, command);
-		return CLI_DONE;
+		return flush_stdout(CLI_DONE);
 	}
 	/* Colours and quietness are settings of the whole process: they are set before the command prints anything. */
 	style__allow(options.color);
 	if (options.quiet)
 		say__quietly();
-	return command->run(&options);
+	return flush_stdout(command->run(&options));
 }

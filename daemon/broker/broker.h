@@ -79,7 +79,7 @@ enum broker_kind {
 	X(ONLY_ROOT, "this daemon serves root alone (--allow=root)", "run it with sudo") \
 	X(NOT_NAMED, "root's client did not name this process when it connected", \
 	  "the socket's own address has to name it, see \"Root\" in docs/protocol.md") \
-	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "") \
+	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "`pgrep -af python` lists the Pythons that run") \
 	X(NO_ANSWER, "this process cannot be opened: it waits inside the kernel, for an exec or a file system that does not answer", \
 	  "try it again later") \
 	X(INTERNAL, "something failed inside cprofd", "run with -vv")

@@ -224,7 +224,9 @@ int command__unknown(const char *name)
 	/* close__text() makes a list, the closest name first. Two suggestions for a mistyped command would
 	 * only confuse. */
 	likely[strcspn(likely, ",")] = '\0';
-	if (*likely)
+	if (*name == '-')
+		say__failure("", "%s: options follow the command, as in `cprofd attach 4242 %s`", name, name);
+	else if (*likely)
 		say__failure("", "there is no command '%s': did you mean %s?", name, likely);
 	else
 		say__failure("", "there is no command '%s'", name);

@@ -47,7 +47,7 @@ static void print_failure(int err, const char *input, const char *output,
 	else if (err == -ENODATA)
 		write__nothing(options, input, report);
 	else
-		say__failure("", "%s could not be written from %s: %s", output, input,
+		say__failure("", "%s could not be written from %s: %s", strcmp(output, "-") ? output : "stdout", input,
 			     strerror(-err));
 }
 
@@ -144,7 +144,7 @@ int convert__run(const struct cli_options *options)
 	int status;
 
 	if (options->n_operands != 1) {
-		say__failure("as in `cprofd convert svd.cprof`", "one recording at a time");
+		say__failure("as in `cprofd convert svd.cprof`", options->n_operands ? "one recording at a time" : "which recording?");
 		return CLI_USAGE;
 	}
 	status = write__format(options->format, options->output, &format) ?: browser__judge(options, &format);

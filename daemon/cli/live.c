@@ -72,6 +72,7 @@ static void on_answer(struct live *live, const json_t *answer)
 {
 	uint64_t id = number(answer, "id");
 	bool refused = !json_is_true(json_object_get(answer, "ok"));
+	char sentence[sizeof(live->error) - 16];
 	const char *hint;
 
 	/* An answer without an id refuses the whole connection, whatever was requested. */
@@ -88,6 +89,9 @@ static void on_answer(struct live *live, const json_t *answer)
 		snprintf(live->error, sizeof(live->error), "no such process: %d", live->pid);
 		snprintf(live->hint, sizeof(live->hint), "it may have ended already; `pgrep -af python` lists the Pythons that run");
 	}
+	copy(sentence, sizeof(sentence), answer, "error");
+	if (refused && (!strncmp(sentence, "this process", 12) || !strncmp(sentence, "this is", 7)))
+		snprintf(live->error, sizeof(live->error), "%d: %s", live->pid, sentence);
 	if (refused && forbidden__answered(live->pid, json_string_value(json_object_get(answer, "code")), (int)number(answer, "errno"),
 					       live->error, sizeof(live->error), &hint))
 		snprintf(live->hint, sizeof(live->hint), "%s", hint);

@@ -81,6 +81,14 @@ static const char *find_word(const char *values, const char *value, unsigned *re
 	}
 }
 
+/* Is the word after an option whose value is optional one of its values? "--native leaf" would be a flag and an operand. */
+static bool is_value_apart(const struct option_row *row, const char *word)
+{
+	unsigned choice;
+
+	return row->argument && *row->argument == '[' && row->values && word && !find_word(row->values, word, &choice);
+}
+
 /* Stores the value of an option that has no setter. */
 static const char *store(const struct option_row *row, const char *value, struct cli_options *options)
 {
@@ -203,6 +211,10 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 			return CLI_USAGE;
 		}
 		row = row_of(command, code);
+		if (!optarg && is_value_apart(row, optind < argc ? argv[optind] : NULL)) {
+			say__failure("", "--%s takes its value in the same word: --%s=%s", row->name, row->name, argv[optind]);
+			return CLI_USAGE;
+		}
 		sentence = row->set ? row->set(ret, optarg) : store(row, optarg, ret);
 		if (sentence) {
 			refuse(row, optarg ? optarg : "", sentence);

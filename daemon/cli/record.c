@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,6 +178,27 @@ int launch__go(struct launch *launch)
 	if (read(launch->failed, &err, sizeof(err)) != sizeof(err))
 		return 0;
 	return err;
+}
+
+/* What helps: most of these who cannot be run are Python scripts that were given as a command. */
+void launch__print_failure(const struct launch *launch, int err)
+{
+	const char *name = launch->name, *end = strrchr(name, '.');
+	const bool script = end && !strcmp(end, ".py"), path = strchr(name, '/');
+	struct stat file;
+	char hint[512] = "check the command's name and its permissions";
+
+	if (!stat(name, &file) && S_ISDIR(file.st_mode))
+		snprintf(hint, sizeof(hint), "it is a directory");
+	else if (!access(name, F_OK) && script)
+		snprintf(hint, sizeof(hint), "a Python script is no command: cprofd record -- python3 %.200s", name);
+	else if (!access(name, F_OK) && err == -ENOENT && !path)
+		snprintf(hint, sizeof(hint), "it is in no folder of $PATH; the one in this folder is ./%.200s", name);
+	else if (!access(name, F_OK) && err == -ENOENT)
+		snprintf(hint, sizeof(hint), "the file is there: the interpreter that its first line names, or its loader, is not");
+	else if (!access(name, F_OK) && err == -EACCES)
+		snprintf(hint, sizeof(hint), "it may not be executed: chmod +x, or name its interpreter before it");
+	say__failure(hint, "%s cannot be run: %s", name, strerror(-err));
 }
 
 int record__run(const struct cli_options *options)

@@ -234,9 +234,7 @@ static int listen_to(struct recorder *recorder)
 			err = launch__go(recorder->launch);
 			if (err) {
 				recorder->launch->exec_failed = true;
-				say__failure("check the command's name and its permissions",
-					     "%s cannot be run: %s", recorder->launch->name,
-					     strerror(-err));
+				launch__print_failure(recorder->launch, err);
 				return CLI_COULD_NOT;
 			}
 			started = now_ms();

@@ -24,6 +24,8 @@ struct launch {
 int launch__start(char **argv, bool silent, struct launch *ret);
 /* Lets it call exec, after its perf events are attached. -errno of exec. */
 int launch__go(struct launch *launch);
+/* Why exec failed, and what helps. */
+void launch__print_failure(const struct launch *launch, int err);
 /* Reaps the command, with the `options` of waitpid(). True: it has ended. */
 bool launch__reap(struct launch *launch, int options);
 

@@ -123,7 +123,7 @@ static int let_go(struct launch *launch)
 	if (!err)
 		return CLI_DONE;
 	launch->exec_failed = true;
-	say__failure("check the command's name and its permissions", "%s cannot be run: %s", launch->name, strerror(-err));
+	launch__print_failure(launch, err);
 	return CLI_COULD_NOT;
 }
 

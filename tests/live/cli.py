@@ -60,6 +60,8 @@ def test_unknown_options():
     fails(2, "--gil takes no value", run=cprofd("attach", "1", "--gil=1"))
     fails(2, "--output needs FILE", run=cprofd("attach", "1", "-o"))
     fails(2, "--rate needs HZ", run=cprofd("attach", "1", "--rate"))
+    fails(2, "--native takes its value in the same word: --native=leaf", run=cprofd("attach", "1", "--native", "leaf"))
+    fails(2, "options follow the command", run=cprofd("--duration", "3", "attach", "1"))
     fails(2, "report has no option -i; attach, record, convert have it", run=cprofd("report", "a", "-i"))
     fails(2, "dump has no option --lines; attach, record, convert, report, top have it", run=cprofd("dump", "1", "--lines"))
 
@@ -112,6 +114,30 @@ def test_generated_pages():
         page = subprocess.run(["man", "--warnings", "-l", "-"], input=man.encode(), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env=environment(LC_ALL="C.UTF-8"))
         expect(page.returncode == 0 and not page.stderr, "man complains", page.stderr)
+
+
+def test_what_is_printed_arrives():
+    """Or the exit status is 1; a reader that ends early has read enough."""
+    for args in (("help",), ("attach", "--help"), ("check",), ("rules", "list"), ("help", "--man")):
+        with open("/dev/full", "w") as full:
+            run = subprocess.run([CPROFD, *args], stdout=full, stderr=subprocess.PIPE, env=environment())
+        expect(run.returncode == 1 and b"stdout could not be written: No space left on device" in run.stderr, "a full disk", args, run.stderr)
+        reader, writer = os.pipe()
+        os.close(reader)
+        run = subprocess.run([CPROFD, *args], stdout=writer, stderr=subprocess.PIPE, env=environment())
+        os.close(writer)
+        expect(not run.stderr, "a pipe that nobody reads", args, run.stderr)
+
+
+def test_commands_that_cannot_run():
+    with folder() as work:
+        for name, mode, text in (("script.py", 0o644, "pass\n"), ("plain", 0o755, "#!/bin/sh\n"), ("strange", 0o755, "#!/no/interpreter\n"), ("closed", 0o644, "#!/bin/sh\n")):
+            with open(os.path.join(work, name), "w") as file:
+                file.write(text)
+            os.chmod(file.name, mode)
+        for command, hint in (("script.py", "cprofd record -- python3 script.py"), ("./script.py", "python3 ./script.py"), ("plain", "./plain"), ("/", "it is a directory"),
+                              ("./strange", "the interpreter that its first line names"), ("./closed", "chmod +x"), ("no-such-command", "check the command's name")):
+            fails(1, command + " cannot be run: ", hint, run=cprofd("record", "-o", "a.cprof", "--", command, cwd=work))
 
 
 # --- rights ---
