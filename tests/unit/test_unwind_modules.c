@@ -416,6 +416,7 @@ static void what_jits_write(void **state)
 {
 	uint8_t *code = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t at = (uint64_t)(uintptr_t)code, begun;
+	unsigned asked;
 	const char *name;
 	char line[128];
 
@@ -425,14 +426,15 @@ static void what_jits_write(void **state)
 	own_pid = getpid();
 	map_questions = 0;
 	begin(true);
-	assert_int_equal(map_questions, 1); /* there is code in no file */
+	assert_true(map_questions >= 1); /* there is code in no file; on a busy machine it was met again meanwhile */
+	asked = map_questions;
 	read_to = now();
 	assert_null(name_at(at + RETURNS));
 	snprintf(line, sizeof(line), "%lx %zx first\n", at, sizeof(calls));
 	write_map(line, 0);
 	usleep(120000);
 	expect_name(at + RETURNS, "first"); /* that code was met asks again, and reads */
-	assert_true(map_questions >= 2);
+	assert_true(map_questions > asked);
 
 	((void (*)(void (*)(void)))(void *)code)(copy_here);
 	tick_until_whole(at + RETURNS);
