@@ -170,6 +170,10 @@ int report__run(const struct cli_options *options)
 		say("--json and --csv: choose one");
 		return CLI_USAGE;
 	}
+	if ((options->phases || options->depth) && !(tables_of(options) & 1u << REPORT_TREE)) {
+		say__failure("add --tree", "%s is of the tree of compiles, which is not asked for", options->phases ? "--phases" : "--depth");
+		return CLI_USAGE;
+	}
 	status = rules__all(options->rules, &rules);
 	if (status != CLI_DONE)
 		return status;

@@ -38,6 +38,10 @@ int result__open(struct result *result, const struct cli_options *options, pid_t
 		say("--stream and `-o -` would both write to stdout: choose one");
 		return CLI_USAGE;
 	}
+	if (!result->write_file && (options->open || options->format)) {
+		say__failure("name one with -o", "%s is of a file, and --stream writes none", options->open ? "--open" : "--format");
+		return CLI_USAGE;
+	}
 	if (!result->write_file)
 		return CLI_DONE;
 	status = write__format(options->format, options->output, &result->format) ?: browser__judge(options, &result->format);

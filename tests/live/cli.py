@@ -41,7 +41,7 @@ def test_bad_usage():
                      ["attach", pid, "--mode=walls"], ["attach", pid, "-g=1"], ["report", "a", "-i"],
                      ["attach", pid, "--stream", "-o", "-"], ["attach", pid, "--bogus"], ["attach", pid, "-Z"],
                      ["record"], ["record", "--"], ["record", "-p", pid, "--", "true"], ["convert"],
-                     ["convert", "a", "b"], ["report"], ["report", "a", "--by=callers"], ["report", "a", "--sort=name"], ["convert", "a", "--window", "3,1"], ["serve", "x"], ["help", "nonsense"]):
+                     ["convert", "a", "b"], ["report"], ["report", "a", "--by=callers"], ["report", "a", "--phases"], ["report", "a", "--depth", "2", "--by=unit"], ["attach", pid, "--stream", "--open"], ["report", "a", "--sort=name"], ["convert", "a", "--window", "3,1"], ["serve", "x"], ["help", "nonsense"]):
             run = cprofd(*args)
             fails(2, run=run)
             expect(run.err.strip() and not run.out, "nothing was said on stderr, or something on stdout", args, run.out)
