@@ -42,12 +42,11 @@ void tables__time(struct buf *out, const json_t *row, const char *which, double 
 
 void tables__elapsed(struct buf *out, const json_t *row)
 {
-	/* Outside of compiles it is the sum of all threads, which mostly wait: that says nothing. */
-	const bool known = strcmp(get__text(row, "name"), REPORT_OUTSIDE);
-	const uint64_t ns = known ? get__number(row, "elapsed_ns") : 0;
+	const uint64_t ns = get__number(row, "elapsed_ns");
 
 	buf__printf(out, "<td data-value=\"%llu\">", (unsigned long long)ns);
-	if (known)
+	/* Outside of compiles it is the sum of all threads, which mostly wait: that says nothing, and is not shown. */
+	if (strcmp(get__text(row, "name"), REPORT_OUTSIDE))
 		html__duration(out, ns);
 	buf__puts(out, "</td>");
 }
