@@ -3,6 +3,8 @@
  * 3-7). */
 #include "base/safe_text.h"
 
+#include <endian.h>
+
 size_t utf8__character(const char *text, size_t len, uint32_t *ret)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -50,16 +52,46 @@ bool character__is_unsafe(uint32_t character)
 	return false;
 }
 
+#define EACH_BYTE(c) (UINT64_MAX / 255 * (c))
+
+/* The uppermost bit of each byte of `word` that is 0. Only the first one is sure: the subtraction may borrow from the
+ * bytes above it. */
+static uint64_t zeros(uint64_t word)
+{
+	return (word - EACH_BYTE(1)) & ~word & EACH_BYTE(0x80);
+}
+
+/* The uppermost bit of each byte that ends the span, as in zeros(). */
+static uint64_t ends(uint64_t word, bool quoted)
+{
+	const uint64_t below = (word - EACH_BYTE(' ')) & ~word & EACH_BYTE(0x80);
+	const uint64_t above = (((word & EACH_BYTE(0x7f)) + EACH_BYTE(1)) | word) & EACH_BYTE(0x80);
+
+	return below | above | (quoted ? zeros(word ^ EACH_BYTE('"')) | zeros(word ^ EACH_BYTE('\\')) : 0);
+}
+
+size_t ascii__span(const char *text, size_t len, bool quoted)
+{
+	uint64_t word, found;
+	size_t at = 0;
+
+	for (; len - at >= sizeof(word); at += sizeof(word)) {
+		memcpy(&word, text + at, sizeof(word));
+		found = ends(le64toh(word), quoted);
+		if (found)
+			return at + (unsigned)__builtin_ctzll(found) / 8;
+	}
+	while (at < len && text[at] >= ' ' && text[at] < 0x7f && !(quoted && (text[at] == '"' || text[at] == '\\')))
+		at++;
+	return at;
+}
+
 size_t safe_text__span(const char *text, size_t len)
 {
 	uint32_t character;
 	size_t at = 0, n;
 
-	while (at < len) {
-		if (text[at] >= ' ' && text[at] < 0x7f) {
-			at++;
-			continue;
-		}
+	while ((at += ascii__span(text + at, len - at, false)) < len) {
 		n = utf8__character(text + at, len - at, &character);
 		if (!n || character__is_unsafe(character))
 			break;

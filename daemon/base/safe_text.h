@@ -22,6 +22,8 @@ size_t utf8__character(const char *text, size_t len, uint32_t *ret);
 /* Must this character be escaped? */
 bool character__is_unsafe(uint32_t character);
 
+/* Number of bytes at the begin that are printable ASCII; `quoted`: the bytes " and \ end it, too. */
+size_t ascii__span(const char *text, size_t len, bool quoted);
 /* Number of bytes at the begin that are safe as they are. */
 size_t safe_text__span(const char *text, size_t len);
 static inline bool safe_text__is(const char *text)

@@ -69,9 +69,6 @@ static void print_functions(const struct tally_result *result, uint32_t rows)
 	for (i = 0; i < result->n_functions && i < rows; i++) {
 		const struct tally_function *function = &result->functions[i];
 
-		/* Rows are sorted by exclusive time: no other row has any. */
-		if (!function->self)
-			break;
 		fprintf(stderr, "%7.1f %%  %7.1f %%  ", percent(function->self, summary__whole(result)),
 			percent(function->total, summary__whole(result)));
 		/* Native functions have no file here; their name may take both columns. Negative: fit__name()

@@ -56,7 +56,7 @@ struct tally {
 	/* of the whole recording */
 	struct rows rows;     /* one per function; the key is line, name, file */
 	struct buf key;		 /* scratch buffer for such a key */
-	struct buf functions; /* struct tally_function: the rows, sorted, after the last event */
+	struct buf functions; /* struct tally_function: rows with exclusive time, sorted, after the last event */
 	struct buf losses;	 /* struct tally_loss */
 	struct intern threads, processes; /* see add_known() */
 	struct class_names class_names;
@@ -444,14 +444,14 @@ int tally__finish(struct tally *tally, struct tally_result *ret)
 	tally->result.classes = classes;
 	tally->result.n_classes = n;
 	fold_epoch(tally);
-	n = rows__n(&tally->rows);
 	buf__clear(&tally->functions);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < rows__n(&tally->rows); i++) {
 		const struct tally_function function = function_at(tally, i);
 
-		if (buf__append(&tally->functions, &function, sizeof(function)))
+		if (function.self && buf__append(&tally->functions, &function, sizeof(function)))
 			return -ENOMEM;
 	}
+	n = LENGTH(tally->functions, struct tally_function);
 	if (n)
 		qsort(tally->functions.data, n, sizeof(struct tally_function), heavier);
 	tally->result.functions = (void *)tally->functions.data;

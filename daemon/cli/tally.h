@@ -71,7 +71,7 @@ struct tally_result {
 	uint32_t n_losses;
 	const struct tally_class *classes; /* heaviest first; those without time, too */
 	uint32_t n_classes;
-	const struct tally_function *functions; /* by self, heaviest first */
+	const struct tally_function *functions; /* those with time of their own, heaviest first */
 	uint32_t n_functions;
 };
 /* After the reading; valid until the tally is freed. */

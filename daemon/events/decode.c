@@ -75,12 +75,13 @@ void event_decoder__readable(struct event_decoder *decoder)
 }
 
 /* The text as it may be shown to people, if that was asked for. NULL: out of memory. */
-static const char *readable(struct event_decoder *decoder, const char *text)
+static const char *readable(struct event_decoder *decoder, const struct json_value *value)
 {
 	_cleanup_(buf__free) struct buf safe = {};
+	const char *text = value->string;
 	char *copy;
 
-	if (!decoder->readable || safe_text__is(text))
+	if (!decoder->readable || value->safe || safe_text__is(text))
 		return text;
 	if (safe_text__append(&safe, text, strlen(text)) || buf__append(&safe, "", 1))
 		return NULL;
@@ -115,7 +116,7 @@ static int read_value(struct event_decoder *decoder, const struct json_value *va
 		if (value && value->kind != JSON_OF_STRING)
 			return -EBADMSG;
 		/* In the reader's memory, or in `words`: valid until the next line. */
-		*(const char **)at = value ? readable(decoder, value->string) : "";
+		*(const char **)at = value ? readable(decoder, value) : "";
 		if (!*(const char **)at)
 			return -ENOMEM;
 	} else if (field->type == FIELD_BOOL) {
@@ -196,7 +197,7 @@ static int read_losses(struct event_decoder *decoder, const struct json_value *l
 	for (i = 0, name = n ? json_value__first(losses) : NULL; i < n; i++, name = json_value__next(name + 1)) {
 		if (read_integer(name + 1, 0, INT64_MAX, &count))
 			return -EBADMSG;
-		lines[*ret_n] = (struct ledger_line){readable(decoder, name->string), (uint64_t)count};
+		lines[*ret_n] = (struct ledger_line){readable(decoder, name), (uint64_t)count};
 		if (!lines[(*ret_n)++].name)
 			return -ENOMEM;
 	}

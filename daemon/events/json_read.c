@@ -20,10 +20,12 @@
 #define DEPTH_MAX 512u
 #define MEMBERS_FEW 24u /* objects with so few members: duplicates are found by comparing all pairs */
 
-/* Where it is in the text, and in how many arrays and objects. */
+/* Where it is in the text, and in how many arrays and objects. `values` is the reader's memory. */
 struct parser {
 	struct json_reader *reader;
 	const char *at, *end;
+	struct json_value *values;
+	size_t n, capacity;
 	unsigned depth;
 };
 
@@ -31,32 +33,43 @@ static int read_value(struct parser *parser);
 
 static struct json_value *value_at(const struct parser *parser, size_t index)
 {
-	return (struct json_value *)(void *)parser->reader->values.data + index;
+	return parser->values + index;
 }
 
-static size_t count(const struct parser *parser)
+static int grow(struct parser *parser)
 {
-	return parser->reader->values.len / sizeof(struct json_value);
-}
+	struct buf *memory = &parser->reader->values;
+	int err;
 
-/* `ret` is valid until the next value is added. */
-static int add(struct parser *parser, enum json_kind kind, struct json_value **ret)
-{
-	const struct json_value value = {.kind = (uint8_t)kind, .values = 1};
-	int err = buf__append(&parser->reader->values, &value, sizeof(value));
-
-	if (!err && ret)
-		*ret = value_at(parser, count(parser) - 1);
+	memory->len = parser->n * sizeof(struct json_value);
+	err = buf__reserve(memory, sizeof(struct json_value));
+	parser->values = (struct json_value *)(void *)memory->data;
+	parser->capacity = memory->capacity / sizeof(struct json_value);
 	return err;
 }
 
-static void skip_space(struct parser *parser)
+/* `ret` is valid until the next value is added. */
+static inline int add(struct parser *parser, enum json_kind kind, struct json_value **ret)
+{
+	struct json_value *value;
+	int err = parser->n == parser->capacity ? grow(parser) : 0;
+
+	if (err)
+		return err;
+	value = value_at(parser, parser->n++);
+	*value = (struct json_value){.kind = (uint8_t)kind, .values = 1};
+	if (ret)
+		*ret = value;
+	return 0;
+}
+
+static inline void skip_space(struct parser *parser)
 {
 	while (parser->at < parser->end && (*parser->at == ' ' || *parser->at == '\t' || *parser->at == '\n' || *parser->at == '\r'))
 		parser->at++;
 }
 
-static bool takes(struct parser *parser, char character)
+static inline bool takes(struct parser *parser, char character)
 {
 	if (parser->at == parser->end || *parser->at != character)
 		return false;
@@ -143,13 +156,22 @@ static int read_string(struct parser *parser, struct json_value *value)
 	size_t len;
 
 	while (parser->at < parser->end) {
-		/* Bytes of ASCII one by one; others as whole characters, which must be valid UTF-8. */
-		const unsigned char c = (unsigned char)*parser->at;
+		unsigned char c;
 
+		/* Most strings are one such run. */
+		len = ascii__span(parser->at, (size_t)(parser->end - parser->at), true);
+		memcpy(to, parser->at, len);
+		to += len;
+		parser->at += len;
+		if (parser->at == parser->end)
+			break;
+		/* Other characters one by one: they must be valid UTF-8. */
+		c = (unsigned char)*parser->at;
 		if (c == '"') {
 			parser->at++;
 			*to++ = '\0';
 			value->string = begin;
+			value->safe = len == (size_t)(to - begin) - 1;
 			strings->len += (size_t)(to - begin);
 			return 0;
 		}
@@ -176,46 +198,54 @@ static int read_string(struct parser *parser, struct json_value *value)
 
 /* --- numbers --- */
 
-static bool skip_digits(struct parser *parser)
+/* *ret: their value, if they are few enough for 64 bits. */
+static inline bool read_digits(struct parser *parser, uint64_t *ret)
 {
-	const char *begin = parser->at;
+	const char *at = parser->at;
+	uint64_t number = 0;
+	unsigned digit;
+	bool any;
 
-	while (parser->at < parser->end && *parser->at >= '0' && *parser->at <= '9')
-		parser->at++;
-	return parser->at > begin;
+	for (; at < parser->end && (digit = (unsigned char)*at - (unsigned)'0') <= 9; at++)
+		number = number * 10 + digit;
+	any = at > parser->at;
+	parser->at = at;
+	*ret = number;
+	return any;
 }
 
 /* Fraction and exponent after the digits. *ret_real: there is one. */
 static bool skip_fraction(struct parser *parser, bool *ret_real)
 {
+	uint64_t digits;
+
 	*ret_real = false;
 	if (takes(parser, '.')) {
 		*ret_real = true;
-		if (!skip_digits(parser))
+		if (!read_digits(parser, &digits))
 			return false;
 	}
 	if (takes(parser, 'e') || takes(parser, 'E')) {
 		*ret_real = true;
 		if (!takes(parser, '-'))
 			takes(parser, '+');
-		return skip_digits(parser);
+		return read_digits(parser, &digits);
 	}
 	return true;
 }
 
-static int read_number(struct parser *parser, struct json_value *value)
+static inline int read_number(struct parser *parser, struct json_value *value)
 {
 	const bool negative = takes(parser, '-');
-	const char *begin = parser->at, *digit;
-	uint64_t number = 0;
-	bool real, fits = true;
+	const char *begin = parser->at;
+	uint64_t number;
+	bool real, fits;
 
 	/* No leading zeros (RFC 8259, section 6). */
-	if (!skip_digits(parser) || (*begin == '0' && parser->at > begin + 1))
+	if (!read_digits(parser, &number) || (*begin == '0' && parser->at > begin + 1))
 		return -EBADMSG;
-	/* In vain for a number with a fraction, whose digits may be too many: `fits` only matters below. */
-	for (digit = begin; digit < parser->at && fits; digit++)
-		fits = !__builtin_mul_overflow(number, 10u, &number) && !__builtin_add_overflow(number, (uint64_t)(*digit - '0'), &number);
+	/* The largest number of 19 digits is below 2^64, the smallest of 20 above 2^63. */
+	fits = parser->at - begin <= 19;
 	if (!skip_fraction(parser, &real))
 		return -EBADMSG;
 	if (real) {
@@ -319,7 +349,7 @@ static int read_object(struct parser *parser, size_t first, uint32_t *ret_n)
 /* The value itself comes before its contents, and is completed when they were read. */
 static int read_many(struct parser *parser, bool object)
 {
-	const size_t index = count(parser);
+	const size_t index = parser->n;
 	struct json_value *value;
 	uint32_t n = 0;
 	int err = add(parser, object ? JSON_OF_OBJECT : JSON_OF_ARRAY, NULL);
@@ -333,7 +363,7 @@ static int read_many(struct parser *parser, bool object)
 	parser->depth--;
 	/* Looked up again: the array may have moved. */
 	value = value_at(parser, index);
-	value->values = (uint32_t)(count(parser) - index);
+	value->values = (uint32_t)(parser->n - index);
 	value->n = n;
 	return object ? look_for_twins(value) : 0;
 }
@@ -386,17 +416,16 @@ static int read_value(struct parser *parser)
 
 int json_reader__read(struct json_reader *reader, const char *text, size_t len, const struct json_value **ret)
 {
-	struct parser parser = {reader, text, text + len, 0};
+	struct parser parser = {.reader = reader, .at = text, .end = text + len};
 	int err;
 
-	buf__clear(&reader->values);
 	buf__clear(&reader->strings);
 	/* Values are counted in 32 bits. */
 	if (len > UINT32_MAX / 2)
 		return -EBADMSG;
 	/* A string with its NUL is one byte shorter than its text with quotation marks: the line's length is enough. */
 	err = buf__reserve(&reader->strings, len + 1);
-	err = err ?: read_value(&parser);
+	err = err ?: grow(&parser) ?: read_value(&parser);
 	/* Nothing may follow the object. */
 	if (!err && (parser.at != parser.end || value_at(&parser, 0)->kind != JSON_OF_OBJECT))
 		err = -EBADMSG;

@@ -20,6 +20,7 @@ enum json_kind { JSON_OF_NULL, JSON_OF_FALSE, JSON_OF_TRUE, JSON_OF_INTEGER, JSO
 
 struct json_value {
 	uint8_t kind;
+	bool safe; /* a string of nothing but printable ASCII, written without escapes; others may be, too */
 	uint32_t values; /* number of values in the array that belong to it: itself and all inside of it */
 	union {
 		int64_t integer;

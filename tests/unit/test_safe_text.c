@@ -65,6 +65,34 @@ static void anything_becomes_safe(void **state)
 	buf__free(&out);
 }
 
+static size_t plain_span(const char *text, size_t len, bool quoted)
+{
+	size_t at = 0;
+
+	while (at < len && text[at] >= 0x20 && text[at] <= 0x7e && !(quoted && strchr("\"\\", text[at])))
+		at++;
+	return at;
+}
+
+/* Eight bytes at once find the same as one by one, at any offset, with each byte and each pair of neighbours. */
+static void runs_end_where_they_must(void **state)
+{
+	char bytes[24];
+
+	memset(bytes, 'x', sizeof(bytes));
+	for (unsigned pair = 0; pair < 1u << 16; pair++) {
+		size_t at = pair % 21;
+
+		bytes[at] = (char)(pair >> 8);
+		bytes[at + 1] = (char)pair;
+		for (size_t from = 0; from < 3; from++)
+			for (int quoted = 0; quoted < 2; quoted++)
+				assert_int_equal(ascii__span(bytes + from, sizeof(bytes) - from, quoted),
+						 plain_span(bytes + from, sizeof(bytes) - from, quoted));
+		bytes[at] = bytes[at + 1] = 'x';
+	}
+}
+
 /* JSON has the same characters, exactly. */
 static void json_is_exact(void **state)
 {
@@ -112,7 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(escapes_are_visible),
-		cmocka_unit_test(anything_becomes_safe),
+		cmocka_unit_test(anything_becomes_safe), cmocka_unit_test(runs_end_where_they_must),
 		cmocka_unit_test(json_is_exact),
 		cmocka_unit_test(cut_between_characters),
 		cmocka_unit_test(any_text_is_a_json_string),
