@@ -322,6 +322,17 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 	return -EBADMSG; /* GNU_window_save and the like: of other architectures */
 }
 
+/* def_cfa_offset by a number of one byte: every third instruction, and most of those in extended(). */
+static inline bool set_offset(struct run *run, unsigned op, const uint8_t **at, const uint8_t *end)
+{
+	if (op != 0x0e || *at == end || **at >= 0x80 || run->state.cfa != CFA_REGISTER)
+		return false;
+	run->state.offset = run->state.kept = *(*at)++;
+	run->state.outer = 0;
+	run->changed = true;
+	return true;
+}
+
 /* Runs all instructions. 0, -EBADMSG (damaged from run->pc on), or the error of rows->row(). */
 static int execute(struct run *run)
 {
@@ -348,7 +359,8 @@ static int execute(struct run *run)
 			restore(run, low);
 			break;
 		default:
-			err = extended(run, op, &at, end);
+			if (!set_offset(run, op, &at, end))
+				err = extended(run, op, &at, end);
 		}
 		if (at > end)
 			return -EBADMSG;

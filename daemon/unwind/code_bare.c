@@ -11,11 +11,33 @@
 
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/search.h"
 
 #define SYMBOLS_AT_ONCE 2048u
 #define BARE_MAX (1u << 18) /* functions */
 
 /* --- what is covered --- */
+
+/* The index of f->starts: about one bucket for each function. */
+static int index_starts(struct following *f)
+{
+	const uint64_t span = f->n_starts ? f->starts[f->n_starts - 1] - f->b->base : 0;
+	uint64_t bucket = 0;
+	uint32_t i;
+
+	for (f->shift = 0; span >> f->shift > f->n_starts; f->shift++)
+		;
+	f->n_buckets = (uint32_t)(span >> f->shift) + 1;
+	f->before = malloc((f->n_buckets + 1ull) * sizeof(*f->before));
+	if (!f->before)
+		return -ENOMEM;
+	for (i = 0; i < f->n_starts; i++)
+		while (bucket <= (f->starts[i] - f->b->base) >> f->shift)
+			f->before[bucket++] = i;
+	while (bucket <= f->n_buckets)
+		f->before[bucket++] = f->n_starts;
+	return 0;
+}
 
 /* Sorts the functions that have entries: f->starts[i], and in f->reach[i] the largest end of functions 0 to i.
  * Functions may overlap; with the largest end so far, one comparison says whether an address is covered. */
@@ -43,21 +65,22 @@ static int cover(struct following *f)
 		/* From a sort key (start << 32 | index) to an ELF address. */
 		f->starts[i] = b->base + function->start;
 	}
-	return 0;
+	return index_starts(f);
 }
 
-/* Number of covered functions that begin at or below `at`. */
+/* Number of covered functions that begin at or below `at`. There are 100,000 symbols and as many functions: the index
+ * leaves one or two to compare. */
 static uint32_t count_starts(const struct following *f, uint64_t at)
 {
-	uint32_t low = 0, n = f->n_starts, half;
+	const uint64_t bucket = (at - f->b->base) >> f->shift;
+	uint32_t first;
 
-	/* A binary search without a branch on the data: the processor would predict it wrongly every other time, for
-	 * each of 100,000 symbols. */
-	for (; n > 1; n -= half) {
-		half = n / 2;
-		low += half & -(uint32_t)(f->starts[low + half - 1] <= at);
-	}
-	return low + (n && f->starts[low] <= at);
+	if (at < f->b->base)
+		return 0;
+	if (bucket >= f->n_buckets)
+		return f->n_starts;
+	first = f->before[bucket];
+	return first + SEARCH(i, f->before[bucket + 1] - first, f->starts[first + i] <= at);
 }
 
 /* Cuts a function to the part before the next one with an entry. False: an entry covers its first byte already. */

@@ -302,6 +302,7 @@ int builder__follow(struct builder *b, const struct elf_bytes *source, const uin
 		err = follow_all(f);
 	code_decoder__free(f->decoder);
 	free(f->starts);
+	free(f->before);
 	free(f->reach);
 	free(f->bare);
 	free(f->arrivals);

@@ -38,6 +38,9 @@ struct following {
 	/* Functions with entries: starts, sorted; the largest end so far. */
 	uint64_t *starts;
 	uint32_t *reach, n_starts;
+	/* Their index: how many begin before the first address of each bucket, of 1 << shift bytes from b->base. */
+	uint32_t *before, n_buckets;
+	unsigned shift;
 	struct bare *bare;
 	uint32_t n_bare, bare_capacity;
 	/* Jumps into functions that the first pass met: entries of the second. */
