@@ -340,7 +340,7 @@ static bool is_off(struct sleeper *sleeper, uint64_t count, uint64_t at)
 static int poll_one(struct session *session, struct sleeper *sleeper, uint64_t at)
 {
 	const struct tracee *tracee = tracee__find(session, (int32_t)sleeper->task.tgid);
-	uint64_t now = engine__now(), count, again, cpu, begin, until = sleeper->asleep ? sleeper->seen : 0;
+	uint64_t now = engine__now(), count, again, cpu, begin, until = sleeper->seen > sleeper->ticked ? sleeper->seen : 0;
 	int err = runs_of(sleeper, &count, &cpu);
 	bool off;
 
@@ -357,6 +357,7 @@ static int poll_one(struct session *session, struct sleeper *sleeper, uint64_t a
 	if (!off)
 		return 0;
 	err = write_record(session, tracee, sleeper, cpu);
+	sleeper->asleep = sleeper->asleep && sleeper->record.len; /* else there is nothing to emit again */
 	if (err || !sleeper->record.len || runs_of(sleeper, &again, &cpu) || again != count)
 		return err;
 	sleeper->asleep = true;
