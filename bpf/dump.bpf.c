@@ -231,7 +231,7 @@ static __always_inline int walk_python(struct bpf_perf_event_data *ctx, struct t
 	walk->hint = 0;
 	walk->hint_until = 0;
 	walk->repairs = !slot->in_kernel;
-	py_walk(walk, image, &slot->python, NULL);
+	py_walk(walk, image, &slot->python);
 	if (walk->repairs && walk->loss && walk->n < 2) {
 		__u32 i;
 

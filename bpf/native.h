@@ -139,7 +139,7 @@ static __always_inline struct native_scratch *native_own(void)
 }
 
 /* What was read of the thread's C stack; NULL: nothing. */
-static __always_inline const struct host_window *native_stack(void)
+static __always_inline const struct host_window *py_stack(void)
 {
 	struct native_scratch *own = native == NATIVE_FULL ? native_own() : NULL;
 

@@ -99,6 +99,10 @@ static __always_inline void seen_add(__u64 key)
 	seen[i & (SEEN_SETS * 4 - 1)] = key;
 }
 
+/* Of native.h, which needs the walker's headers. */
+static __always_inline const struct host_window *py_stack(void);
+#define PY_STACK
+
 #include "cprofd/pywalk.h"
 static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
 {

@@ -197,7 +197,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		walk->hint_caller = hint->caller;
 		walk->hint_shim = hint->shim;
 		walk->repairs = !off;
-		py_walk(walk, image, out, off ? NULL : native_stack());
+		py_walk(walk, image, out);
 		if (!walk->n_tstates)
 			record->flags |= SAMPLE_NO_PYTHON;
 		if (walk->hint_until != hint->until) {

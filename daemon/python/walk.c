@@ -95,7 +95,7 @@ static void walk_known(struct python_walker *self, const struct python_tstates *
 	py_walk_begin(walk);
 	for (i = 0; i < n; i++)
 		if (py_tstate_check(walk, &self->image, of[i].address))
-			py_tstate_add(walk, &self->image, NULL, of[i].address);
+			py_tstate_add(walk, &self->image, of[i].address);
 	if (!n)
 		walk->loss = tstates->loss;
 	if (walk->n_tstates > 1 && l->tstate_current != ~0u)
@@ -104,10 +104,10 @@ static void walk_known(struct python_walker *self, const struct python_tstates *
 		if (walk->tstates[i].address == current)
 			walk->first = i;
 	if (walk->n_tstates && !walk->loss)
-		py_walk_chain(walk, &self->image, &self->out, walk->first, NULL);
+		py_walk_chain(walk, &self->image, &self->out, walk->first);
 	for (i = 0; i < walk->n_tstates && !walk->loss; i++)
 		if (i != walk->first)
-			py_walk_chain(walk, &self->image, &self->out, i, NULL);
+			py_walk_chain(walk, &self->image, &self->out, i);
 }
 
 /* Each round walks the whole stack with the code objects known so far; a walk that finds unknown ones lists them in
@@ -134,7 +134,7 @@ int python_walker__walk(struct python_walker *self, const struct dump_thread *th
 		if (tstates)
 			walk_known(self, tstates);
 		else
-			py_walk(walk, &self->image, &self->out, NULL);
+			py_walk(walk, &self->image, &self->out);
 		if (!walk->n_todo)
 			break;
 		for (i = 0; i < walk->n_todo; i++)

@@ -28,7 +28,9 @@
  * py_walk_one. The parts are in py/.
  *
  * The includer says which keys were captured: py_seen(key), defined before this header is included in BPF. In user
- * space none is, unless PY_SEEN says that one is defined. */
+ * space none is, unless PY_SEEN says that one is defined. And with PY_STACK it defines py_stack(): what it has read of the
+ * thread's C stack, at the instant of the walk, or NULL. What lies there is not read again: the _PyCFrames of 3.11 and 3.12,
+ * the shims of 3.12+. */
 #pragma once
 
 #include "py/chain.h"
@@ -52,12 +54,11 @@ HOST_INLINE void py_walk_begin(struct py_walk *walk)
 }
 
 /* Walks all thread states of the thread of walk->thread_pointer.
- *   In: thread_pointer, hint, hint_until, hint_cframe, hint_caller, hint_shim, now, salt and round; `stack`: what was read of
- *   the thread's C stack (or NULL).
+ *   In: thread_pointer, hint, hint_until, hint_cframe, hint_caller, hint_shim, now, salt and round.
  *   Out: out->frames[0..n), todo[0..n_todo), loss, and tstates[0] as the next hint. */
-HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out, const struct host_window *stack)
+HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
 	py_walk_begin(walk);
-	py_walk_chain(walk, image, out, PY_WALK_FIRST, stack);
+	py_walk_chain(walk, image, out, PY_WALK_FIRST);
 	py_walk_others(walk, image, out);
 }

@@ -19,6 +19,14 @@ static inline int py_seen(__u64 key)
 	return (key & seen_mask) != 0;
 }
 #define PY_SEEN
+
+static const struct host_window *window;
+
+static inline const struct host_window *py_stack(void)
+{
+	return window;
+}
+#define PY_STACK
 #include "cprofd/pywalk.h"
 #include "target/py_tables.h"
 
@@ -60,11 +68,11 @@ static int read_bytes(struct host_reader *self, void *dst, size_t size, uint64_t
 /* What was read of the C stack: around the _PyCFrame that the walk before found, up to HOST_WINDOW bytes. */
 static const struct host_window *window_of(struct bytes *b, uint64_t front, const uint64_t *registers)
 {
-	static struct host_window window;
+	static struct host_window read;
 
-	window.at = (front - registers[0] % HOST_WINDOW) & ~7ull;
-	window.size = (registers[1] % (HOST_WINDOW + 1)) & ~7ull;
-	return read_bytes(&b->reader, window.words, window.size, window.at) ? NULL : &window;
+	read.at = (front - registers[0] % HOST_WINDOW) & ~7ull;
+	read.size = (registers[1] % (HOST_WINDOW + 1)) & ~7ull;
+	return read_bytes(&b->reader, read.words, read.size, read.at) ? NULL : &read;
 }
 
 #define FLAGS (15u | 255u << PY_FRAME_LOOPS_INSIDE_SHIFT | 255u << PY_FRAME_LOOPS_OUTSIDE_SHIFT)
@@ -88,7 +96,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct py_walk walk;
 	static struct py_out out;
-	const struct host_window *window;
 	struct bytes bytes = {.reader = {.read = read_bytes}};
 	struct image image;
 	struct head head;
@@ -117,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (i = 0; i < WALKS; i++) {
 		bytes.reads = 0;
 		window = i % 2 ? window_of(&bytes, walk.tstates[0].cframe, head.registers) : NULL;
-		py_walk(&walk, &image, &out, window);
+		py_walk(&walk, &image, &out);
 		check(&walk, &out, &bytes);
 		if (walk.loss && walk.n < 2) {
 			memcpy(walk.registers, head.registers, sizeof(walk.registers));

@@ -102,7 +102,7 @@ static int walk_thread(const struct image *image, uint64_t thread_pointer)
 	walk.hint = 0;
 	walk.hint_until = 0;
 	for (round = 0; round < ROUNDS_MAX; round++) {
-		py_walk(&walk, image, &out, NULL);
+		py_walk(&walk, image, &out);
 		if (!walk.n_todo)
 			break;
 		for (i = 0; i < walk.n_todo; i++)

@@ -52,7 +52,7 @@ static void walk_python(const struct image *image, const struct user_regs_struct
 	memcpy(walk.registers, values, sizeof(values));
 	for (round = 0; round < ROUNDS_MAX; round++) {
 		walk.now += PY_PROOF_NS / 2;
-		py_walk(&walk, image, &out, NULL);
+		py_walk(&walk, image, &out);
 		if (walk.loss && walk.n <= 1)
 			py_walk_repair(&walk, image, &out);
 		if (!walk.n_todo)

@@ -78,14 +78,56 @@ HOST_INLINE void py_walk_hot(struct py_walk *walk, const struct image *image, st
 		walk->caller = 0;
 }
 
-/* One frame that is a little more than usual: WARM_MORE, or WARM_ENDED after the last, or WARM_OTHER at one
- * that py_walk_one has to take. */
+/* What py_walk_warm says: WARM_MORE, or WARM_ENDED after the last frame, or WARM_OTHER at one that py_walk_one has to take. */
 enum py_warm { WARM_MORE, WARM_ENDED, WARM_OTHER };
+
+/* 3.12+: is there a shim at `frame` in what was read of the C stack? Then *ret_back is its `previous`. */
+HOST_INLINE int py_shim_there(const struct py_layout *l, __u64 frame, __u64 *ret_back)
+{
+	const struct host_window *stack = l->owner_native_first ? py_stack() : NULL;
+	__u64 at, owner;
+
+	if (!stack)
+		return 0;
+	at = frame - stack->at;
+	if (at & 7 || at >= stack->size || stack->size - at < l->frame_size)
+		return 0;
+	owner = stack->words[((at + l->frame_owner) / 8) & (HOST_WINDOW / 8 - 1)];
+	*ret_back = stack->words[((at + l->frame_back) / 8) & (HOST_WINDOW / 8 - 1)];
+	return (__u8)(owner >> (l->frame_owner & 7) * 8) >= l->owner_native_first;
+}
+
+/* A frame where native code entered the interpreter: does its eval loop go back to what its caller runs? */
+HOST_INLINE int py_warm_linked(struct py_walk *walk, const struct py_layout *l, __u64 back)
+{
+	__u64 linked = walk->linked;
+
+	if (!walk->caller)
+		return 1;
+	if ((!linked && host_read(&linked, sizeof(linked), walk->caller + l->cframe_current_frame)) || linked != back)
+		return 0;
+	walk->caller = 0;
+	return 1;
+}
+
+HOST_INLINE enum py_warm py_warm_shim(struct py_walk *walk, const struct py_layout *l, struct py_out *out, __u64 back)
+{
+	/* A shim without a frame is counted by py_walk_one. */
+	if (!py_warm_linked(walk, l, back) || walk->closed || !walk->n)
+		return WARM_OTHER;
+	py_put_entry(out, walk->n);
+	walk->closed = 1;
+	walk->shim = walk->frame;
+	walk->frame = back;
+	return WARM_MORE;
+}
+
+/* One frame that is a little more than usual. */
 HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *image, struct py_out *out)
 {
 	const struct py_layout *l = &image->layout;
 	const int entry = l->frame_is_entry != PY_ABSENT;
-	__u64 frame = walk->frame, place, code, code_of, globals, back, key, linked, offset, flags = 0;
+	__u64 frame = walk->frame, place, code, code_of, globals, back, key, offset, flags = 0;
 	const struct py_recent *recent;
 	__u32 n = walk->n, to;
 	const __u8 *raw;
@@ -96,30 +138,20 @@ HOST_INLINE enum py_warm py_walk_warm(struct py_walk *walk, const struct image *
 	if (!n && frame - walk->window >= walk->window_end && frame - walk->chunk >= walk->top - walk->chunk)
 		return WARM_OTHER;
 	place = frame - walk->window;
-	if (place >= walk->window_end)
+	if (place >= walk->window_end) {
+		if (py_shim_there(l, frame, &back))
+			return py_warm_shim(walk, l, out, back);
 		place = py_frame_fetch(walk, image, frame);
+	}
 	if (place > PY_AT_MAX)
 		return WARM_OTHER;
 	raw = walk->memory + place;
 	back = *(const py_word64 *)(raw + (l->frame_back & 127));
 	if (raw[(entry ? l->frame_is_entry : l->frame_owner) & 127] >= (entry ? 1 : l->owner_native_first)) {
-		if (walk->caller) {
-			linked = walk->linked;
-			if ((!linked &&
-			     host_read(&linked, sizeof(linked), walk->caller + l->cframe_current_frame)) ||
-			    linked != back)
-				return WARM_OTHER;
-			walk->caller = 0;
-		}
-		if (!entry) {
-			if (walk->closed || !n) /* a shim without a frame is counted there */
-				return WARM_OTHER;
-			py_put_entry(out, n);
-			walk->closed = 1;
-			walk->shim = frame;
-			walk->frame = back;
-			return WARM_MORE;
-		}
+		if (!entry)
+			return py_warm_shim(walk, l, out, back);
+		if (!py_warm_linked(walk, l, back))
+			return WARM_OTHER;
 		flags = PY_FRAME_ENTRY;
 	}
 	code = *(const py_word64 *)(raw + (l->frame_code & 127)) & ~7ull;
@@ -184,8 +216,7 @@ HOST_LOOP_FN long py_walk_round(__u32 i, void *context)
  * tstates[which], or from walk->frame on (PY_WALK_ON). */
 #define PY_WALK_FIRST (PY_TSTATES_MAX + 0u)
 #define PY_WALK_ON (PY_TSTATES_MAX + 1u)
-HOST_APART int py_walk_chain(struct py_walk *walk, const struct image *image, struct py_out *out, __u32 which,
-			   const struct host_window *stack)
+HOST_APART int py_walk_chain(struct py_walk *walk, const struct image *image, struct py_out *out, __u32 which)
 {
 	struct py_walk_context c = {.walk = walk, .image = image, .out = out};
 	const struct py_tstate *t;
@@ -195,7 +226,7 @@ HOST_APART int py_walk_chain(struct py_walk *walk, const struct image *image, st
 	if (which != PY_WALK_ON)
 		walk->called = 0;
 	if (which == PY_WALK_FIRST) {
-		py_find_tstates(walk, image, stack);
+		py_find_tstates(walk, image);
 		walk->which = walk->first;
 		if (!walk->n_tstates || walk->loss)
 			return 0;
@@ -229,5 +260,5 @@ HOST_INLINE void py_walk_others(struct py_walk *walk, const struct image *image,
 
 	for (i = 0; i < PY_TSTATES_MAX; i++)
 		if (i < walk->n_tstates && i != walk->first && (walk->which == walk->first || i > walk->which) && !walk->loss)
-			py_walk_chain(walk, image, out, i, NULL);
+			py_walk_chain(walk, image, out, i);
 }

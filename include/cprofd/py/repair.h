@@ -323,7 +323,7 @@ HOST_INLINE int py_walk_repair(struct py_walk *walk, const struct image *image, 
 {
 	if (!py_repair_link(walk, image))
 		return 0;
-	py_walk_chain(walk, image, out, PY_WALK_ON, NULL);
+	py_walk_chain(walk, image, out, PY_WALK_ON);
 	py_walk_others(walk, image, out);
 	return 1;
 }

@@ -147,6 +147,13 @@ HOST_INLINE int py_seen(__u64 key)
 }
 #endif
 
+#ifndef PY_STACK
+HOST_INLINE const struct host_window *py_stack(void)
+{
+	return NULL;
+}
+#endif
+
 /* The first bytes of an object that may be shorter, and the last of an arena behind which nothing is mapped: then up to the end of its
  * page, and 0. */
 HOST_INLINE long py_read_object(void *to, __u32 size, __u64 address)

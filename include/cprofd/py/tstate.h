@@ -17,10 +17,13 @@ HOST_INLINE int py_tstate_check(struct py_walk *walk, const struct image *image,
 
 /* What the _PyCFrame at `front` runs, its caller's, and what that one runs, into walk->frame, caller and linked, out of what was read of
  * the C stack: 0 if it is not there. */
-HOST_INLINE int py_cframe_there(struct py_walk *walk, const struct host_window *stack, __u64 front, __u32 in_frame)
+HOST_INLINE int py_cframe_there(struct py_walk *walk, __u64 front, __u32 in_frame)
 {
+	const struct host_window *stack = py_stack();
 	__u64 at;
 
+	if (!stack)
+		return 0;
 	at = front + in_frame - stack->at;
 	if (at & 7 || at >= stack->size || stack->size - at < 16)
 		return 0;
@@ -34,7 +37,7 @@ HOST_INLINE int py_cframe_there(struct py_walk *walk, const struct host_window *
 }
 
 /* Takes the thread state in raw. */
-HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, const struct host_window *stack, __u64 tstate)
+HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, __u64 tstate)
 {
 	const struct py_layout *l = &image->layout;
 	__u64 frame = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_frame);
@@ -44,7 +47,7 @@ HOST_INLINE void py_tstate_add(struct py_walk *walk, const struct image *image, 
 
 	if (i >= PY_TSTATES_MAX)
 		return;
-	if (l->frames == PY_FRAMES_CFRAME && frame && stack && py_cframe_there(walk, stack, front, l->cframe_current_frame)) {
+	if (l->frames == PY_FRAMES_CFRAME && frame && py_cframe_there(walk, front, l->cframe_current_frame)) {
 		frame = walk->frame;
 		caller = walk->caller;
 		linked = walk->linked;
@@ -94,7 +97,7 @@ HOST_LOOP_FN long py_search_thread(__u32 i, void *context)
 		return 1;
 	}
 	if (py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_thread_id) == walk->thread_pointer)
-		py_tstate_add(walk, image, NULL, walk->candidate);
+		py_tstate_add(walk, image, walk->candidate);
 	walk->candidate = py_u64(walk->raw, PY_RAW_TSTATE, l->tstate_next);
 	return 0;
 }
@@ -186,12 +189,12 @@ HOST_INLINE int py_is_elsewhere(struct py_walk *walk, const struct image *image)
 
 /* Finds the thread states of this OS thread. The usual case costs one read: one interpreter, and the
  * thread state found before. Whether there is one is checked every PY_HINT_NS. */
-HOST_APART int py_find_tstates(struct py_walk *walk, const struct image *image, const struct host_window *stack)
+HOST_APART int py_find_tstates(struct py_walk *walk, const struct image *image)
 {
 	if (!walk || !image)
 		return 0;
 	if (walk->hint && walk->hint_until > walk->now && py_tstate_check(walk, image, walk->hint) && !py_is_elsewhere(walk, image)) {
-		py_tstate_add(walk, image, stack, walk->hint);
+		py_tstate_add(walk, image, walk->hint);
 		if (walk->tstates[0].frame)
 			return 0;
 	}
