@@ -35,8 +35,7 @@ static struct item *next_waiting(const struct queue *queue, uint64_t *number)
 	return item->next ? queue__item(queue, *number) : NULL;
 }
 
-/* Appends the item to the thread's chain of waiting samples. The chain is made of distances, as items move when the
- * ring grows. */
+/* Appends the item to the thread's chain of waiting samples. */
 void cpu__wait(struct profile *profile, struct thread *thread, uint64_t number)
 {
 	struct queue *queue = &profile->queue;

@@ -4,6 +4,7 @@
  *    sample.c      record -> row: thread, wall time; waits in the queue until everything about it is known
  *    stack.c       record -> its frames in order, woven (kernel.c, callee.c, sites.c); node of the stack tree
  *    natives.c, tables.c   rows of functions, frames and nodes
+ *    queue.c       ... that queue
  *    cpu.c         gives the waiting samples of a thread their CPU time
  *    stands.c      ... and CPU time of threads that no tick interrupted
  *    classify.c    the class of time
@@ -54,12 +55,27 @@ struct unfinished {
 	uint64_t bytes[];          /* its record */
 };
 
-/* A ring; items have numbers that only grow. */
+/* Items have numbers that only grow; they lie in chunks, and do not move. */
+#define QUEUE_CHUNK 512u
+#define QUEUE_SPARE 32u            /* chunks: a second and more at 9999 Hz */
 struct queue {
-	struct item *items;
+	struct item **chunks;      /* a ring */
 	uint64_t first, end;
-	uint32_t capacity;         /* a power of two */
+	uint32_t capacity;         /* of the ring; a power of two */
+	uint32_t n_chunks, n_spare;
+	struct item *spare[QUEUE_SPARE];
+	uint64_t released;         /* no item before it waits for its CPU time */
 };
+
+static inline uint32_t queue__length(const struct queue *queue)
+{
+	return (uint32_t)(queue->end - queue->first);
+}
+
+static inline struct item *queue__item(const struct queue *queue, uint64_t number)
+{
+	return &queue->chunks[number / QUEUE_CHUNK & (queue->capacity - 1)][number % QUEUE_CHUNK];
+}
 
 /* Counts since the session began, by enum loss; ledger.c says how they add up. */
 struct ledger {
@@ -191,9 +207,13 @@ struct profile {
 	struct sample_row rows[BATCH_ROWS];
 };
 
-/* sample.c: the queue */
-uint32_t queue__length(const struct queue *queue);
-struct item *queue__item(const struct queue *queue, uint64_t number);
+/* queue.c */
+int queue__append(struct queue *queue, const struct item *item, uint64_t *ret_number);
+void queue__drop(struct queue *queue); /* the first one */
+size_t queue__bytes(const struct queue *queue);
+void queue__free(struct queue *queue);
+
+/* sample.c: in and out of the queue */
 /* Appends; when the queue is full, everything in it is emitted first. *ret_number: of the item, for queue__item(). */
 int profile__push(struct profile *profile, const struct item *item, uint64_t *ret_number);
 /* Ends the waits for CPU time that are due at `now` (all: every one): such a sample gets its time on account

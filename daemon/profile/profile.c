@@ -66,7 +66,7 @@ struct profile *profile__free(struct profile *profile)
 	unfinished__free(profile);
 	for (struct thread *thread = profile->tasks.threads; thread; thread = thread->next)
 		waits__free(profile, thread);
-	free(profile->queue.items);
+	queue__free(&profile->queue);
 	free(profile->stack);
 	tasks__free(&profile->tasks);
 	tables__free(&profile->tables);
@@ -319,7 +319,7 @@ void profile__totals(const struct profile *profile, struct profile_totals *ret)
 		.stacks = profile->tables.n_stacks,
 		.bytes = tables__bytes(&profile->tables) + codes__bytes(profile->codes) +
 			 profile->tasks.bytes + profile->tasks.memo_bytes +
-			 (uint64_t)profile->queue.capacity * sizeof(struct item) + sizeof(struct stack) + sites__bytes(&profile->sites) +
+			 queue__bytes(&profile->queue) + sizeof(struct stack) + sites__bytes(&profile->sites) +
 			 profile->unfinished_bytes + profile->waits_bytes,
 	};
 	for (loss = LOSS_NONE; loss < LOSS_COUNT; loss++)

@@ -14,7 +14,7 @@
  *    its stack, and its caller's, is emitted   (emit.c)
  *
  * Each of these has a deadline, so nothing is held for ever. Rows of one thread leave in order of time, which
- * readers rely on. A ring: items are addressed by numbers that only grow, since the array moves when it grows.
+ * readers rely on.
  *
  * Unfinished are samples whose native walk lacked an unwind table, or whose interpreter's eval loop is not known yet:
  * they wait with a copy of their record until the walk can be done again over the copied stack (codemap__walk()).
@@ -26,9 +26,6 @@
 #include "collect/collect.h"
 #include "profile/internal.h"
 #include "wait/wait.h"
-
-#define QUEUE_FIRST 256u
-#define QUEUE_KEPT 8192u /* items: more are given back when the queue is empty */
 
 /* --- the stack, now or later --- */
 
@@ -161,33 +158,6 @@ void unfinished__free(struct profile *profile)
 
 /* --- into the queue --- */
 
-uint32_t queue__length(const struct queue *queue)
-{
-	return (uint32_t)(queue->end - queue->first);
-}
-
-struct item *queue__item(const struct queue *queue, uint64_t number)
-{
-	return &queue->items[number & (queue->capacity - 1)];
-}
-
-/* Doubles. Item numbers stay valid, pointers do not. */
-static int grow(struct queue *queue)
-{
-	struct queue fresh = *queue;
-	uint64_t number;
-
-	fresh.capacity = queue->capacity ? queue->capacity * 2 : QUEUE_FIRST;
-	fresh.items = malloc((size_t)fresh.capacity * sizeof(*fresh.items));
-	if (!fresh.items)
-		return -ENOMEM;
-	for (number = queue->first; number < queue->end; number++)
-		*queue__item(&fresh, number) = *queue__item(queue, number);
-	free(queue->items);
-	*queue = fresh;
-	return 0;
-}
-
 int profile__push(struct profile *profile, const struct item *item, uint64_t *ret_number)
 {
 	struct queue *queue = &profile->queue;
@@ -197,21 +167,15 @@ int profile__push(struct profile *profile, const struct item *item, uint64_t *re
 		profile__release(profile, 0, true);
 		err = profile__drain(profile, true);
 	}
-	if (!err && queue__length(queue) == queue->capacity)
-		err = grow(queue);
-	if (err)
-		return err;
-	*queue__item(queue, queue->end) = *item;
-	*ret_number = queue->end++;
-	return 0;
+	return err ?: queue__append(queue, item, ret_number);
 }
 
 void profile__release(struct profile *profile, uint64_t now, bool all)
 {
 	struct queue *queue = &profile->queue;
-	uint64_t number;
+	uint64_t number = queue->first > queue->released ? queue->first : queue->released;
 
-	for (number = queue->first; number < queue->end; number++) {
+	for (; number < queue->end; number++) {
 		const struct item *item = queue__item(queue, number);
 
 		if (!all && (now < PROFILE_HOLD_NS || item->row.time > now - PROFILE_HOLD_NS))
@@ -221,6 +185,7 @@ void profile__release(struct profile *profile, uint64_t now, bool all)
 		if (item->waits)
 			cpu__release(profile, item->thread, !item->thread->ending);
 	}
+	queue->released = number;
 }
 
 /* --- a tick --- */
@@ -346,7 +311,7 @@ int profile__drain(struct profile *profile, bool give_up)
 		err = unfinished__run(profile, 0, true);
 	if (!err)
 		err = tables__emit(&profile->tables, profile->sink, give_up);
-	for (; !err && queue->first < queue->end; queue->first++) {
+	for (; !err && queue__length(queue); queue__drop(queue)) {
 		struct item *item = queue__item(queue, queue->first);
 		struct thread *thread = item->thread;
 
@@ -366,11 +331,6 @@ int profile__drain(struct profile *profile, bool give_up)
 		stands__row(profile, item);
 		err = emit_rest(profile, item, &n);
 		err = err ?: emit_row(profile, item, &n);
-	}
-	if (!queue__length(queue) && queue->capacity > QUEUE_KEPT) {
-		free(queue->items);
-		queue->items = NULL;
-		queue->capacity = 0;
 	}
 	return err ? err : emit_batch(profile, &n);
 }
