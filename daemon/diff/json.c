@@ -13,17 +13,11 @@
 #include "diff/internal.h"
 #include "events/json.h"
 
-static int put_string(struct buf *out, const char *before, const char *value)
-{
-	return buf__puts(out, before) ?: json__string(out, value);
-}
-
 static int put_recording(const struct diff_recording *recording, struct buf *out)
 {
-	int err;
+	int err = buf__puts(out, "{") ?: json__member(out, "side", recording->after ? "after" : "before");
 
-	err = put_string(out, "{\"side\":", recording->after ? "after" : "before");
-	err = err ?: put_string(out, ",\"file\":", recording->name) ?: put_string(out, ",\"command\":", recording->command);
+	err = err ?: json__member(out, "file", recording->name) ?: json__member(out, "command", recording->command);
 	return err
 		       ?: buf__printf(out,
 				      ",\"pid\":%d,\"rate_hz\":%u,\"samples\":%llu,\"span_ns\":%"
@@ -43,16 +37,16 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 	struct diff_key key = diff__key(diff, row->row);
 	const struct comparison *c = &row->comparison;
 	double low, high;
-	int err = put_string(out, "{\"name\":", key.name);
+	int err = buf__puts(out, "{") ?: json__member(out, "name", key.name);
 
 	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE)
-		err = err ?: put_string(out, ",\"module\":", key.module);
+		err = err ?: json__member(out, "module", key.module);
 	if (key.by == REPORT_LINE)
 		err = err ?: buf__printf(out, ",\"line\":%u", key.line);
 	if (key.by == REPORT_UNIT || key.by == REPORT_PHASE || key.by == REPORT_PASS)
-		err = err ?: put_string(out, ",\"compiler\":", key.module);
+		err = err ?: json__member(out, "compiler", key.module);
 	if (key.by == REPORT_UNIT)
-		err = err ?: put_string(out, ",\"signature\":", key.detail);
+		err = err ?: json__member(out, "signature", key.detail);
 	err = err
 		      ?: buf__printf(
 				 out,
@@ -67,7 +61,7 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 		err = err ?: buf__printf(out, ",\"ratio\":%.6f", c->after / c->before);
 	err = err ?: buf__printf(out, ",\"before_ns\":%.0f,\"after_ns\":%.0f", diff__mean_time(diff, row->row, false), diff__mean_time(diff, row->row, true));
 	if (row->only)
-		err = err ?: put_string(out, ",\"only\":", row->only == DIFF_ONLY_BEFORE ? "before" : "after");
+		err = err ?: json__member(out, "only", row->only == DIFF_ONLY_BEFORE ? "before" : "after");
 	if (row->rest.known)
 		err = err ?: buf__printf(out, ",\"rest_ratio\":%.6f,\"rest_low\":%.6f,\"rest_high\":%.6f,\"rest_differs\":%s", row->rest.ratio,
 					 row->rest.low, row->rest.high, row->rest.differs ? "true" : "false");
@@ -91,7 +85,7 @@ static int put_total(const struct diff *diff, enum diff_total_kind kind, struct 
 {
 	const struct comparison c = diff__total(diff, kind);
 	double low, high;
-	int err = put_string(out, kind ? ",\n{\"what\":" : "\n{\"what\":", diff_total_names[kind].key);
+	int err = buf__puts(out, kind ? ",\n{" : "\n{") ?: json__member(out, "what", diff_total_names[kind].key);
 
 	err = err ?: buf__printf(out, ",\"before\":%.9g,\"after\":%.9g,\"change\":%.9g", c.before, c.after, c.change);
 	if (c.margin >= 0) {
@@ -111,11 +105,9 @@ static int put_all(const struct diff *diff, struct buf *out)
 			  "{\"schema\":\"cprofd-diff\",\"major\":%d,\"minor\":%d,\"generator\":"
 			  "\"cprofd@" CPROFD_VERSION "\"",
 			  DIFF_MAJOR, DIFF_MINOR);
-	err = err ?: put_string(out, ",\"weight\":", diff->wall ? "wall" : "cpu");
-	err = err
-		      ?: put_string(out, ",\"times\":",
-				    diff->options->inclusive ? "inclusive" : "exclusive");
-	err = err ?: put_string(out, ",\"per\":", diff_per_names[diff->per]);
+	err = err ?: json__member(out, "weight", diff->wall ? "wall" : "cpu");
+	err = err ?: json__member(out, "times", diff->options->inclusive ? "inclusive" : "exclusive");
+	err = err ?: json__member(out, "per", diff_per_names[diff->per]);
 	err = err ?: buf__printf(out, ",\"level\":%.9g,\n\"recordings\":[", diff->options->level);
 	for (i = 0; i < diff->read && !err; i++)
 		err = buf__puts(out, i ? ",\n" : "\n") ?: put_recording(&diff->recordings[i], out);

@@ -64,9 +64,8 @@ static int put_frames(struct tree *tree, struct buf *out)
 			continue;
 		if (!of_row[row]) {
 			key = diff__key(diff, row);
-			err = buf__puts(out, tree->n_frames ? ",\n{\"name\":" : "\n{\"name\":") ?: json__string(out, key.name);
-			err = err ?: buf__puts(out, ",\"file\":") ?: json__string(out, key.module);
-			err = err ?: buf__puts(out, "}");
+			err = buf__puts(out, tree->n_frames ? ",\n{" : "\n{") ?: json__member(out, "name", key.name);
+			err = err ?: json__member(out, "file", key.module) ?: buf__puts(out, "}");
 			of_row[row] = ++tree->n_frames;
 		}
 		tree->frame[i] = of_row[row] - 1;

@@ -83,3 +83,22 @@ int json__i64(struct buf *out, int64_t value)
 
 	return err ? err : json__u64(out, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
+
+int json__key(struct buf *out, const char *key)
+{
+	/* The byte before says whether this is the first member: no state to carry along. A string that ends
+	 * in '{' ends in '"' as JSON. */
+	const char *comma = out->len && !strchr("{[", out->data[out->len - 1]) ? "," : "";
+
+	return buf__puts(out, comma) ?: buf__append(out, "\"", 1) ?: buf__puts(out, key) ?: buf__append(out, "\":", 2);
+}
+
+int json__member(struct buf *out, const char *key, const char *value)
+{
+	return json__key(out, key) ?: json__string(out, value);
+}
+
+int json__number(struct buf *out, const char *key, uint64_t value)
+{
+	return json__key(out, key) ?: json__u64(out, value);
+}

@@ -13,3 +13,8 @@ int json__string(struct buf *out, const char *string);
 
 int json__u64(struct buf *out, uint64_t value);
 int json__i64(struct buf *out, int64_t value);
+
+/* Members of the object that is open at the end of *out: a comma, unless it is the first one, and the key as it is. */
+int json__key(struct buf *out, const char *key);
+int json__member(struct buf *out, const char *key, const char *value);
+int json__number(struct buf *out, const char *key, uint64_t value);

@@ -321,11 +321,9 @@ static int keep_stops(struct model *model, const struct event_ledger *event)
 	for (i = 0; i < event->n_stops && !err; i++) {
 		const struct ledger_stop *stop = &event->stops[i];
 
-		err = buf__puts(out, i ? ",{\"loss\":" : "{\"loss\":") ?: json__string(out, stop->loss);
-		err = err ?: buf__puts(out, ",\"module\":") ?: json__string(out, stop->module);
-		err = err ?: buf__puts(out, ",\"offset\":") ?: json__u64(out, stop->offset);
-		err = err ?: buf__puts(out, ",\"function\":") ?: json__string(out, stop->function);
-		err = err ?: buf__puts(out, ",\"count\":") ?: json__u64(out, stop->count);
+		err = buf__puts(out, i ? ",{" : "{") ?: json__member(out, "loss", stop->loss);
+		err = err ?: json__member(out, "module", stop->module) ?: json__number(out, "offset", stop->offset);
+		err = err ?: json__member(out, "function", stop->function) ?: json__number(out, "count", stop->count);
 		err = err ?: buf__puts(out, "}");
 	}
 	return err;

@@ -9,25 +9,15 @@
 /* speedscope counts lines and columns from 1. */
 static int put_frame(struct buf *out, const struct model_frame *frame)
 {
-	int err = buf__puts(out, "{\"name\":") ?: json__string(out, frame->name);
+	int err = buf__puts(out, "{") ?: json__member(out, "name", frame->name);
 
 	if (frame->file[0])
-		err = err ?: buf__puts(out, ",\"file\":") ?: json__string(out, frame->file);
+		err = err ?: json__member(out, "file", frame->file);
 	if (frame->line)
-		err = err ?: buf__puts(out, ",\"line\":") ?: json__u64(out, frame->line);
+		err = err ?: json__number(out, "line", frame->line);
 	if (frame->column)
-		err = err ?: buf__puts(out, ",\"col\":") ?: json__u64(out, frame->column);
+		err = err ?: json__number(out, "col", frame->column);
 	return err ?: buf__puts(out, "}");
-}
-
-static int put_string(struct buf *out, const char *key, const char *value)
-{
-	return buf__printf(out, ",\"%s\":", key) ?: json__string(out, value);
-}
-
-static int put_number(struct buf *out, const char *key, uint64_t value)
-{
-	return buf__printf(out, ",\"%s\":%llu", key, (unsigned long long)value);
 }
 
 static int put_losses(struct buf *out, const struct model *model)
@@ -54,12 +44,12 @@ static int put_native(struct buf *out, const struct model *model)
 	if (!model->native)
 		return 0;
 	err = buf__printf(out, ",\"native\":{\"samples\":%llu", (unsigned long long)model->native);
-	err = err ?: put_number(out, "whole", model->native_whole);
+	err = err ?: json__number(out, "whole", model->native_whole);
 	err = err ?: buf__puts(out, ",\"stops\":[");
 	if (model->stops.len)
 		err = err ?: buf__append(out, model->stops.data, model->stops.len);
 	err = err ?: buf__puts(out, "]");
-	err = err ?: put_number(out, "stops_more", model->stops_more);
+	err = err ?: json__number(out, "stops_more", model->stops_more);
 	return err ?: buf__puts(out, "}");
 }
 
@@ -68,14 +58,14 @@ static int put_merged(struct buf *out, const struct speedscope *file)
 	int err = buf__puts(out, ",\"merged\":{\"neighbours\":true");
 
 	if (file->bin)
-		err = err ?: put_number(out, "bin_ns", file->bin);
+		err = err ?: json__number(out, "bin_ns", file->bin);
 	if (file->n > 1)
-		err = err ?: put_number(out, "all_threads_bin_ns",
+		err = err ?: json__number(out, "all_threads_bin_ns",
 					speedscope_bin_all(file->bin));
 	if (file->below)
-		err = err ?: put_number(out, "folded_below_ns", file->below);
+		err = err ?: json__number(out, "folded_below_ns", file->below);
 	if (file->spans.below)
-		err = err ?: put_number(out, "units_below_ns", file->spans.below);
+		err = err ?: json__number(out, "units_below_ns", file->spans.below);
 	return err ?: buf__puts(out, "}");
 }
 
@@ -90,23 +80,23 @@ static int put_about(struct buf *out, const struct speedscope *file)
 
 	if (model->realtime && gmtime_r(&seconds, &tm))
 		strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	err = err ?: put_string(out, "command", model->command);
-	err = err ?: put_string(out, "started", started);
-	err = err ?: put_number(out, "rate", model->rate);
-	err = err ?: put_string(out, "mode", model->mode);
-	err = err ?: put_string(out, "frames", file->options->lines ? "lines" : "functions");
+	err = err ?: json__member(out, "command", model->command);
+	err = err ?: json__member(out, "started", started);
+	err = err ?: json__number(out, "rate", model->rate);
+	err = err ?: json__member(out, "mode", model->mode);
+	err = err ?: json__member(out, "frames", file->options->lines ? "lines" : "functions");
 	if (file->options->from || file->options->to)
 		err = err ?: buf__printf(out, ",\"window_ns\":[%llu,%llu]",
 					 (unsigned long long)model__from(model),
 					 (unsigned long long)model__to(model));
-	err = err ?: put_number(out, "samples", model->samples);
-	err = err ?: put_number(out, "whole", model->whole);
+	err = err ?: json__number(out, "samples", model->samples);
+	err = err ?: json__number(out, "whole", model->whole);
 	err = err ?: put_losses(out, model) ?: put_native(out, model);
 	if (model->gap_events)
-		err = err ?: put_number(out, "gap_events", model->gap_events);
+		err = err ?: json__number(out, "gap_events", model->gap_events);
 	err = err ?: buf__printf(out, ",\"cut\":%s", model->cut ? "true" : "false");
-	err = err ?: put_string(out, "reason", model->reason);
-	err = err ?: put_string(out, "detail", model->detail);
+	err = err ?: json__member(out, "reason", model->reason);
+	err = err ?: json__member(out, "detail", model->detail);
 	return err ?: put_merged(out, file) ?: buf__puts(out, "},\n");
 }
 

@@ -28,18 +28,6 @@ struct time_line {
 	uint32_t names_n;
 };
 
-/* `key` includes its quotes, colon and leading comma. */
-static void put_string(struct buf *out, const char *key, const char *value)
-{
-	buf__puts(out, key);
-	json__string(out, value);
-}
-
-static void put_number(struct buf *out, const char *key, uint64_t value)
-{
-	buf__printf(out, ",\"%s\":%llu", key, (unsigned long long)value);
-}
-
 static void put_name(struct time_line *line, uint32_t id, struct buf *out)
 {
 	static const char *const kinds[UNIT_KINDS] = {"unit", "phase", "pass"};
@@ -49,21 +37,21 @@ static void put_name(struct time_line *line, uint32_t id, struct buf *out)
 	/* Errors of the buffer are sticky (`failed`), so only the end tests for them. */
 	buf__puts(out, line->names_n ? ",\n{" : "{");
 	/* A kind that is not known is drawn as a phase. */
-	put_string(out, "\"what\":", kinds[node.kind < UNIT_KINDS ? node.kind : UNIT_PHASE]);
-	put_string(out, ",\"name\":", *node.name ? node.name : UNIT_NO_NAME);
-	put_string(out, ",\"compiler\":", node.compiler);
+	json__member(out, "what", kinds[node.kind < UNIT_KINDS ? node.kind : UNIT_PHASE]);
+	json__member(out, "name", *node.name ? node.name : UNIT_NO_NAME);
+	json__member(out, "compiler", node.compiler);
 	if (node.kind == UNIT_COMPILE) {
-		put_string(out, ",\"signature\":", node.signature);
-		put_string(out, ",\"file\":", node.file);
-		put_number(out, "line", node.line);
+		json__member(out, "signature", node.signature);
+		json__member(out, "file", node.file);
+		json__number(out, "line", node.line);
 	}
 	/* Only outermost compiles have one. */
 	if (node.trigger) {
 		frame = model__frame(&line->model, node.trigger - 1);
 		buf__puts(out, ",\"trigger\":{");
-		put_string(out, "\"name\":", frame.name);
-		put_string(out, ",\"file\":", frame.file);
-		put_number(out, "line", frame.line);
+		json__member(out, "name", frame.name);
+		json__member(out, "file", frame.file);
+		json__number(out, "line", frame.line);
 		buf__puts(out, "}");
 	}
 	buf__puts(out, "}");
@@ -119,14 +107,14 @@ static void put_thread(struct time_line *line, uint32_t index, struct buf *out)
 	uint64_t from = model__from(&line->model);
 
 	buf__puts(out, index ? ",\n{" : "{");
-	put_string(out, "\"name\":", thread->name);
-	put_number(out, "tid", (uint64_t)thread->tid);
-	put_string(out, ",\"process\":", process->name);
-	put_number(out, "pid", (uint64_t)process->pid);
-	put_string(out, ",\"python\":", process->python);
-	put_number(out, "begin_ns", thread->begin > from ? thread->begin - from : 0);
-	put_number(out, "cpu_ns", thread->cpu);
-	put_number(out, "wall_ns", thread->wall);
+	json__member(out, "name", thread->name);
+	json__number(out, "tid", (uint64_t)thread->tid);
+	json__member(out, "process", process->name);
+	json__number(out, "pid", (uint64_t)process->pid);
+	json__member(out, "python", process->python);
+	json__number(out, "begin_ns", thread->begin > from ? thread->begin - from : 0);
+	json__number(out, "cpu_ns", thread->cpu);
+	json__number(out, "wall_ns", thread->wall);
 	put_spans(line, index, out);
 	buf__puts(out, "}");
 }
@@ -137,13 +125,13 @@ static int put_all(struct time_line *line, struct buf *out)
 	uint32_t i;
 
 	buf__puts(out, "{");
-	put_string(out, "\"detail\":", model->detail);
-	put_number(out, "native", model->native);
-	put_number(out, "native_whole", model->native_whole);
-	put_number(out, "from_ns", model__from(model));
-	put_number(out, "to_ns", model__to(model));
-	put_number(out, "spans", unit_spans__n(&line->spans));
-	put_number(out, "below_ns", line->spans.below);
+	json__member(out, "detail", model->detail);
+	json__number(out, "native", model->native);
+	json__number(out, "native_whole", model->native_whole);
+	json__number(out, "from_ns", model__from(model));
+	json__number(out, "to_ns", model__to(model));
+	json__number(out, "spans", unit_spans__n(&line->spans));
+	json__number(out, "below_ns", line->spans.below);
 	put_names(line, out);
 	buf__puts(out, ",\n\"threads\":[");
 	for (i = 0; i < line->n; i++)

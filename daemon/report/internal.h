@@ -214,9 +214,6 @@ int units_text__table(struct report *report, struct table *table, FILE *out);
 int units_json__table(struct report *report, struct table *table, struct buf *out);
 
 /* json.c: write members of objects. Each appends "," if needed, "key": and the value to *out; -ENOMEM. */
-int put__key(struct buf *out, const char *key);
-int put__string(struct buf *out, const char *key, const char *value);
-int put__number(struct buf *out, const char *key, uint64_t value);
 int put__ns(struct buf *out, const char *key, double ns);
 int put__share(struct buf *out, const char *key, double part, double whole);
 int put__times(struct buf *out, const struct table *table, double total, const struct rank *rank, bool counted);

@@ -12,64 +12,45 @@
 #include "base/stream.h"
 #include "report/internal.h"
 
-int put__key(struct buf *out, const char *key)
-{
-	/* The byte before says whether this is the first member: no state to carry along. A string that ends
-	 * in '{' ends in '"' as JSON. */
-	const char *comma = out->len && !strchr("{[", out->data[out->len - 1]) ? "," : "";
-
-	return buf__printf(out, "%s\"%s\":", comma, key);
-}
-
-int put__string(struct buf *out, const char *key, const char *value)
-{
-	return put__key(out, key) ?: json__string(out, value);
-}
-
-int put__number(struct buf *out, const char *key, uint64_t value)
-{
-	return put__key(out, key) ?: json__u64(out, value);
-}
-
 /* Rounded to whole nanoseconds. */
 int put__ns(struct buf *out, const char *key, double ns)
 {
-	return put__number(out, key, (uint64_t)(ns + 0.5));
+	return json__number(out, key, (uint64_t)(ns + 0.5));
 }
 
 int put__share(struct buf *out, const char *key, double part, double whole)
 {
-	return put__key(out, key) ?: buf__printf(out, "%.9f", whole > 0 ? part / whole : 0);
+	return json__key(out, key) ?: buf__printf(out, "%.9f", whole > 0 ? part / whole : 0);
 }
 
 /* Filters that were not given are left out. */
 static int put_filter(struct buf *out, const char *key, const char *value)
 {
-	return value ? put__string(out, key, value) : 0;
+	return value ? json__member(out, key, value) : 0;
 }
 
 static int put_filters(struct buf *out, const struct export_options *filter)
 {
-	int err = put__key(out, "filters") ?: buf__puts(out, "{");
+	int err = json__key(out, "filters") ?: buf__puts(out, "{");
 
 	err = err ?: put_filter(out, "thread", filter->thread);
 	err = err ?: put_filter(out, "class", filter->class_name);
 	err = err ?: put_filter(out, "function", filter->function);
 	err = err ?: put_filter(out, "module", filter->module);
 	if (filter->hide_imports)
-		err = err ?: put__key(out, "hide_imports") ?: buf__puts(out, "true");
+		err = err ?: json__key(out, "hide_imports") ?: buf__puts(out, "true");
 	if (filter->hide_native)
-		err = err ?: put__string(out, "native", "off");
+		err = err ?: json__member(out, "native", "off");
 	if (filter->n_exclude)
-		err = err ?: put__key(out, "exclude") ?: buf__puts(out, "[");
+		err = err ?: json__key(out, "exclude") ?: buf__puts(out, "[");
 	for (uint32_t i = 0; i < filter->n_exclude; i++)
 		err = err ?: buf__puts(out, i ? "," : "") ?: json__string(out, filter->exclude[i]);
 	if (filter->n_exclude)
 		err = err ?: buf__puts(out, "]");
 	if (filter->skip_first)
-		err = err ?: put__number(out, "skip_first", filter->skip_first);
+		err = err ?: json__number(out, "skip_first", filter->skip_first);
 	if (filter->from || filter->to)
-		err = err ?: put__number(out, "from_ns", filter->from) ?: put__number(out, "to_ns", filter->to);
+		err = err ?: json__number(out, "from_ns", filter->from) ?: json__number(out, "to_ns", filter->to);
 	return err ?: buf__puts(out, "}");
 }
 
@@ -84,22 +65,22 @@ static int put_file(struct buf *out, const struct report_file *file)
 	/* 0: a recording without the time of day. A damaged one may have a year that gmtime_r() refuses. */
 	if (file->realtime && gmtime_r(&seconds, &tm))
 		strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	err = err ?: put__string(out, "file", file->name) ?: put__number(out, "pid", (uint64_t)file->pid);
-	err = err ?: put__string(out, "command", file->command) ?: put__string(out, "started", started);
-	err = err ?: put__string(out, "mode", file->mode) ?: put__string(out, "reason", file->reason);
+	err = err ?: json__member(out, "file", file->name) ?: json__number(out, "pid", (uint64_t)file->pid);
+	err = err ?: json__member(out, "command", file->command) ?: json__member(out, "started", started);
+	err = err ?: json__member(out, "mode", file->mode) ?: json__member(out, "reason", file->reason);
 	if (file->unsupported)
-		err = err ?: put__string(out, "unsupported", file->unsupported);
-	err = err ?: put__number(out, "rate_hz", file->rate) ?: put__number(out, "span_ns", file->span);
-	err = err ?: put__number(out, "samples", file->samples) ?: put__number(out, "whole", file->whole);
-	err = err ?: put__number(out, "threads", file->threads) ?: put__number(out, "cpu_ns", file->cpu);
-	err = err ?: put__number(out, "wall_ns", file->wall) ?: put__number(out, "idle_ns", file->idle);
-	err = err ?: put__number(out, "quiet_threads", file->quiet_threads) ?: put__number(out, "quiet_wall_ns", file->quiet_wall);
-	err = err ?: put__number(out, "not_recorded_ns", file->not_recorded);
-	err = err ?: put__number(out, "shown_cpu_ns", file->shown.cpu);
-	err = err ?: put__number(out, "shown_wall_ns", file->shown.wall);
-	err = err ?: put__number(out, "left_out_cpu_ns", file->left_out.cpu);
-	err = err ?: put__key(out, "cut") ?: buf__puts(out, file->cut ? "true" : "false");
-	err = err ?: put__key(out, "losses") ?: buf__puts(out, "{");
+		err = err ?: json__member(out, "unsupported", file->unsupported);
+	err = err ?: json__number(out, "rate_hz", file->rate) ?: json__number(out, "span_ns", file->span);
+	err = err ?: json__number(out, "samples", file->samples) ?: json__number(out, "whole", file->whole);
+	err = err ?: json__number(out, "threads", file->threads) ?: json__number(out, "cpu_ns", file->cpu);
+	err = err ?: json__number(out, "wall_ns", file->wall) ?: json__number(out, "idle_ns", file->idle);
+	err = err ?: json__number(out, "quiet_threads", file->quiet_threads) ?: json__number(out, "quiet_wall_ns", file->quiet_wall);
+	err = err ?: json__number(out, "not_recorded_ns", file->not_recorded);
+	err = err ?: json__number(out, "shown_cpu_ns", file->shown.cpu);
+	err = err ?: json__number(out, "shown_wall_ns", file->shown.wall);
+	err = err ?: json__number(out, "left_out_cpu_ns", file->left_out.cpu);
+	err = err ?: json__key(out, "cut") ?: buf__puts(out, file->cut ? "true" : "false");
+	err = err ?: json__key(out, "losses") ?: buf__puts(out, "{");
 	if (file->losses.len)
 		err = err ?: buf__append(out, file->losses.data, file->losses.len);
 	return err ?: buf__puts(out, "}}");
@@ -114,21 +95,21 @@ static bool of_units(enum report_by by)
  * passes name their compiler in place of a module. */
 static int put_row_name(struct buf *out, const struct table *table, const struct row_key *key)
 {
-	int err = put__string(out, "name", key->name);
+	int err = json__member(out, "name", key->name);
 
 	if (table->by == REPORT_THREAD)
-		err = err ?: put__string(out, "process", key->detail);
+		err = err ?: json__member(out, "process", key->detail);
 	if (of_units(table->by))
-		err = err ?: put__string(out, "compiler", key->module);
+		err = err ?: json__member(out, "compiler", key->module);
 	if (table->by == REPORT_UNIT || table->by == REPORT_FAILED)
-		err = err ?: put__string(out, "signature", key->detail);
+		err = err ?: json__member(out, "signature", key->detail);
 	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_FAILED)
 		return err;
-	err = err ?: put__string(out, "file", key->file) ?: put__number(out, "line", key->line);
+	err = err ?: json__member(out, "file", key->file) ?: json__number(out, "line", key->line);
 	if (key->kind == KIND_GROUP)
 		return err;
-	err = err ?: put__string(out, "module", key->module);
-	return err ?: put__string(out, "kind", kind__name(key->kind));
+	err = err ?: json__member(out, "module", key->module);
+	return err ?: json__member(out, "kind", kind__name(key->kind));
 }
 
 /* The times of each recording, from which a reader can compute what the means hide. Both clocks, whichever
@@ -136,18 +117,18 @@ static int put_row_name(struct buf *out, const struct table *table, const struct
 static int put_each(struct buf *out, const struct table *table, const struct rank *rank, bool counted)
 {
 	uint32_t i;
-	int err = put__key(out, "each") ?: buf__puts(out, "[");
+	int err = json__key(out, "each") ?: buf__puts(out, "[");
 
 	for (i = 0; i < table->files && !err; i++) {
 		const struct row_times *times = table__times(table, rank->row, i);
 
 		err = buf__puts(out, i ? ",{" : "{");
-		err = err ?: put__number(out, "exclusive_cpu_ns", times->exclusive.cpu);
-		err = err ?: put__number(out, "inclusive_cpu_ns", times->inclusive.cpu);
-		err = err ?: put__number(out, "exclusive_wall_ns", times->exclusive.wall);
-		err = err ?: put__number(out, "inclusive_wall_ns", times->inclusive.wall);
+		err = err ?: json__number(out, "exclusive_cpu_ns", times->exclusive.cpu);
+		err = err ?: json__number(out, "inclusive_cpu_ns", times->inclusive.cpu);
+		err = err ?: json__number(out, "exclusive_wall_ns", times->exclusive.wall);
+		err = err ?: json__number(out, "inclusive_wall_ns", times->inclusive.wall);
 		if (counted)
-			err = err ?: put__number(out, "calls", times->calls);
+			err = err ?: json__number(out, "calls", times->calls);
 		err = err ?: buf__puts(out, "}");
 	}
 	return err ?: buf__puts(out, "]");
@@ -168,9 +149,9 @@ int put__times(struct buf *out, const struct table *table, double total, const s
 	}
 	if (counted) {
 		err = err ?: put__ns(out, "elapsed_ns", rank->elapsed) ?: put__ns(out, "cpu_ns", rank->cpu);
-		err = err ?: put__key(out, "calls") ?: buf__printf(out, "%.6g", rank->calls);
+		err = err ?: json__key(out, "calls") ?: buf__printf(out, "%.6g", rank->calls);
 		if (rank->begun)
-			err = err ?: put__number(out, "start_ns", rank->begun - 1);
+			err = err ?: json__number(out, "start_ns", rank->begun - 1);
 	}
 	return err ?: put_each(out, table, rank, counted);
 }
@@ -187,7 +168,7 @@ static int put_below(struct report *report, struct buf *out, const struct table 
 	/* Most phases have no subjects: the key is left out for them. The other tables have an empty array. */
 	if (err || !table || (above->by == REPORT_PHASE && !table->n_ranks))
 		return err;
-	err = put__key(out, keys[above->by]) ?: buf__puts(out, "[");
+	err = json__key(out, keys[above->by]) ?: buf__puts(out, "[");
 	for (i = 0; i < table->n_ranks && !err; i++) {
 		struct row_key name = table__key(table, table->ranks[i].row);
 
@@ -219,10 +200,10 @@ static int put_table(struct report *report, struct buf *out, const struct table 
 	uint32_t i;
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "\n{" : ",\n{");
 
-	err = err ?: put__string(out, "by", report_names[table->by]) ?: put_filter(out, "of", of);
-	err = err ?: put__string(out, "sort", rank_orders[rank__order(table, report->options)]);
-	err = err ?: put__ns(out, "total_ns", table->total) ?: put__number(out, "rows_all", table->n_rows);
-	err = err ?: put__key(out, "rows") ?: buf__puts(out, "[");
+	err = err ?: json__member(out, "by", report_names[table->by]) ?: put_filter(out, "of", of);
+	err = err ?: json__member(out, "sort", rank_orders[rank__order(table, report->options)]);
+	err = err ?: put__ns(out, "total_ns", table->total) ?: json__number(out, "rows_all", table->n_rows);
+	err = err ?: json__key(out, "rows") ?: buf__puts(out, "[");
 	for (i = 0; i < table->n_ranks && !err; i++)
 		err = put_row(report, out, table, table->total, &table->ranks[i]);
 	return err ?: buf__puts(out, "]}");
@@ -234,9 +215,9 @@ static int put_report(struct report *report, struct buf *out)
 	int err = buf__printf(out, "{\"schema\":\"cprofd-report\",\"major\":%d,\"minor\":%d",
 			      REPORT_MAJOR, REPORT_MINOR);
 
-	err = err ?: put__string(out, "generator", "cprofd@" CPROFD_VERSION);
-	err = err ?: put__string(out, "weight", report->wall ? "wall" : "cpu");
-	err = err ?: put__string(out, "calls", "not sampled");
+	err = err ?: json__member(out, "generator", "cprofd@" CPROFD_VERSION);
+	err = err ?: json__member(out, "weight", report->wall ? "wall" : "cpu");
+	err = err ?: json__member(out, "calls", "not sampled");
 	err = err ?: put_filters(out, &report->options->filter);
 	err = err ?: buf__puts(out, ",\n\"recordings\":[");
 	for (i = 0; i < report->read && !err; i++)
