@@ -4,6 +4,7 @@
 #include "export/close.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,4 +100,21 @@ void close__text(const struct close *close, char *out, size_t size)
 	for (i = 0; i < CLOSE_NAMES && *close->best[i].name && len < size; i++)
 		len += (size_t)snprintf(out + len, size - len, "%s%s", i ? ", " : "",
 					close->best[i].name);
+}
+
+bool close__tried(struct close *close, bool match, const char *name)
+{
+	close->matched |= match;
+	if (!close->matched)
+		close__offer(close, name);
+	return match;
+}
+
+int close__missing(const struct close *close, struct export_missing *ret)
+{
+	if (close->matched)
+		return 0;
+	ret->option = close->option;
+	close__text(close, ret->close, sizeof(ret->close));
+	return -ENOENT;
 }

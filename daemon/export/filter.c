@@ -14,25 +14,17 @@
 #include "export/places.h"
 #include "export/skip.h"
 
-
 /* What a function, a frame, or any frame of a stack matched. */
 #define HAS_FUNCTION 1u
 #define HAS_MODULE 2u
 #define HAS_HOLE 4u /* a frame "(cut: ...)": frames are missing */
 #define HOLE "(cut: " /* how the name of such a frame begins */
 
-/* One filter by name: did anything match, and which names that did not are similar? */
-struct name {
-	const char *option;
-	bool matched;
-	struct close close;
-};
-
 struct filter {
 	const struct export_options *options;
 	/* HAS_* that the stack of a sample must have; class and compile are tested by other means */
 	uint8_t need;
-	struct name class_name, function, module, skip_first;
+	struct close class_name, function, module, skip_first;
 	struct skip skip;
 	uint32_t units, units_before; /* rows of `units` so far; of earlier epochs */
 	struct class_names classes;
@@ -52,26 +44,19 @@ static uint8_t has(struct filter *filter, const struct function_row *row)
 	char module[512];
 	uint8_t answer = 0;
 
-	if (filter->need & HAS_FUNCTION) {
-		if (pattern__function(filter->options->function, row->name))
-			answer |= HAS_FUNCTION;
-		else if (!filter->function.matched)
-			close__offer(&filter->function.close, row->name);
-	}
+	if (filter->need & HAS_FUNCTION &&
+	    close__tried(&filter->function, pattern__function(filter->options->function, row->name), row->name))
+		answer |= HAS_FUNCTION;
 	if (filter->need & HAS_MODULE) {
 		/* By the Python module, or by the name of the file: reports print both, so both can be asked
 		 * for. */
 		place__module(row->kind, row->file, row->module, module, sizeof(module));
-		if (pattern__module(filter->options->module, module) ||
-		    (row->module[0] && pattern__module(filter->options->module, row->module)))
+		if (close__tried(&filter->module, pattern__module(filter->options->module, module) ||
+				 (row->module[0] && pattern__module(filter->options->module, row->module)), module))
 			answer |= HAS_MODULE;
-		else if (!filter->module.matched)
-			close__offer(&filter->module.close, module);
 	}
 	if (row->kind == FUNCTION_NOTE && !strncmp(row->name, HOLE, strlen(HOLE)))
 		answer |= HAS_HOLE;
-	filter->function.matched |= (answer & HAS_FUNCTION) != 0;
-	filter->module.matched |= (answer & HAS_MODULE) != 0;
 	return answer;
 }
 
@@ -111,11 +96,7 @@ static int of_class(struct filter *filter, uint32_t id, bool *ret)
 	if (err)
 		return err;
 	name = class_names__name(&filter->classes, known);
-	*ret = !strcmp(name, want);
-	if (*ret)
-		filter->class_name.matched = true;
-	else if (!filter->class_name.matched)
-		close__offer(&filter->class_name.close, name);
+	*ret = close__tried(&filter->class_name, !strcmp(name, want), name);
 	return 0;
 }
 
@@ -176,11 +157,6 @@ int filter__event(struct filter *filter, const struct event *event)
 	}
 }
 
-static struct name name_of(const char *option, bool matched, const char *want)
-{
-	return (struct name){.option = option, .matched = matched, .close = {.want = want}};
-}
-
 int filter__new(const struct export_options *options, int recording_fd, struct filter **ret)
 {
 	struct filter *filter = calloc(1, sizeof(*filter));
@@ -191,13 +167,13 @@ int filter__new(const struct export_options *options, int recording_fd, struct f
 	filter->options = options;
 	filter->need = (options->function ? HAS_FUNCTION : 0) | (options->module ? HAS_MODULE : 0);
 	/* A filter that was not given counts as matched. */
-	filter->class_name = name_of("class", !options->class_name, options->class_name);
-	filter->function = name_of("function", !options->function, options->function);
-	filter->module = name_of("module", !options->module, options->module);
+	filter->class_name = CLOSE("class", options->class_name, !options->class_name);
+	filter->function = CLOSE("function", options->function, !options->function);
+	filter->module = CLOSE("module", options->module, !options->module);
 	err = start_epoch(filter);
 	if (options->skip_first)
 		err = err ?: skip__find(&filter->skip, recording_fd, options->skip_first);
-	filter->skip_first = name_of("skip-first", !options->skip_first || filter->skip.compiles, "");
+	filter->skip_first = CLOSE("skip-first", "", !options->skip_first || filter->skip.compiles);
 	if (err) {
 		filter__free(filter);
 		return err;
@@ -208,17 +184,8 @@ int filter__new(const struct export_options *options, int recording_fd, struct f
 
 int filter__missing(const struct filter *filter, struct export_missing *ret)
 {
-	const struct name *const names[] = {&filter->class_name, &filter->function, &filter->module, &filter->skip_first};
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (names[i]->matched)
-			continue;
-		ret->option = names[i]->option;
-		close__text(&names[i]->close, ret->close, sizeof(ret->close));
-		return -ENOENT;
-	}
-	return 0;
+	return close__missing(&filter->class_name, ret) ?: close__missing(&filter->function, ret)
+		       ?: close__missing(&filter->module, ret) ?: close__missing(&filter->skip_first, ret);
 }
 
 struct filter *filter__free(struct filter *filter)

@@ -13,11 +13,9 @@
 #include "export/pattern.h"
 #include "export/places.h"
 
-
 struct hide {
 	const struct export_options *options;
-	bool matched[EXPORT_EXCLUDE_MAX]; /* which patterns matched a function */
-	struct close close[EXPORT_EXCLUDE_MAX];
+	struct close close[EXPORT_EXCLUDE_MAX]; /* of each pattern */
 };
 
 bool hide__wanted(const struct export_options *options)
@@ -72,12 +70,8 @@ static bool is_excluded(struct hide *hide, const struct function_row *row)
 		bool match = pattern__function(pattern, row->name) || pattern__module(pattern, module) ||
 			     (*row->module && pattern__module(pattern, row->module)) || (*row->file && pattern__glob(pattern, row->file));
 
-		any |= match;
-		hide->matched[i] |= match;
-		if (!hide->matched[i])
-			close__offer(&hide->close[i], row->name);
-		if (!hide->matched[i])
-			close__offer(&hide->close[i], module);
+		any |= close__tried(&hide->close[i], match, row->name);
+		close__tried(&hide->close[i], match, module);
 	}
 	return any;
 }
@@ -100,7 +94,7 @@ int hide__new(const struct export_options *options, struct hide **ret)
 		return -ENOMEM;
 	hide->options = options;
 	for (i = 0; i < options->n_exclude; i++)
-		hide->close[i].want = options->exclude[i];
+		hide->close[i] = CLOSE("exclude", options->exclude[i], false);
 	*ret = hide;
 	return 0;
 }
@@ -108,16 +102,13 @@ int hide__new(const struct export_options *options, struct hide **ret)
 int hide__missing(const struct hide *hide, struct export_missing *ret)
 {
 	uint32_t i;
+	int err = 0;
 
-	for (i = 0; i < hide->options->n_exclude; i++) {
-		if (hide->matched[i])
-			continue;
-		ret->option = "exclude";
-		ret->name = hide->options->exclude[i];
-		close__text(&hide->close[i], ret->close, sizeof(ret->close));
-		return -ENOENT;
+	for (i = 0; i < hide->options->n_exclude && !err; i++) {
+		err = close__missing(&hide->close[i], ret);
+		ret->name = err ? hide->options->exclude[i] : NULL;
 	}
-	return 0;
+	return err;
 }
 
 struct hide *hide__free(struct hide *hide)

@@ -457,15 +457,14 @@ bool model__passes(const struct model *model, const struct model_thread *thread)
 }
 
 /* For "did you mean": names of threads that are similar to the one that does not exist. */
-static void missing_thread(const struct model *model, struct export_missing *ret)
+static int missing_thread(const struct model *model, struct export_missing *ret)
 {
-	struct close close = {.want = model->options->thread};
+	struct close close = CLOSE("thread", model->options->thread, false);
 	uint32_t i;
 
 	for (i = 0; i < model__threads(model); i++)
 		close__offer(&close, model__thread(model, i)->name);
-	ret->option = "thread";
-	close__text(&close, ret->close, sizeof(ret->close));
+	return close__missing(&close, ret);
 }
 
 static int read_events(struct model *model, int recording_fd, struct export_missing *ret_missing)
@@ -598,8 +597,7 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 	/* A recording without threads is not an error; a thread that nobody has is. */
 	if (err || shown || !model->options->thread)
 		return err;
-	missing_thread(model, ret_missing);
-	return -ENOENT;
+	return missing_thread(model, ret_missing);
 }
 
 void model__free(struct model *model)

@@ -44,7 +44,6 @@ struct rewriter {
 	struct buf line, rows;     /* scratch */
 	struct buf threads;        /* bool by thread id of the epoch: selected by --thread */
 	struct close close;        /* names that are similar to that of --thread */
-	bool matched;              /* some thread is selected */
 	uint64_t origin, last;     /* the session's start; the latest time that was read */
 	uint64_t kept, kept_whole; /* samples that passed, and those of them with a whole stack */
 };
@@ -194,9 +193,7 @@ static int on_thread(struct rewriter *rewriter, const struct event_thread *event
 	if (!match)
 		return -ENOMEM;
 	*match = thread__passes(rewriter->options, event->tid, event->name);
-	rewriter->matched |= *match;
-	if (!*match)
-		close__offer(&rewriter->close, event->name);
+	close__tried(&rewriter->close, *match, event->name);
 	return 0;
 }
 
@@ -226,26 +223,18 @@ static int on_event(struct event_sink *self, const struct event *event)
 	return err ?: keep_event(rewriter, event);
 }
 
-static int missing(const struct rewriter *rewriter, struct export_missing *ret)
-{
-	if (!rewriter->options->thread || rewriter->matched)
-		return filter__missing(rewriter->filter, ret);
-	ret->option = "thread";
-	close__text(&rewriter->close, ret->close, sizeof(ret->close));
-	return -ENOENT;
-}
-
 static int rewrite(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret)
 {
-	struct rewriter rewriter = {.sink = {on_event}, .options = options, .close.want = options->thread};
+	struct rewriter rewriter = {.sink = {on_event}, .options = options, .close = CLOSE("thread", options->thread, !options->thread)};
 	/* The writer uses the descriptor below the stream. */
 	int err = fflush(out) ? -errno : 0;
 
 	err = err ?: recording_writer__new(fileno(out), options->compress, &rewriter.writer);
 	err = err ?: filter__new(options, recording_fd, &rewriter.filter);
 	err = err ?: recording__read(recording_fd, false, &rewriter.sink, &ret->cut);
-	err = err ?: missing(&rewriter, &ret->missing) ?: recording_writer__flush(rewriter.writer);
+	err = err ?: close__missing(&rewriter.close, &ret->missing) ?: filter__missing(rewriter.filter, &ret->missing);
+	err = err ?: recording_writer__flush(rewriter.writer);
 	ret->samples = rewriter.kept;
 	ret->span = rewriter.last > rewriter.origin ? rewriter.last - rewriter.origin : 0;
 	recording_writer__free(rewriter.writer);

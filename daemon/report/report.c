@@ -291,13 +291,12 @@ static int describe(struct report *report, const char *name)
 static void suggest(struct report *report, const struct model *model, const char *option,
 		     const char *want)
 {
-	struct close close = {.want = want};
+	struct close close = CLOSE(option, want, false);
 	uint32_t i;
 
 	for (i = 0; i < model->frames.n; i++)
 		close__offer(&close, model__frame(model, i).name);
-	report->missing.option = option;
-	close__text(&close, report->missing.close, sizeof(report->missing.close));
+	close__missing(&close, &report->missing);
 }
 
 /* Only with the last recording's frames: the model is freed after it. report__finish() fails if none of the
