@@ -82,7 +82,7 @@ struct py_walk {
 	__u8 memory[PY_WINDOW + PY_RAW_FRAME + PY_SHIMS + PY_RAW_FRAME];
 #define PY_AT_SHIMS (PY_WINDOW + PY_RAW_FRAME)
 #define PY_AT_MAX (PY_AT_SHIMS + PY_SHIMS) /* where a frame may begin */
-	__u8 raw[PY_RAW_TSTATE];
+	__u8 raw[PY_RAW_TSTATE + 64]; /* py_raw() */
 	__u8 cframes[PY_CFRAMES];
 	/* in */
 	__u64 thread_pointer;
