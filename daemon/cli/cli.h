@@ -55,6 +55,9 @@ struct cli_options {
 	/* Which native frames the sampler walks: "off" none; "leaf" only the innermost, without unwinding;
 	 * "full" all */
 	const char *native;
+	/* --native of report, convert and diff: which native frames of a recording are shown. Apart, so that attach
+	 * --native=off keeps the frames of the kernel. */
+	const char *shown;
 	/* -s, --kernel, --mode=wall, --gil, --idle. They select what the sampler records, so they cannot be
 	 * applied afterwards. */
 	bool subprocesses, kernel, wall, gil, idle;

@@ -161,7 +161,7 @@ struct export_options input__filters(const struct cli_options *options)
 		.function = options->function,
 		.module = options->module,
 		.hide_imports = options->hide_imports,
-		.hide_native = !strcmp(options->native, "off"),
+		.hide_native = !strcmp(options->shown, "off"),
 		.n_exclude = options->n_exclude,
 		.skip_first = options->skip_first,
 	};
