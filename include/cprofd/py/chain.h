@@ -224,7 +224,7 @@ HOST_APART int py_walk_chain(struct py_walk *walk, const struct image *image, st
 	if (!walk || !image || !out)
 		return 0;
 	if (which != PY_WALK_ON)
-		walk->called = 0;
+		walk->called = walk->at_root = 0;
 	if (which == PY_WALK_FIRST) {
 		py_find_tstates(walk, image);
 		walk->which = walk->first;

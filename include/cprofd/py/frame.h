@@ -182,14 +182,24 @@ HOST_INLINE int py_generator_rests(const struct py_layout *l, __u64 frame)
 	return !host_read(&owner, sizeof(owner), frame + l->frame_owner) && owner == PY_OWNER_GENERATOR && !py_generator_runs(frame);
 }
 
+/* Is the _PyCFrame at `cframe` the thread state's own, which lies in it, outside of all eval loops? */
+#define PY_TSTATE_SIZE 512u
+HOST_INLINE int py_is_root(struct py_walk *walk, __u64 cframe)
+{
+	return cframe - walk->tstates[walk->which & (PY_TSTATES_MAX - 1)].address < PY_TSTATE_SIZE;
+}
+
 /* 3.11 and 3.12 put a new _PyCFrame in front before its current_frame is set (Python/ceval.c,
  * _PyEval_EvalFrameDefault): then the innermost frame is what lay on the C stack, often a frame that was
  * there before, and the truth is that the call has not begun. Goes back to the caller's frame; 0 when
  * there is none to go to. Not of a frame that may be one which an eval loop calls: that has frames of its loop below it. Registers
- * tell (py_repair_called). */
+ * tell (py_repair_called).
+ * A greenlet has a _PyCFrame outside of its eval loops, in front while it starts and ends: a copy of the starter's without a frame, whose caller
+ * is the thread's first (PythonState::set_new_cframe, greenlet 2.0). No frame of either is what an eval loop that has ended leaves, too: if no
+ * register has a link, nothing of Python runs. */
 HOST_INLINE int py_uncall(struct py_walk *walk, const struct py_layout *l)
 {
-	__u64 frame;
+	__u64 frame = 0;
 
 	if (!walk->caller)
 		return 0;
@@ -202,7 +212,8 @@ HOST_INLINE int py_uncall(struct py_walk *walk, const struct py_layout *l)
 	}
 	/* The caller, too, may be what lay there: an eval loop that has ended, with a generator that has yielded. */
 	if (py_read64(walk, walk->caller + l->cframe_current_frame, &frame) || !frame || py_generator_rests(l, frame)) {
-		walk->loss = LOSS_FRAME_HALF;
+		walk->at_root = !frame && !walk->frame && !walk->n && py_is_root(walk, walk->caller);
+		walk->loss = walk->at_root && !walk->repairs ? LOSS_NONE : LOSS_FRAME_HALF;
 		walk->caller = 0;
 		return 0;
 	}

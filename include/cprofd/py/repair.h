@@ -309,7 +309,7 @@ HOST_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 	}
 	walk->called = 0;
 	walk->loss = walk->loss_before;
-	if (!walk->frame)
+	if (!walk->frame && !walk->at_root)
 		return 0;
 	walk->loss = LOSS_NONE;
 	walk->closed = 0;
@@ -323,7 +323,8 @@ HOST_INLINE int py_walk_repair(struct py_walk *walk, const struct image *image, 
 {
 	if (!py_repair_link(walk, image))
 		return 0;
-	py_walk_chain(walk, image, out, PY_WALK_ON);
+	if (walk->frame)
+		py_walk_chain(walk, image, out, PY_WALK_ON);
 	py_walk_others(walk, image, out);
 	return 1;
 }

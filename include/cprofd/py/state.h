@@ -118,6 +118,7 @@ struct py_walk {
 	__u8 several;           /* the process has several interpreters: py_code_prove */
 	__u8 repairs;           /* in: who walks has the registers, and calls py_walk_repair() where a walk is cut */
 	__u32 searched;         /* thread states searched */
+	__u8 at_root;           /* 3.11, 3.12: nothing runs by the _PyCFrame in front and the thread's first one: py_uncall */
 	struct py_tstate tstates[PY_TSTATES_MAX];
 	__u64 interp;
 	__u64 candidate;        /* search */
