@@ -174,12 +174,18 @@ HOST_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 f
 	return PY_CALLS;
 }
 
-/* Is there a generator's frame at `frame`, and it does not run? */
-HOST_INLINE int py_generator_rests(const struct py_layout *l, __u64 frame)
+/* Is there a generator's frame at `frame`? */
+HOST_INLINE int py_is_generator(const struct py_layout *l, __u64 frame)
 {
 	__u8 owner = 0;
 
-	return !host_read(&owner, sizeof(owner), frame + l->frame_owner) && owner == PY_OWNER_GENERATOR && !py_generator_runs(frame);
+	return !host_read(&owner, sizeof(owner), frame + l->frame_owner) && owner == PY_OWNER_GENERATOR;
+}
+
+/* ..., and it does not run? */
+HOST_INLINE int py_generator_rests(const struct py_layout *l, __u64 frame)
+{
+	return py_is_generator(l, frame) && !py_generator_runs(frame);
 }
 
 /* Is the _PyCFrame at `cframe` the thread state's own, which lies in it, outside of all eval loops? */

@@ -291,7 +291,9 @@ HOST_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 	walk->leaf = 0;
 	if (walk->n == 1 && walk->loss == LOSS_FRAME_HALF && image->layout.frame_is_entry == PY_ABSENT) {
 		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].frame;
-		host_loop(PY_REGISTERS, py_repair_generator, &c);
+		/* Not of another frame: greenlet, while it switches, has the outermost one of a stack without its shim. */
+		if (py_is_generator(&image->layout, walk->leaf))
+			host_loop(PY_REGISTERS, py_repair_generator, &c);
 	}
 	if (!walk->frame && image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || walk->loss_before == LOSS_FRAME_HALF)) {
 		walk->n = 0; /* a frame that is not linked is none that runs */
