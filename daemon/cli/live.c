@@ -68,12 +68,18 @@ static void note(struct live *live, uint64_t time, uint64_t samples)
 		live->rate = (samples - live->counts[first]) * 1000000000ull / (time - live->times[first]);
 }
 
+/* Refusals whose sentence begins with "this": the engine does not know what the user typed. */
+static bool is_of_this(const char *code)
+{
+	return code && (!strcmp(code, "NOT_YOURS") || !strcmp(code, "KERNEL_THREAD") || !strcmp(code, "NO_ANSWER"));
+}
+
 static void on_answer(struct live *live, const json_t *answer)
 {
+	const char *code = json_string_value(json_object_get(answer, "code")), *hint;
 	uint64_t id = number(answer, "id");
 	bool refused = !json_is_true(json_object_get(answer, "ok"));
-	char sentence[sizeof(live->error) - 16];
-	const char *hint;
+	int at;
 
 	/* An answer without an id refuses the whole connection, whatever was requested. */
 	if (live->answered || (id != ATTACH_ID && !(refused && (id == USER_RULES_ID || !json_object_get(answer, "id")))))
@@ -82,18 +88,14 @@ static void on_answer(struct live *live, const json_t *answer)
 	live->session = (uint32_t)number(answer, "session");
 	note(live, clock__now(), 0); /* the first point of the rate: no samples yet */
 	live->refused = refused;
-	copy(live->error, sizeof(live->error), answer, "error");
+	at = refused && is_of_this(code) ? snprintf(live->error, sizeof(live->error), "%d: ", live->pid) : 0;
+	copy(live->error + at, sizeof(live->error) - (size_t)at, answer, "error");
 	copy(live->hint, sizeof(live->hint), answer, "hint");
-	/* The engine's sentence does not know what the user typed. */
 	if (refused && !strcmp(live->error, "no such process")) {
 		snprintf(live->error, sizeof(live->error), "no such process: %d", live->pid);
 		snprintf(live->hint, sizeof(live->hint), "it may have ended already; `pgrep -af python` lists the Pythons that run");
 	}
-	copy(sentence, sizeof(sentence), answer, "error");
-	if (refused && (!strncmp(sentence, "this process", 12) || !strncmp(sentence, "this is", 7)))
-		snprintf(live->error, sizeof(live->error), "%d: %s", live->pid, sentence);
-	if (refused && forbidden__answered(live->pid, json_string_value(json_object_get(answer, "code")), (int)number(answer, "errno"),
-					       live->error, sizeof(live->error), &hint))
+	if (refused && forbidden__answered(live->pid, code, (int)number(answer, "errno"), live->error, sizeof(live->error), &hint))
 		snprintf(live->hint, sizeof(live->hint), "%s", hint);
 }
 
