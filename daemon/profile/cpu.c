@@ -100,12 +100,12 @@ static uint64_t advance_to(struct thread *thread, uint64_t cpu_time, uint64_t no
 		return 0;
 	advance = cpu_time - thread->cpu_seen;
 	thread->cpu_seen = cpu_time;
-	if (thread->cpu_rough) {
+	if (thread->cpu_base) {
 		/* A baseline from /proc may be a scheduler tick old: no thread ran
 		 * longer than the time that went by. */
 		most = now > thread->begin ? now - thread->begin : 0;
-		advance = least(advance, thread->cpu_listed ? least(most, most_listed) : most);
-		thread->cpu_rough = thread->cpu_listed = false;
+		advance = least(advance, thread->cpu_base == CPU_LISTED ? least(most, most_listed) : most);
+		thread->cpu_base = CPU_EXACT;
 	}
 	thread->cpu_used += advance;
 	paid = least(advance, thread->ahead);

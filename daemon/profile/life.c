@@ -158,7 +158,7 @@ static void hand_over(struct profile *profile, struct process *old, uint32_t old
 	if (!cpu_time) {
 		thread->cpu_known = before->cpu_known;
 		thread->cpu_seen = before->cpu_seen;
-		thread->cpu_rough = true;
+		thread->cpu_base = CPU_ROUGH;
 	}
 }
 
@@ -243,7 +243,8 @@ void life__show(struct profile *profile, struct process *process, uint64_t time)
 		if (thread->process != process)
 			continue;
 		thread->begin = thread->last = thread->emitted = process->time;
-		thread->cpu_known = thread->cpu_rough = thread->lost = false;
+		thread->cpu_known = thread->lost = false;
+		thread->cpu_base = CPU_EXACT;
 	}
 }
 
@@ -318,7 +319,7 @@ static void hand_back(struct profile *profile, struct process *process, const st
 		thread->cpu_seen = exec->cpu_time;
 	thread->cpu_used = thread->cpu_seen - exec->cpu_time;
 	thread->cpu_known = true;
-	thread->cpu_rough = false;
+	thread->cpu_base = CPU_EXACT;
 	before->cpu_final = exec->cpu_time;
 }
 

@@ -52,7 +52,7 @@ static struct thread *find(struct profile *profile, const struct profile_thread 
 			    : NULL;
 }
 
-/* The CPU time from /proc is a baseline that may be a scheduler tick old (`cpu_rough`, see cpu.c). */
+/* The CPU time from /proc is a baseline that may be a scheduler tick old (`cpu_base`, see cpu.c). */
 int profile__thread_listed(struct profile *profile, const struct profile_thread *info)
 {
 	struct process *process;
@@ -66,7 +66,8 @@ int profile__thread_listed(struct profile *profile, const struct profile_thread 
 	if (!thread)
 		return -ENOMEM;
 	if (!thread->cpu_known && info->cpu_known) {
-		thread->cpu_known = thread->cpu_rough = thread->cpu_listed = true;
+		thread->cpu_known = true;
+		thread->cpu_base = CPU_LISTED;
 		thread->cpu_seen = info->cpu_time;
 	}
 	if (info->name)

@@ -89,8 +89,8 @@ struct thread {
 	uint64_t rested;             /* begin of its last idle wait */
 	uint32_t id, tid;
 	bool cpu_known;              /* cpu_seen is valid */
-	bool cpu_rough;              /* the baseline may be older than `begin` */
-	bool cpu_listed;             /* ... and than the thread's clock: it was there before the session */
+	/* May the baseline be older than `begin`? And than the thread's clock, as it was there before the session? */
+	enum { CPU_EXACT, CPU_ROUGH, CPU_LISTED } cpu_base;
 	bool asleep;                 /* waits.c: it was asleep when it was last checked ... */
 	uint64_t asleep_cpu;         /* its CPU time then, ns */
 	bool lost;                   /* the client is not authorised for it any more: its time line ends with `last`, or goes on later */
