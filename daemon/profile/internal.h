@@ -72,9 +72,15 @@ static inline uint32_t queue__length(const struct queue *queue)
 	return (uint32_t)(queue->end - queue->first);
 }
 
+/* Where the chunk of this item is. */
+static inline struct item **queue__chunk(const struct queue *queue, uint64_t number)
+{
+	return &queue->chunks[number / QUEUE_CHUNK & (queue->capacity - 1)];
+}
+
 static inline struct item *queue__item(const struct queue *queue, uint64_t number)
 {
-	return &queue->chunks[number / QUEUE_CHUNK & (queue->capacity - 1)][number % QUEUE_CHUNK];
+	return &(*queue__chunk(queue, number))[number % QUEUE_CHUNK];
 }
 
 /* Counts since the session began, by enum loss; ledger.c says how they add up. */

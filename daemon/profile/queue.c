@@ -6,11 +6,6 @@
 
 #include "profile/internal.h"
 
-static struct item **chunk_of(const struct queue *queue, uint64_t number)
-{
-	return &queue->chunks[number / QUEUE_CHUNK & (queue->capacity - 1)];
-}
-
 size_t queue__bytes(const struct queue *queue)
 {
 	return (size_t)(queue->n_chunks + queue->n_spare) * QUEUE_CHUNK * sizeof(struct item) +
@@ -28,7 +23,7 @@ static int grow(struct queue *queue)
 	if (!fresh.chunks)
 		return -ENOMEM;
 	for (number = queue->first - queue->first % QUEUE_CHUNK; number < queue->end; number += QUEUE_CHUNK)
-		*chunk_of(&fresh, number) = *chunk_of(queue, number);
+		*queue__chunk(&fresh, number) = *queue__chunk(queue, number);
 	free(queue->chunks);
 	*queue = fresh;
 	return 0;
@@ -45,7 +40,7 @@ static int add_chunk(struct queue *queue)
 	chunk = queue->n_spare ? queue->spare[--queue->n_spare] : malloc(QUEUE_CHUNK * sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
-	*chunk_of(queue, queue->end) = chunk;
+	*queue__chunk(queue, queue->end) = chunk;
 	queue->n_chunks++;
 	return 0;
 }
@@ -63,7 +58,7 @@ int queue__append(struct queue *queue, const struct item *item, uint64_t *ret_nu
 
 void queue__drop(struct queue *queue)
 {
-	struct item *chunk = *chunk_of(queue, queue->first);
+	struct item *chunk = *queue__chunk(queue, queue->first);
 
 	if (++queue->first % QUEUE_CHUNK)
 		return;
@@ -79,7 +74,7 @@ void queue__free(struct queue *queue)
 	uint64_t number = queue->first - queue->first % QUEUE_CHUNK;
 
 	for (; queue->n_chunks; queue->n_chunks--, number += QUEUE_CHUNK)
-		free(*chunk_of(queue, number));
+		free(*queue__chunk(queue, number));
 	while (queue->n_spare)
 		free(queue->spare[--queue->n_spare]);
 	free(queue->chunks);

@@ -113,15 +113,20 @@ static struct sleeper *add(struct sleepers *all)
 	return &all->of[all->n++];
 }
 
+/* The last part of the record. */
+static struct part_wait *wait_of(const struct sleeper *sleeper)
+{
+	return (struct part_wait *)(void *)(sleeper->record.data + sleeper->record.len - sizeof(struct part_wait));
+}
+
 /* Gives the record to the collector with this poll's time. `until`: up to then the thread is known to have been where
  * the record before had it; what lies between is unknown. */
 static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t until, uint64_t at)
 {
 	struct record_sample *record = (void *)sleeper->record.data;
-	struct part_wait *wait = (void *)(sleeper->record.data + sleeper->record.len - sizeof(*wait));
 
 	sleeper->seen = record->header.time = at;
-	wait->args[0] = until;
+	wait_of(sleeper)->args[0] = until;
 	return collector__record(session->collector, record, sleeper->record.len);
 }
 
@@ -129,9 +134,7 @@ static int hand_in(struct session *session, struct sleeper *sleeper, uint64_t un
  * not known. (Without this it is taken to have slept there until shortly before the tick.) */
 static int leave(struct session *session, struct sleeper *sleeper)
 {
-	struct part_wait *wait = (void *)(sleeper->record.data + sleeper->record.len - sizeof(*wait));
-
-	wait->args[1] = 1;
+	wait_of(sleeper)->args[1] = 1;
 	return hand_in(session, sleeper, sleeper->seen, sleeper->seen);
 }
 
