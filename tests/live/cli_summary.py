@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """cli.py: the summary after a recording: its target, number of samples, shares."""
+import contextlib
 import glob
 import json
 import os
@@ -190,19 +191,23 @@ def test_summary_fits_a_screen():
         expect(json.loads(cprofd("dump", process.pid, "-j").out)["threads"], "dump -j is no JSON")
 
 
+def until_hangup(master):
+    """All that is written to this terminal until its last program has closed it. Closes it, too."""
+    said = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(master, 65536):
+            said += chunk
+    os.close(master)
+    return said
+
+
 def on_terminal(*args, columns, cwd, **more):
     """What it prints on a terminal of so many columns: lines."""
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (24, columns))
     client = subprocess.Popen([CPROFD, *args], cwd=cwd, env=environment(NO_COLOR="1", **more), stdin=slave, stdout=slave, stderr=subprocess.STDOUT)
     os.close(slave)
-    said = b""
-    try:
-        while chunk := os.read(master, 65536):
-            said += chunk
-    except OSError:
-        pass
-    os.close(master)
+    said = until_hangup(master)
     expect(client.wait(60) == 0, "exit status", said)
     return said.decode().replace("\r\n", "\n").splitlines()
 
@@ -237,13 +242,7 @@ def test_recording_leaves_the_terminal_to_the_command():
         client = subprocess.Popen([CPROFD, "record", "-o", "a.cprof", "--", PYTHON, "-c", "import time\nfor i in range(8):\n    print('at', i, flush=True)\n    time.sleep(0.2)"],
                                   cwd=work, env=environment(), stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
-        said = b""
-        try:
-            while chunk := os.read(master, 65536):
-                said += chunk
-        except OSError:
-            pass
-        os.close(master)
+        said = until_hangup(master)
         expect(client.wait(60) == 0 and b"".join(b"at %d\r\n" % i for i in range(8)) in said, "its own output was overwritten", said)
         expect(b"\x1b" not in said.partition(b"cprofd: ")[0], "progress on the command's terminal", said)  # the summary may have colours
 
