@@ -125,6 +125,7 @@ const struct command commands[] = {
 			"follows from how blocks of each recording vary, and from how recordings of one side differ: give several of each, with "
 			"the word `vs` between the sides, to distinguish changes from what differs from one run to the next anyway.\n"
 			"The exit status is 0 whether something differs or not, and 1 when nothing could be compared.\n"
+			"On a terminal columns are left out and names cut to its width (COLUMNS); in a pipe or a file, and with -v, all is there.\n"
 			"Functions are the same by name and module, so that they may be of two versions of a program or of Python.\n"
 			"The JSON is described in docs/diff.md.",
 		.examples = "cprofd diff before.cprof after.cprof\twhat surely differs\n"

@@ -142,6 +142,7 @@ int diff__run(const struct cli_options *options)
 			       : DIFF_SHARE,
 		.level = options->level > 0 ? options->level : 0.999,
 		.top = options->top,
+		.width = options->verbose ? 0 : say__columns(STDOUT_FILENO),
 		.flame = options->output,
 	};
 	struct output output = OUTPUT_NONE;

@@ -38,6 +38,7 @@ struct diff_options {
 	enum diff_per per;
 	double level; /* confidence level for "differs", such as 0.999 */
 	uint32_t top; /* text: number of rows, whether they differ or not; 0: only those that differ */
+	int width;    /* text: of the terminal; 0: every column, names in full width */
 	bool flame;   /* compare stacks, too, for the pictures below */
 };
 #define DIFF_TABLES                                                                                \

@@ -3,10 +3,14 @@
  *
  *     by phase: 1 of 12 rows differ
  *      before s   after s   before %   after %    change              interval    ratio
- *         1.234     1.890     15.540    23.800    +8.260     +6.100 to +10.420   x1.532  more    typing */
+ *         1.234     1.890     15.540    23.800    +8.260     +6.100 to +10.420   x1.532  more    typing
+ *
+ * A narrow terminal has no seconds, then no ratio either, and half of the interval (+-2.160) for both ends of it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +21,86 @@
 #include "diff/internal.h"
 #include "report/fit.h"
 
+/* Columns of names and of sentences without a terminal. */
 #define NAME_WIDTH 72
+#define NOTE_WIDTH 118
+/* A terminal that is narrower has fewer columns. */
+#define SECONDS_WIDTH 130
+#define RANGE_WIDTH 110
+#define NAME_LEAST 24
+
+static bool is_narrow(const struct diff *diff, int width)
+{
+	return diff->options->width && diff->options->width < width;
+}
+
+static bool has_seconds(const struct diff *diff)
+{
+	return diff->per == DIFF_SHARE && !is_narrow(diff, SECONDS_WIDTH);
+}
+
+/* Sentences, broken between words. */
+__attribute__((format(printf, 3, 4))) static void put_note(const struct diff *diff, FILE *out, const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list list;
+	int len;
+
+	va_start(list, format);
+	len = vasprintf(&text, format, list);
+	va_end(list);
+	if (len >= 0)
+		fit__lines(out, text, diff->options->width ?: NOTE_WIDTH);
+	else
+		text = NULL;
+}
+
+/* What three digits show as 0 has no sign. */
+static double plain(double number)
+{
+	return fabs(number) < 0.0005 ? 0 : number;
+}
+
+/* Rows are percent, or ms per compile. */
+static double scale_of(const struct diff *diff)
+{
+	return diff->per == DIFF_SHARE ? 100 : 1e-6;
+}
+
+static double shown(const struct diff *diff, double value)
+{
+	return plain(scale_of(diff) * value);
+}
+
+/* The name at the end of a row, from column `at` on. */
+static void put_name(const struct diff *diff, const char *name, int at, FILE *out)
+{
+	int width = NAME_WIDTH;
+
+	if (is_narrow(diff, at + NAME_WIDTH))
+		width = diff->options->width - at > NAME_LEAST ? diff->options->width - at : NAME_LEAST;
+	fit__name(out, name, -width);
+}
+
+/* What a change may be, and its ratio. `change` NULL: the columns' heads. Returns their width. */
+static int put_interval(const struct diff *diff, const struct comparison *change, double most, double scale, int digits, FILE *out)
+{
+	const bool narrow = is_narrow(diff, RANGE_WIDTH);
+	char range[64] = "", ratio[32] = "";
+	double low, high;
+
+	if (!change) {
+		snprintf(range, sizeof(range), "%s", narrow ? "+-" : "interval");
+	} else if (change->margin >= 0 && narrow) {
+		snprintf(range, sizeof(range), "%.*f", digits, scale * change->margin);
+	} else if (change->margin >= 0) {
+		comparison__range(change, most, &low, &high);
+		snprintf(range, sizeof(range), "%+.*f to %+.*f", digits, plain(scale * low), digits, plain(scale * high));
+	}
+	if (change && change->before > 0 && change->after > 0)
+		snprintf(ratio, sizeof(ratio), "x%.3f", change->after / change->before);
+	return narrow ? fprintf(out, " %8s  ", range) : fprintf(out, "  %20s %8s  ", range, ratio);
+}
 
 /* The verdict on a row, most specific first. "": nothing is sure, which is the usual case and needs no word. */
 static const char *words_of(const struct diff_row *row)
@@ -76,19 +159,16 @@ static void put_total(const struct diff *diff, enum diff_total_kind kind, FILE *
 	double unit = count ? 1 : 1e9;
 	int digits = count ? 1 : 3;
 	const char *words = diff_total_names[kind].words;
-	char range[64] = "", ratio[32] = "";
-	double low, high;
+	char name[64];
+	int at;
 
-	if (total.margin >= 0) {
-		comparison__range(&total, 0, &low, &high);
-		snprintf(range, sizeof(range), "%+.*f to %+.*f", digits, low / unit, digits, high / unit);
-	}
-	if (total.before > 0 && total.after > 0)
-		snprintf(ratio, sizeof(ratio), "x%.3f", total.after / total.before);
-	fprintf(out, "%9.*f %9.*f %+9.*f  %20s %8s  ", digits, total.before / unit, digits, total.after / unit, digits, total.change / unit,
-		range, ratio);
+	at = fprintf(out, "%9.*f %9.*f %+9.*f", digits, total.before / unit, digits, total.after / unit, digits, total.change / unit);
+	at += put_interval(diff, &total, 0, 1 / unit, digits, out);
 	put_word(out, !total.differs ? "" : total.change > 0 ? "more" : "less", 5);
-	fprintf(out, " %s%s\n", words ?: diff->wall ? "wall time of its threads" : "CPU time", count ? "" : ", s");
+	snprintf(name, sizeof(name), "%s%s", words ?: diff->wall ? "wall time of its threads" : "CPU time", count ? "" : ", s");
+	fputc(' ', out);
+	put_name(diff, name, at + 6, out);
+	fputc('\n', out);
 }
 
 /* Totals come before all rows: shares do not show whether everything became slower. */
@@ -97,59 +177,52 @@ static void put_totals(const struct diff *diff, FILE *out)
 	bool compiles = diff__total(diff, DIFF_TOTAL_COMPILES).before > 0 || diff__total(diff, DIFF_TOTAL_COMPILES).after > 0;
 	int kind;
 
-	fprintf(out, "\n%9s %9s %9s  %20s %8s        per recording\n", "before", "after", "change", "interval", "");
+	fprintf(out, "\n%9s %9s %9s", "before", "after", "change");
+	put_interval(diff, NULL, 0, 1, 0, out);
+	fprintf(out, "%5s per recording\n", "");
 	for (kind = 0; kind < DIFF_TOTALS; kind++)
 		if (compiles || kind < DIFF_TOTAL_COMPILES)
 			put_total(diff, kind, out);
 	if (diff__total(diff, DIFF_TOTAL_TIME).margin < 0)
-		fputs("With two recordings a side or more, it is known how sure these changes are.\n", out);
+		put_note(diff, out, "With two recordings a side or more, it is known how sure these changes are.\n");
 	fputc('\n', out);
 }
 
-/* As percent, or as ms per compile. What three digits show as 0 has no sign. */
-static double shown(const struct diff *diff, double value)
+/* Columns relative to the rest: ratio, its interval, verdict. NULL: their heads. Returns their width. */
+static int put_rest(const struct diff *diff, const struct rest_change *rest, FILE *out)
 {
-	double number = diff->per == DIFF_SHARE ? 100 * value : value / 1e6;
-
-	return fabs(number) < 0.0005 ? 0 : number;
-}
-
-/* Columns relative to the rest: ratio, its interval, verdict. */
-static void put_rest(const struct rest_change *rest, FILE *out)
-{
+	const bool narrow = is_narrow(diff, RANGE_WIDTH), known = rest && rest->known;
 	char range[32] = "", ratio[16] = "";
+	int at;
 
-	if (rest->known) {
+	if (known) {
 		snprintf(ratio, sizeof(ratio), "x%.3f", rest->ratio);
 		snprintf(range, sizeof(range), "x%.3f to x%.3f", rest->low, rest->high);
 	}
-	fprintf(out, "%8s  %18s ", ratio, range);
-	put_word(out, !rest->differs ? "" : rest->ratio > 1 ? "more" : "less", 4);
-	fputs("  ", out);
+	at = fprintf(out, "%8s ", rest ? ratio : "to rest");
+	if (!narrow)
+		at += fprintf(out, " %18s ", rest ? range : "interval");
+	put_word(out, !rest || !rest->differs ? "" : rest->ratio > 1 ? "more" : "less", 4);
+	return at + 4 + fprintf(out, "  ");
 }
 
 static void put_row(const struct diff *diff, const struct diff_row *row, bool rest, FILE *out)
 {
 	struct diff_key key = diff__key(diff, row->row);
 	const struct comparison *c = &row->comparison;
-	char name[1024], range[64] = "", ratio[32] = "";
-	double low, high;
+	char name[1024];
+	size_t len;
+	int at = 0;
 
-	if (c->margin >= 0) {
-		comparison__range(c, diff__most(diff), &low, &high);
-		snprintf(range, sizeof(range), "%+.3f to %+.3f", shown(diff, low), shown(diff, high));
-	}
-	if (c->before > 0 && c->after > 0)
-		snprintf(ratio, sizeof(ratio), "x%.3f", c->after / c->before);
-	if (diff->per == DIFF_SHARE)
-		fprintf(out, "%9.3f %9.3f  ", diff__mean_time(diff, row->row, false) / 1e9, diff__mean_time(diff, row->row, true) / 1e9);
-	fprintf(out, "%9.3f %9.3f %+9.3f  %20s %8s  ", shown(diff, c->before), shown(diff, c->after), shown(diff, c->change), range, ratio);
+	if (has_seconds(diff))
+		at += fprintf(out, "%9.3f %9.3f  ", diff__mean_time(diff, row->row, false) / 1e9, diff__mean_time(diff, row->row, true) / 1e9);
+	at += fprintf(out, "%9.3f %9.3f %+9.3f", shown(diff, c->before), shown(diff, c->after), shown(diff, c->change));
+	at += put_interval(diff, c, diff__most(diff), scale_of(diff), 3, out);
 	put_word(out, words_of(row), 7);
 	fputc(' ', out);
-	if (rest)
-		put_rest(&row->rest, out);
+	at += 8 + (rest ? put_rest(diff, &row->rest, out) : 0);
 	snprintf(name, sizeof(name), key.by == REPORT_UNIT && *key.name != '(' ? "%s(%s)" : "%s", key.name, key.detail);
-	if (key.by == REPORT_FUNCTION || key.by == REPORT_LINE) {
+	if ((key.by == REPORT_FUNCTION || key.by == REPORT_LINE) && !is_narrow(diff, at + NAME_WIDTH)) {
 		fit__name(out, name, NAME_WIDTH - 16);
 		style__begin(out, STYLE_DIM);
 		fprintf(out, "  %s", key.module);
@@ -157,7 +230,10 @@ static void put_row(const struct diff *diff, const struct diff_row *row, bool re
 			fprintf(out, ":%u", key.line);
 		style__end(out);
 	} else {
-		fit__name(out, name, -NAME_WIDTH);
+		len = strlen(name);
+		if (key.line)
+			snprintf(name + len, sizeof(name) - len, ":%u", key.line);
+		put_name(diff, name, at, out);
 	}
 	fputc('\n', out);
 }
@@ -267,12 +343,13 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 	if (!n || !table->n_rows)
 		return;
 	style__begin(out, STYLE_DIM);
-	if (diff->per == DIFF_SHARE)
+	if (has_seconds(diff))
 		fprintf(out, "%9s %9s  ", "before s", "after s");
-	fprintf(out, "%9s %9s %9s  %20s %8s          ", diff->per == DIFF_SHARE ? "before %" : "before ms",
-		diff->per == DIFF_SHARE ? "after %" : "after ms", "change", "interval", "");
+	fprintf(out, "%9s %9s %9s", diff->per == DIFF_SHARE ? "before %" : "before ms", diff->per == DIFF_SHARE ? "after %" : "after ms", "change");
+	put_interval(diff, NULL, 0, 1, 0, out);
+	fprintf(out, "%8s", "");
 	if (compared.rest)
-		fprintf(out, "%8s  %18s %-4s  ", "to rest", "interval", "");
+		put_rest(diff, NULL, out);
 	fputs(report_names[by], out);
 	style__end(out);
 	fputc('\n', out);
@@ -294,20 +371,19 @@ static bool totals_differ(const struct diff *diff)
 static void put_verdict(const struct diff *diff, const struct compared *all, FILE *out)
 {
 	if (!all->rows)
-		fprintf(out, "\nNothing could be compared: no row has %u samples on both sides together. Record for longer.\n",
+		put_note(diff, out, "\nNothing could be compared: no row has %u samples on both sides together. Record for longer.\n",
 			DIFF_SAMPLES_MIN);
 	else if (all->unknown == all->rows)
-		fputs("\nWhether anything differs is not known: a recording is too short to tell how much it varies. Record for "
-		      "longer,\nor several times a side.\n",
-		      out);
+		put_note(diff, out,
+			 "\nWhether anything differs is not known: a recording is too short to tell how much it varies. Record for longer, "
+			 "or several times a side.\n");
 	else if (!all->differ && !all->rest_differ && !all->only[DIFF_ONLY_BEFORE] && !all->only[DIFF_ONLY_AFTER] && !totals_differ(diff))
-		fprintf(out, "\nNothing surely differs: %u row%s compared.%s This does not say that they are equal.\n",
+		put_note(diff, out, "\nNothing surely differs: %u row%s compared.%s This does not say that they are equal.\n",
 			all->rows - all->unknown, all->rows - all->unknown == 1 ? " was" : "s were",
 			diff->options->top ? "" : " --top 10 shows the heaviest all the same.");
 	if (all->unknown && all->unknown < all->rows)
-		fputs("\nOf some rows a recording is too short to tell how much they vary: record for longer, or several times "
-		      "a side.\n",
-		      out);
+		put_note(diff, out,
+			 "\nOf some rows a recording is too short to tell how much they vary: record for longer, or several times a side.\n");
 }
 
 static void put_sight(const struct diff *diff, FILE *out)
@@ -317,12 +393,12 @@ static void put_sight(const struct diff *diff, FILE *out)
 
 	if (see(diff, &sight) || !sight.n)
 		return;
-	fprintf(out, "\nOf these recordings, a change can be distinguished from chance if it is larger than %.2g %s (half of the rows that\n"
-		     "weigh something), and than %.2g %s in all of them, the widest: %s %s.\n",
-		shown(diff, sight.middle), unit, shown(diff, sight.worst), unit, report_names[sight.key.by], sight.key.name);
-	fputs("More recordings a side, or longer ones, see smaller changes. What a program does once (it starts, it imports) or\n"
-	      "in turn is seen as chance, and makes this large: leave it out with --window, or record it several times a side.\n",
-	      out);
+	put_note(diff, out,
+		 "\nOf these recordings, a change can be distinguished from chance if it is larger than %.2g %s (half of the rows that weigh "
+		 "something), and than %.2g %s in all of them, the widest: %s %s. More recordings a side, or longer ones, see smaller "
+		 "changes. What a program does once (it starts, it imports) or in turn is seen as chance, and makes this large: leave it "
+		 "out with --window, or record it several times a side.\n",
+		 shown(diff, sight.middle), unit, shown(diff, sight.worst), unit, report_names[sight.key.by], sight.key.name);
 }
 
 /* Which time the shares are of, when the garbage collector is a row of its own. */
@@ -338,28 +414,30 @@ static void put_base(const struct diff *diff, FILE *out)
 	if (!(collector[0] + collector[1]) || !time[0] || !time[1])
 		return;
 	if (diff->per != DIFF_SHARE) {
-		fputs("  the time of " CLASS_COLLECTOR " is in its own row of class, and in the compiles' (unit): in no other row\n", out);
+		put_note(diff, out, "  the time of " CLASS_COLLECTOR " is in its own row of class, and in the compiles' (unit): in no other row\n");
 		return;
 	}
-	fprintf(out, "  " CLASS_COLLECTOR " is a share of all of it; every other row is a share of the time without " CLASS_COLLECTOR
-		     " (%.3f s before, %.3f s after),\n  so that a column with " CLASS_COLLECTOR
-		     " is more than 100 %%, and shares are larger than those of `cprofd report`\n",
-		(double)(time[0] - collector[0]) / 1e9, (double)(time[1] - collector[1]) / 1e9);
+	put_note(diff, out,
+		 "  " CLASS_COLLECTOR " is a share of all of it; every other row is a share of the time without " CLASS_COLLECTOR
+		 " (%.3f s before, %.3f s after), so that a column with " CLASS_COLLECTOR
+		 " is more than 100 %%, and shares are larger than those of `cprofd report`\n",
+		 (double)(time[0] - collector[0]) / 1e9, (double)(time[1] - collector[1]) / 1e9);
 }
 
 static void put_rest_note(const struct diff *diff, bool known, FILE *out)
 {
 	if (known)
-		fputs("`to rest` is a row's time after to that before, beside all else: a machine that was slower for both has no part in it.\n"
-		      "If a row that is much of the time changes, `to rest` of all others changes the other way.\n",
-		      out);
+		put_note(diff, out,
+			 "`to rest` is a row's time after to that before, beside all else: a machine that was slower for both has no part in it. "
+			 "If a row that is much of the time changes, `to rest` of all others changes the other way.\n");
 	else if (diff->per == DIFF_COMPILE)
-		fprintf(out, "With %d recordings a side or more, rows are also compared with the rest: without the machine's own speed.\n",
+		put_note(diff, out, "With %d recordings a side or more, rows are also compared with the rest: without the machine's own speed.\n",
 			ESTIMATE_BESIDE_MIN);
 }
 
-int diff__text(const struct diff *diff, FILE *out)
+static int put_all(void *of, FILE *out)
 {
+	const struct diff *diff = *(const struct diff **)of;
 	struct compared all = {};
 	int by;
 
@@ -389,16 +467,17 @@ int diff__text(const struct diff *diff, FILE *out)
 	}
 	put_verdict(diff, &all, out);
 	put_sight(diff, out);
-	fprintf(out,
-		"\nChanges are %s. How sure they are comes from how blocks of each recording vary, "
-		"and\n"
-		"recordings of one side among each other; with one recording a side, what differs "
-		"from one run to the next for\n"
-		"no reason counts as a change.\n",
-		diff->per == DIFF_SHARE ? "percentage points of the time"
-					: "milliseconds a compile");
+	put_note(diff, out,
+		 "\nChanges are %s. How sure they are comes from how blocks of each recording vary, and recordings of one side among each "
+		 "other; with one recording a side, what differs from one run to the next for no reason counts as a change.\n",
+		 diff->per == DIFF_SHARE ? "percentage points of the time" : "milliseconds a compile");
 	if (all.only[DIFF_ONLY_BEFORE] || all.only[DIFF_ONLY_AFTER])
-		fputs("`gone` and `new`: every recording of one side has it, none of the other.\n", out);
+		put_note(diff, out, "`gone` and `new`: every recording of one side has it, none of the other.\n");
 	put_rest_note(diff, all.rest, out);
 	return stream__flush(out);
+}
+
+int diff__text(const struct diff *diff, FILE *out)
+{
+	return fit__terminal(diff->options->width, put_all, &diff, out);
 }

@@ -8,8 +8,14 @@
 #include "report/fit.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/cleanup.h"
+#include "base/stream.h"
+#include "base/style.h"
 
 #define ELLIPSIS "\xe2\x80\xa6"
 #define NAME_MAX_BYTES 1024
@@ -168,4 +174,26 @@ void fit__lines(FILE *out, const char *text, int width)
 		fprintf(out, "%.*s%s", (int)(end - text), text, *end ? "\n" : "");
 		text = end + (*end != '\0');
 	}
+}
+
+int fit__terminal(int width, int (*put)(void *of, FILE *out), void *of, FILE *out)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len = 0;
+	FILE *whole;
+	int err;
+
+	if (!width)
+		return put(of, out);
+	whole = open_memstream(&text, &len);
+	if (!whole)
+		return -errno;
+	style__like_stdout(whole);
+	err = put(of, whole);
+	style__like_stdout(NULL);
+	if (fclose(whole))
+		return -errno;
+	errno = 0;
+	fit__lines(out, text, width);
+	return err ?: stream__flush(out);
 }

@@ -455,8 +455,9 @@ static void put_legend(const struct report *report, FILE *out)
 			end);
 }
 
-static int put_all(struct report *report, FILE *out)
+static int put_all(void *of, FILE *out)
 {
+	struct report *report = of;
 	uint32_t i;
 	int err = 0;
 
@@ -480,24 +481,5 @@ static int put_all(struct report *report, FILE *out)
 /* On a terminal rows fit already; sentences are broken between words. */
 int report__text(struct report *report, FILE *out)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t len = 0;
-	FILE *whole;
-	int err;
-
-	if (!report->options->width)
-		return put_all(report, out);
-	whole = open_memstream(&text, &len);
-	if (!whole)
-		return -errno;
-	style__like_stdout(whole);
-	err = put_all(report, whole);
-	style__like_stdout(NULL);
-	if (fclose(whole))
-		return -errno;
-	errno = 0;
-	fit__lines(out, text, report->options->width);
-	if (fflush(out) || ferror(out))
-		err = err ?: errno ? -errno : -EIO;
-	return err;
+	return fit__terminal(report->options->width, put_all, report, out);
 }

@@ -212,8 +212,8 @@ def on_terminal(*args, columns, cwd, **more):
     return said.decode().replace("\r\n", "\n").splitlines()
 
 
-def test_report_fits_its_terminal():
-    """Names are cut; of what is no terminal, and with -v, they are whole."""
+def test_tables_fit_their_terminal():
+    """Names are cut, columns left out; of what is no terminal, and with -v, all is whole."""
     name = "a_function_" + "of_a_long_name_" * 6
     code = "import time\ndef %s():\n    while time.process_time() < 0.5: pass\n%s()\n" % (name, name)
     tables = "--by=class,thread,unit,source,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"
@@ -222,17 +222,21 @@ def test_report_fits_its_terminal():
         with open(script, "w") as file:
             file.write(code)
         fails(0, run=cprofd("record", "-o", "a.cprof", "--", PYTHON, script, cwd=work))
+        report = "report", "a.cprof", tables
+        compare = "diff", "a.cprof", "a.cprof", "vs", "a.cprof", "a.cprof", "--top=9", "--by=class,unit,phase,function,line,package,module,file"
         for columns in (64, 80, 120, 160):
-            for more in ({}, {"COLUMNS": str(columns)}):
-                lines = on_terminal("report", "a.cprof", tables, columns=100 if more else columns, cwd=work, **more)
+            for args, more in (report, {}), (report, {"COLUMNS": str(columns)}), (compare, {}):
+                lines = on_terminal(*args, columns=100 if more else columns, cwd=work, **more)
                 # The head of the report has words that no line can hold: they stay whole.
                 long = [line for line in lines if len(line) > columns and len(line.split()) > 1]
-                expect(not long, "lines of more than %d columns" % columns, long)
-            rows = [line for line in lines if "a_function_…" in line or "a_function_of" in line and "…" in line]
-            expect(len(rows) >= 2 and all("name_" in row for row in rows), "no row has the ends of the name", lines)
-        piped = cprofd("report", "a.cprof", tables, cwd=work, env=environment(COLUMNS="64")).out.splitlines()
-        expect(piped == cprofd("report", "a.cprof", tables, cwd=work).out.splitlines(), "a pipe has no width")
-        expect(on_terminal("report", "a.cprof", tables, "-v", columns=64, cwd=work) == piped, "-v cuts")
+                # Seven columns of figures leave a name 24 characters, however narrow the terminal is.
+                expect(not long or args == compare and columns < 80, "lines of more than %d columns" % columns, long)
+                rows = [line for line in lines if "a_function_…" in line or "a_function_of" in line]
+                expect(len(rows) >= 2 and all("name_" in row and "…" in row for row in rows), "no row has the ends of the name", lines)
+        for args in report, compare:
+            piped = cprofd(*args, cwd=work, env=environment(COLUMNS="64")).out.splitlines()
+            expect(piped == cprofd(*args, cwd=work).out.splitlines(), "a pipe has no width")
+            expect(on_terminal(*args, "-v", columns=64, cwd=work) == piped, "-v cuts")
 
 
 def test_recording_leaves_the_terminal_to_the_command():
