@@ -75,7 +75,7 @@ static bool is_open(const struct callable *row)
 
 static struct callable *row_at(const struct bodies *bodies, uint64_t vaddr)
 {
-	return (struct callable *)callables__at(bodies->search->out, vaddr);
+	return (struct callable *)callables__at(bodies->search->out, vaddr, NULL);
 }
 
 static void add_target(struct bodies *bodies, uint64_t vaddr)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The search for callables (callables.h): runs its steps (search.h) in order, then makes one row for each function and
- * chooses its name. Lookup is a binary search over the rows. */
+ * chooses its name. */
 #include "classes/callables.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/array.h"
-#include "base/search.h"
 #include "classes/classes.h"
 #include "classes/search.h"
 
@@ -154,34 +153,6 @@ void callables__free(struct callables *callables)
 	free(callables->candidates);
 	arena__free(&callables->names);
 	*callables = (struct callables){};
-}
-
-/* Number of rows that begin at vaddr or before. */
-static uint32_t before(const struct callables *callables, uint64_t vaddr)
-{
-	return SEARCH(i, callables->n, callables->rows[i].start <= vaddr);
-}
-
-const struct callable *callables__at(const struct callables *callables, uint64_t vaddr)
-{
-	uint32_t n = before(callables, vaddr);
-
-	return n && vaddr < callables->rows[n - 1].end ? &callables->rows[n - 1] : NULL;
-}
-
-void callables__range(const struct callables *callables, uint64_t vaddr, uint64_t *from, uint64_t *to)
-{
-	uint32_t n = before(callables, vaddr);
-	uint64_t start = 0, end = n < callables->n ? callables->rows[n].start : UINT64_MAX;
-
-	if (n && vaddr >= callables->rows[n - 1].end) {
-		start = callables->rows[n - 1].end;
-	} else if (n) {
-		start = callables->rows[n - 1].start;
-		end = callables->rows[n - 1].end < end ? callables->rows[n - 1].end : end;
-	}
-	*from = start > *from ? start : *from;
-	*to = end < *to ? end : *to;
 }
 
 const char *callables__named(const struct callables *callables, const char *name)

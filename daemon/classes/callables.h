@@ -26,6 +26,7 @@
 
 #include "base/arena.h"
 #include "base/kept.h"
+#include "base/range.h"
 #include "unwind/unwind.h"
 
 /* Names that are found in one file at most. An interpreter has up to 2,600. */
@@ -54,10 +55,10 @@ enum callable_kind {
 };
 
 struct callables;
-/* One function of the file, under its best name. */
+/* One function of the file, under its best name. A row for range__find(). */
 struct callable {
-	const struct callables *of;
 	uint64_t start, end; /* vaddrs of its code; end: by its call frame information, or start + 1 */
+	const struct callables *of;
 	const char *name;    /* NULL: no table has it, but functions in `candidates` end with a jump to it */
 	uint8_t kind;        /* enum callable_kind */
 	uint8_t forwards;    /* enum class_forwards (classes.h) */
@@ -100,10 +101,11 @@ int callables__find(const struct elf_bytes *elf, struct callables *ret);
  * this process may write to that directory. *ret must not be moved: its rows point to it. */
 int callables__open(int fd, int folder, struct callables *ret);
 void callables__free(struct callables *callables);
-/* The callable whose code contains vaddr, or NULL. */
-const struct callable *callables__at(const struct callables *callables, uint64_t vaddr);
-/* Narrows [*from, *to), which contains vaddr, to the range in which callables__at() gives the same answer. */
-void callables__range(const struct callables *callables, uint64_t vaddr, uint64_t *from, uint64_t *to);
+/* The callable whose code contains vaddr, or NULL; *within as range__find(). */
+static inline const struct callable *callables__at(const struct callables *callables, uint64_t vaddr, struct range *within)
+{
+	return range__find(callables->rows, callables->n, sizeof(*callables->rows), vaddr, within);
+}
 
 /* The name of a builtin function or type; NULL: there is none of this name. Takes 10 us. */
 const char *callables__named(const struct callables *callables, const char *name);

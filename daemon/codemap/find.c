@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What is at an address of a process at a time? modules say which file or object of a JIT it is; its names, which
- * symbol; its tables, what Python calls that; and the interpreter's own code has a role in weaving. The way of a
- * question:
+/* What is at an address of a process at a time? modules say which file or object of a JIT it is; its symbols, which
+ * function; its tables, what Python calls that; and the interpreter's own code has a role in weaving. Then, at which
+ * line is it? The way of a question:
  *
  *    search()  kernel?  -> find_kernel()
  *              modules__find()  -> JIT object  -> find_jit()
  *                               -> file        -> locate_file(), without its name; else find_file()
  *              widen()  the range of addresses with the same answer
+ *    codemap__line()    -> find_line()  a row that the namer has answered; else it is asked
  *
  * Nothing here waits: a file whose symbols are not read yet gives "module+0xoffset" and `pending`. */
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #include "codemap/internal.h"
+#include "codemap/namer_internal.h"
 
 /* code_location.module of what is no file: above all ids of files, below LOCATION_MODULE_KERNEL.
  * code_location.function: a vaddr; the highest bit says that no symbol names it, and bits 48 up are the line of a
@@ -69,12 +71,39 @@ static const char *display(struct codemap *self, const char *name, bool jit)
 	return self->display.data;
 }
 
+/* The symbol that has vaddr, and its name; -EAGAIN: its symbols are still being read. */
+static int find_symbol(const struct names *names, uint64_t vaddr, struct symbol *ret)
+{
+	int err;
+	const struct symbol_file *file = names__file(names, &err);
+
+	return file ? symbol_file__find(file, vaddr, ret) : err;
+}
+
+/* Where it begins. */
+static int find_start(const struct names *names, uint64_t vaddr, uint64_t *ret)
+{
+	int err;
+	const struct symbol_file *file = names__file(names, &err);
+
+	return file ? symbol_file__start(file, vaddr, ret) : err;
+}
+
+/* Which function that Python code can call has the code at vaddr? NULL: none, or it was not read yet. `within`: as
+ * range__find(). */
+static const struct callable *find_callable(struct names *names, uint64_t vaddr, struct range *within)
+{
+	const struct callables *callables = names__callables(names);
+
+	return callables ? callables__at(callables, vaddr, within) : NULL;
+}
+
 /* Sets ret->start and ret->function, if the address is in a symbol. Returns the function's name if it was read
  * before. */
 static const struct known_name *find_known(struct codemap *self, const struct module_names *names, uint64_t vaddr,
 					   struct code_location *ret)
 {
-	if (!names->names || names__start(names->names, vaddr, &ret->start))
+	if (!names->names || find_start(names->names, vaddr, &ret->start))
 		return NULL;
 	ret->function = ret->start;
 	return known_names__find(&self->known, namer__renewed(self->namer), names->module->id, ret->start);
@@ -135,7 +164,7 @@ static int name_file(struct codemap *self, const struct module_names *names, uin
 	ret->kept = false;
 	ret->callable = NULL;
 	if (vaddr_known && names->names)
-		ret->callable = names__callable(names->names, vaddr);
+		ret->callable = find_callable(names->names, vaddr, NULL);
 	known = vaddr_known ? find_known(self, names, vaddr, ret) : NULL;
 	if (known) {
 		ret->name = known->name;
@@ -145,7 +174,7 @@ static int name_file(struct codemap *self, const struct module_names *names, uin
 	}
 	self->symbol.size = 0;
 	if (vaddr_known)
-		err = names->names ? names__find(names->names, vaddr, &self->symbol) : modules__awaited(module);
+		err = names->names ? find_symbol(names->names, vaddr, &self->symbol) : modules__awaited(module);
 	if (!err) {
 		name_symbol(self, names, ret);
 		return 0;
@@ -165,7 +194,7 @@ static enum frame_role role_at(const struct modules_found *found, const struct m
 	if (!found->interpreter)
 		return names->switches ? role : WEAVE_CODE;
 	if (found->vaddr_known && names->names && !names__eval(names->names, &eval))
-		by_code = eval_ranges__role(eval, found->vaddr);
+		by_code = eval_ranges__role(eval, found->vaddr, NULL);
 	return by_code != WEAVE_CODE ? by_code : role;
 }
 
@@ -179,7 +208,7 @@ static bool locate_file(struct codemap *self, const struct modules_found *found,
 				      .vaddr = found->vaddr,
 				      .kind = found->interpreter ? LOCATION_INTERPRETER : LOCATION_LIBRARY};
 	if (!found->vaddr_known || !names->names || names->interpreter != found->interpreter ||
-	    !strcmp(found->module->path, "[vdso]") || names__start(names->names, found->vaddr, &ret->start))
+	    !strcmp(found->module->path, "[vdso]") || find_start(names->names, found->vaddr, &ret->start))
 		return false;
 	if (found->interpreter || names->switches) {
 		known = known_names__find(&self->known, namer__renewed(self->namer), found->module->id, ret->start);
@@ -188,7 +217,7 @@ static bool locate_file(struct codemap *self, const struct modules_found *found,
 		ret->role = (uint8_t)role_at(found, names, known->role);
 	}
 	ret->function = ret->start;
-	ret->callable = names__callable(names->names, found->vaddr);
+	ret->callable = find_callable(names->names, found->vaddr, NULL);
 	return true;
 }
 
@@ -202,6 +231,32 @@ static void find_file(struct codemap *self, const struct modules_found *found, s
 }
 
 /* --- JIT compilers --- */
+
+static bool hash_object(const void *holder, uint32_t row, uint64_t *ret)
+{
+	const struct codemap *self = holder;
+
+	*ret = hash__pair(&self->seed, self->objects[row].origin, self->objects[row].object);
+	return true;
+}
+
+static uint32_t number_of(struct codemap *self, uint64_t origin, uint32_t object)
+{
+	const struct object_names fresh = {.origin = origin, .object = object};
+	uint64_t hash = hash__pair(&self->seed, origin, object);
+	uint32_t at, row;
+
+	for (at = slots__first(&self->by_object, hash); slots__row(&self->by_object, at, &row);
+	     at = slots__next(&self->by_object, at))
+		if (self->objects[row].origin == origin && self->objects[row].object == object)
+			return row;
+	if (ARRAY_RESERVE(self->objects, self->n_objects, self->objects_capacity) ||
+	    slots__reserve(&self->by_object, self->n_objects, hash_object, self))
+		return UINT32_MAX;
+	self->objects[self->n_objects] = fresh;
+	slots__enter(&self->by_object, hash, self->n_objects);
+	return self->n_objects++;
+}
 
 /* CPython -X perf: each Python function has a copy of this native function, which calls the eval loop and bears the
  * Python function's name. All copies are shown as one function, since the Python frame is in the stack anyway. */
@@ -220,7 +275,7 @@ static int find_jit(struct codemap *self, const struct modules_process *process,
 					      .name = trampoline};
 		return 0;
 	}
-	number = objects__number(self, object->origin, object->object);
+	number = number_of(self, object->origin, object->object);
 	if (number == UINT32_MAX)
 		return -ENOMEM;
 	if (!self->objects[number].copied) {
@@ -247,7 +302,7 @@ static int find_jit(struct codemap *self, const struct modules_process *process,
 
 static int name_kernel(struct codemap *self, uint64_t address, struct code_location *ret)
 {
-	int err = self->kernel ? names__find(self->kernel, address, &self->symbol) : -ENOENT;
+	int err = self->kernel ? find_symbol(self->kernel, address, &self->symbol) : -ENOENT;
 
 	*ret = (struct code_location){
 		.module = LOCATION_MODULE_KERNEL, .module_name = "kernel", .kind = LOCATION_KERNEL, .lineless = true};
@@ -290,21 +345,26 @@ static bool is_settled(const struct modules_found *found, struct names *names)
  * role. */
 static void widen(struct names *names, const struct modules_found *found, uint64_t address, struct code_location *ret)
 {
-	uint64_t bias = address - found->vaddr, from, to;
+	const uint64_t bias = address - found->vaddr;
+	const struct symbol_file *file;
 	const struct eval_ranges *eval;
+	struct range range;
+	int err;
 
 	if (!ret->lineless || !ret->stable || ret->pending || ret->kind == LOCATION_VDSO || !found->vaddr_known ||
-	    !names__range(names, found->vaddr, &from, &to))
+	    !(file = names__file(names, &err)) || !symbol_file__range(file, found->vaddr, &range.start, &range.end))
 		return;
+	find_callable(names, found->vaddr, &range);
 	if (found->interpreter && !names__eval(names, &eval))
-		eval_ranges__range(eval, found->vaddr, &from, &to);
-	from += bias;
-	to += bias;
+		eval_ranges__role(eval, found->vaddr, &range);
+	range = (struct range){range.start + bias, range.end + bias};
 	/* The range runs over an end of the address space: no function does. */
-	if (from > address || to <= address)
+	if (range.start > address || range.end <= address)
 		return;
-	ret->from = from > found->start ? from : found->start;
-	ret->to = to < found->end ? to : found->end;
+	range__from(&range, found->start);
+	range__to(&range, found->end);
+	ret->from = range.start;
+	ret->to = range.end;
 }
 
 static int search(struct codemap *self, const struct record_task *task, uint64_t address, uint64_t time, bool named,
@@ -359,6 +419,161 @@ int codemap__name(struct codemap *self, uint64_t module, uint64_t vaddr, struct 
 		       : -ENOENT;
 }
 
+/* --- lines: what the namer's thread answered is kept, one row for each address --- */
+
+/* Dropping answers costs questions, not correctness: a row that is still wanted is asked for
+ * again. */
+void line_rows__free(struct namer *namer)
+{
+	free(namer->rows);
+	free(namer->by_vaddr.slots);
+	texts__free(&namer->texts);
+	namer->rows = NULL;
+	namer->by_vaddr = (struct slots){};
+	namer->n_rows = namer->rows_capacity = 0;
+}
+
+static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
+{
+	const struct namer *namer = holder;
+
+	*ret = hash__pair(&namer->seed, namer->rows[row].vaddr, namer->rows[row].names);
+	return true;
+}
+
+static struct line_row *find_row(const struct namer *namer, const struct names *names, uint64_t vaddr)
+{
+	const struct slots *slots = &namer->by_vaddr;
+	uint64_t hash = hash__pair(&namer->seed, vaddr, names->number);
+	uint32_t at, row;
+
+	for (at = slots__first(slots, hash); slots__row(slots, at, &row); at = slots__next(slots, at))
+		if (slots__may(slots, at, hash) && namer->rows[row].vaddr == vaddr &&
+		    namer->rows[row].names == names->number)
+			return &namer->rows[row];
+	return NULL;
+}
+
+static int add_row(struct namer *namer, const struct names *names, uint64_t vaddr)
+{
+	struct line_row row = {.vaddr = vaddr, .names = names->number, .error = -EAGAIN};
+	uint64_t hash;
+	int err;
+
+	if (namer->n_rows >= NAMER_LINES_KEPT || namer->texts.strings.bytes >= NAMER_TEXT_MAX)
+		line_rows__free(namer);
+	err = ARRAY_RESERVE(namer->rows, namer->n_rows, namer->rows_capacity);
+	if (!err)
+		err = slots__reserve(&namer->by_vaddr, namer->n_rows, hash_row, namer);
+	if (err)
+		return err;
+	namer->rows[namer->n_rows] = row;
+	hash_row(namer, namer->n_rows, &hash);
+	slots__enter(&namer->by_vaddr, hash, namer->n_rows++);
+	return 0;
+}
+
+void line_rows__take(struct namer *namer, const struct names *names, const struct line_job *job)
+{
+	struct line_row *row = find_row(namer, names, job->vaddr);
+
+	if (!row) /* rows were begun anew since */
+		return;
+	row->error = job->error == -EAGAIN ? -EIO : job->error;
+	row->line = job->line;
+	row->column = job->column;
+	row->file = job->error ? NULL : texts__keep(&namer->texts, job->file);
+	if (!row->error && !row->file)
+		row->error = -ENOMEM;
+}
+
+/* The row is entered before the job is queued, with -EAGAIN: an address is asked for once, however often it is
+ * sampled. */
+static int find_line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
+		     uint32_t *ret_column)
+{
+	struct namer *namer = names->namer;
+	const struct line_row *row;
+	struct line_job *job;
+	bool first;
+
+	if (names->lineless)
+		return -ENOENT;
+	row = find_row(namer, names, vaddr);
+	if (row && !row->error) {
+		*ret_file = row->file;
+		*ret_line = row->line;
+		*ret_column = row->column;
+	}
+	if (row)
+		return row->error;
+	if (namer->waiting >= NAMER_LINES_WAITING)
+		return -EAGAIN;
+	job = calloc(1, sizeof(*job));
+	if (!job || add_row(namer, names, vaddr)) {
+		free(job);
+		return -ENOENT;
+	}
+	job->vaddr = vaddr;
+	namer->waiting++;
+	pthread_mutex_lock(&namer->lock);
+	first = !names->asked;
+	job->next = names->asked;
+	names->asked = job;
+	if (first) /* else it knows, and may have to wait with this module's */
+		namer__kick(namer);
+	pthread_mutex_unlock(&namer->lock);
+	return -EAGAIN;
+}
+
+/* Where is the image of an object? Who made it may be gone, or have dropped it: then a forked child's memory has the
+ * same bytes (`heir`). */
+static int image_of(const struct codemap *self, const struct object_names *object, uint64_t *ret_process,
+		    struct jit_object *ret, int *ret_mem)
+{
+	const uint64_t makers[] = {object->origin, object->heir};
+	int err = -ENOENT;
+	unsigned i;
+
+	for (i = 0; err && i < 2; i++) {
+		*ret_process = object->copied ? object->copied : makers[i];
+		err = modules__jit_object(self->modules, *ret_process, object->object, ret, ret_mem);
+		if (!err && (!ret->has_lines || ret->source != JIT_SOURCE_GDB || ret->life.died_by ||
+			     ret->origin != object->origin))
+			err = -ENOENT;
+	}
+	return err;
+}
+
+/* The lines of an object are in the image that the JIT keeps in the target's memory. The namer copies that image while
+ * the target runs, so it may have copied something else: the copy counts only if modules/ saw the object alive at a
+ * poll after the copy (`certain`). 0: it is there; -EAGAIN; -ENOENT: it has no lines, or is gone. */
+static int read_object(struct codemap *self, struct object_names *object)
+{
+	struct jit_object info;
+	uint64_t process;
+	int mem, err;
+
+	if (object->certain || object->no_lines)
+		return object->certain ? 0 : -ENOENT;
+	err = image_of(self, object, &process, &info, &mem);
+	if (!err && !object->names) {
+		object->names = namer__add_object(self->namer, mem, info.image, info.image_size);
+		object->copied = object->names ? process : 0;
+		err = object->names ? -EAGAIN : -ENOMEM;
+	} else if (!err) {
+		names__file(object->names, &err);
+		if (!err && !object->seen)
+			object->seen = self->ticks;
+		/* modules/ polls the lists between two ticks. */
+		if (!err && object->seen == self->ticks)
+			err = -EAGAIN;
+		object->certain = !err;
+	}
+	object->no_lines = err && err != -EAGAIN;
+	return err;
+}
+
 int codemap__line(struct codemap *self, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
 		  uint32_t *ret_column)
 {
@@ -370,10 +585,10 @@ int codemap__line(struct codemap *self, uint64_t module, uint64_t vaddr, const c
 	if (module >= MODULE_JIT && module - MODULE_JIT < self->n_objects) {
 		struct object_names *object = &self->objects[module - MODULE_JIT];
 
-		err = objects__lines(self, object);
+		err = read_object(self, object);
 		if (err)
 			return err;
 		names = object->names;
 	}
-	return names ? names__line(names, vaddr, ret_file, ret_line, ret_column) : -ENOENT;
+	return names ? find_line(names, vaddr, ret_file, ret_line, ret_column) : -ENOENT;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the code map share:
- *   find.c     address -> location, from top to bottom
- *   objects.c  ... of code of JIT compilers: numbers and lines of its objects
+ *   find.c     address -> location, from top to bottom, and its line
  *   cache.c    answers that still hold, and what was made of them (cache.h)
  *   walk.c     stacks that are walked again
  *   codemap.c  its life, how long answers hold
@@ -59,11 +58,3 @@ struct codemap {
 
 /* A file's names. NULL: no memory. `names` in it is NULL while the file is not open. `pid`: who sees its debug file. */
 struct module_names *files__names(struct codemap *self, const struct module *module, int32_t pid);
-
-/* --- objects.c --- */
-
-/* The number of an object; UINT32_MAX: no memory. */
-uint32_t objects__number(struct codemap *self, uint64_t origin, uint32_t object);
-/* The lines of an object are in its image, which the namer copies from the target's memory. What it copied is that
- * object's if the object is there after it: 0; -EAGAIN; -ENOENT: it has no lines, or is gone. */
-int objects__lines(struct codemap *self, struct object_names *object);

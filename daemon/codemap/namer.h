@@ -2,8 +2,8 @@
 /* Namer: a thread that reads what gives native code its names, so that the engine's loop never waits for it: symbol
  * tables, where the eval loop lies, lines from debug information, /proc/kallsyms.
  *
- *     loop: names__find() -> -EAGAIN             thread: opens the symbols, publishes them
- *         names__line() -> -EAGAIN                     reads debug information, for each address once
+ *     loop: names__file() -> -EAGAIN             thread: opens the symbols, publishes them
+ *         codemap__line() -> -EAGAIN                   reads debug information, for each address once
  *         namer__event() is readable: a file is asked for -> broker -> namer__answer()
  *
  * Two threads: the loop (the engine's main thread, which handles samples) and the namer's own. A table that is ready
@@ -47,35 +47,25 @@ struct names *namer__add_file(struct namer *namer, int fd, const char *path, int
 /* The vDSO: the bytes are copied. */
 struct names *namer__add_image(struct namer *namer, const void *image, size_t size);
 /* An object of a JIT compiler, for its lines: read from the target's memory (`mem` is copied). It may be gone or
- * another one by then: see names__ready(). */
+ * another one by then: see names__file(). */
 struct names *namer__add_object(struct namer *namer, int mem, uint64_t address, uint64_t size);
 struct names *namer__add_kernel(struct namer *namer);
 
-/* --- questions: -EAGAIN until it was read --- */
+/* --- tables: -EAGAIN until they were read --- */
 
-/* 0, or why there are no symbols. For an object: its image was copied before this said 0. */
-int names__ready(const struct names *names);
-/* As symbol_file__find(). */
-int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret);
-/* As symbol_file__start(). */
-int names__start(const struct names *names, uint64_t vaddr, uint64_t *ret_start);
-/* Which function that Python code can call has the code at vaddr; NULL: none that a table has, or it was not read
- * yet. */
-const struct callable *names__callable(struct names *names, uint64_t vaddr);
+/* Its symbols, to be searched by this thread until the next namer__tick(). *ret_error: 0, or why there are none. For an
+ * object: its image was copied before this said 0. */
+const struct symbol_file *names__file(const struct names *names, int *ret_error);
+/* Its functions that Python code can call; NULL: not read yet. */
+const struct callables *names__callables(struct names *names);
 /* Where the eval loop lies, in a module that holds an interpreter; the first call asks for it, ahead of all
  * else. *ret lives as long as the names. -ENOENT: there is none. */
 int names__eval(struct names *names, const struct eval_ranges **ret);
-/* The line of the function that has the code at vaddr (where an inlined function lies: of its call).
- * *ret_file is valid until the next call. -ENOENT: none is known. */
-int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line, uint32_t *ret_column);
-
 /* Have its symbols been read, and lines been asked for once? Then answers stay as they are until namer__renewed()
  * changes. */
 bool names__settled(const struct names *names);
-/* names__line() will not know any. */
+/* No address of it has a line, and none will. */
 bool names__lineless(const struct names *names);
-/* As symbol_file__range(), as far as names__callable() says the same. */
-bool names__range(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to);
 
 /* Takes what the thread has finished. Called at each poll, every 20 to 100 ms. */
 void namer__tick(struct namer *namer);

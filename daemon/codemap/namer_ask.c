@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop's side of the namer: questions, and what is kept of answers. Every function here returns at once: -EAGAIN
- * means that the thread was asked, and that a later call may know. namer__tick() takes what the thread has finished. */
+/* The loop's side of the namer: its modules, and which of their tables can be searched by now. Every function here
+ * returns at once: -EAGAIN means that the thread was asked, and that a later call may know. namer__tick() takes what
+ * the thread has finished. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,18 +84,6 @@ static void free_names(struct names *names)
 	free(names);
 }
 
-/* Answers about lines. Dropping them costs questions, not correctness: a row that is still wanted is asked for
- * again. */
-static void free_rows(struct namer *namer)
-{
-	free(namer->rows);
-	free(namer->by_vaddr.slots);
-	texts__free(&namer->texts);
-	namer->rows = NULL;
-	namer->by_vaddr = (struct slots){};
-	namer->n_rows = namer->rows_capacity = 0;
-}
-
 /* Runs on a thread of its own (blocking__later()), as joining the namer's may take as long as its file blocks. */
 static void destroy(void *context)
 {
@@ -111,7 +100,7 @@ static void destroy(void *context)
 		close(namer->answer);
 	if (namer->event >= 0)
 		close(namer->event);
-	free_rows(namer);
+	line_rows__free(namer);
 	pthread_cond_destroy(&namer->wake);
 	pthread_cond_destroy(&namer->answered);
 	pthread_mutex_destroy(&namer->lock);
@@ -195,12 +184,12 @@ struct names *namer__add_kernel(struct namer *namer)
 	return add(namer, &(struct names){.kind = NAMES_KERNEL, .fd = -1});
 }
 
-/* --- questions --- */
+/* --- tables --- */
 
-/* The symbol file to search; NULL: *ret_error says why. */
-static struct symbol_file *file_of(const struct names *names, int *ret_error)
+/* Symbols are `names->file` once they are read; until then -EAGAIN. */
+const struct symbol_file *names__file(const struct names *names, int *ret_error)
 {
-	struct symbol_file *file = NULL;
+	const struct symbol_file *file = NULL;
 
 	pthread_mutex_lock(&names->namer->lock);
 	if (names->state == NAMES_READ)
@@ -210,33 +199,9 @@ static struct symbol_file *file_of(const struct names *names, int *ret_error)
 	return file;
 }
 
-int names__ready(const struct names *names)
-{
-	int err;
-
-	file_of(names, &err);
-	return err;
-}
-
-int names__find(const struct names *names, uint64_t vaddr, struct symbol *ret)
-{
-	int err;
-	const struct symbol_file *file = file_of(names, &err);
-
-	return file ? symbol_file__find(file, vaddr, ret) : err;
-}
-
-int names__start(const struct names *names, uint64_t vaddr, uint64_t *ret_start)
-{
-	int err;
-	const struct symbol_file *file = file_of(names, &err);
-
-	return file ? symbol_file__start(file, vaddr, ret_start) : err;
-}
-
 /* Small files are read here, by the loop: the namer may be busy with a large file's debug information for seconds,
  * and an extension takes a millisecond. */
-const struct callable *names__callable(struct names *names, uint64_t vaddr)
+const struct callables *names__callables(struct names *names)
 {
 	int err = 0;
 
@@ -244,9 +209,9 @@ const struct callable *names__callable(struct names *names, uint64_t vaddr)
 		names->small_read = true;
 		names__read_callables(names);
 	} else if (!names->small) {
-		file_of(names, &err);
+		names__file(names, &err);
 	}
-	return err == -EAGAIN ? NULL : callables__at(&names->callables, vaddr);
+	return err == -EAGAIN ? NULL : &names->callables;
 }
 
 int names__eval(struct names *names, const struct eval_ranges **ret)
@@ -268,48 +233,6 @@ int names__eval(struct names *names, const struct eval_ranges **ret)
 	return err;
 }
 
-/* --- lines --- */
-
-static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
-{
-	const struct namer *namer = holder;
-
-	*ret = hash__pair(&namer->seed, namer->rows[row].vaddr, namer->rows[row].names);
-	return true;
-}
-
-static struct line_row *find_row(const struct namer *namer, const struct names *names, uint64_t vaddr)
-{
-	const struct slots *slots = &namer->by_vaddr;
-	uint64_t hash = hash__pair(&namer->seed, vaddr, names->number);
-	uint32_t at, row;
-
-	for (at = slots__first(slots, hash); slots__row(slots, at, &row); at = slots__next(slots, at))
-		if (slots__may(slots, at, hash) && namer->rows[row].vaddr == vaddr &&
-		    namer->rows[row].names == names->number)
-			return &namer->rows[row];
-	return NULL;
-}
-
-static int add_row(struct namer *namer, const struct names *names, uint64_t vaddr)
-{
-	struct line_row row = {.vaddr = vaddr, .names = names->number, .error = -EAGAIN};
-	uint64_t hash;
-	int err;
-
-	if (namer->n_rows >= NAMER_LINES_KEPT || namer->texts.strings.bytes >= NAMER_TEXT_MAX)
-		free_rows(namer);
-	err = ARRAY_RESERVE(namer->rows, namer->n_rows, namer->rows_capacity);
-	if (!err)
-		err = slots__reserve(&namer->by_vaddr, namer->n_rows, hash_row, namer);
-	if (err)
-		return err;
-	namer->rows[namer->n_rows] = row;
-	hash_row(namer, namer->n_rows, &hash);
-	slots__enter(&namer->by_vaddr, hash, namer->n_rows++);
-	return 0;
-}
-
 bool names__settled(const struct names *names)
 {
 	return names->settled;
@@ -318,69 +241,6 @@ bool names__settled(const struct names *names)
 bool names__lineless(const struct names *names)
 {
 	return names->lineless;
-}
-
-bool names__range(const struct names *names, uint64_t vaddr, uint64_t *ret_from, uint64_t *ret_to)
-{
-	int err;
-	const struct symbol_file *file = file_of(names, &err);
-
-	if (!file || !symbol_file__range(file, vaddr, ret_from, ret_to))
-		return false;
-	callables__range(&names->callables, vaddr, ret_from, ret_to);
-	return true;
-}
-
-/* The row is entered before the job is queued, with -EAGAIN: an address is asked for once, however often it is
- * sampled. */
-int names__line(struct names *names, uint64_t vaddr, const char **ret_file, uint32_t *ret_line, uint32_t *ret_column)
-{
-	struct namer *namer = names->namer;
-	const struct line_row *row;
-	struct line_job *job;
-	bool first;
-
-	if (names->lineless)
-		return -ENOENT;
-	row = find_row(namer, names, vaddr);
-	if (row && !row->error) {
-		*ret_file = row->file;
-		*ret_line = row->line;
-		*ret_column = row->column;
-	}
-	if (row)
-		return row->error;
-	if (namer->waiting >= NAMER_LINES_WAITING)
-		return -EAGAIN;
-	job = calloc(1, sizeof(*job));
-	if (!job || add_row(namer, names, vaddr)) {
-		free(job);
-		return -ENOENT;
-	}
-	job->vaddr = vaddr;
-	namer->waiting++;
-	pthread_mutex_lock(&namer->lock);
-	first = !names->asked;
-	job->next = names->asked;
-	names->asked = job;
-	if (first) /* else it knows, and may have to wait with this module's */
-		namer__kick(namer);
-	pthread_mutex_unlock(&namer->lock);
-	return -EAGAIN;
-}
-
-static void take_line(struct namer *namer, const struct names *names, const struct line_job *job)
-{
-	struct line_row *row = find_row(namer, names, job->vaddr);
-
-	if (!row) /* rows were begun anew since */
-		return;
-	row->error = job->error == -EAGAIN ? -EIO : job->error;
-	row->line = job->line;
-	row->column = job->column;
-	row->file = job->error ? NULL : texts__keep(&namer->texts, job->file);
-	if (!row->error && !row->file)
-		row->error = -ENOMEM;
 }
 
 /* Most ticks find nothing and cost one atomic exchange. The thread sets the flag after it has published, and the
@@ -412,7 +272,7 @@ void namer__tick(struct namer *namer)
 		pthread_mutex_unlock(&namer->lock);
 		symbol_file__free(old);
 		for (job = done; job; job = job->next) {
-			take_line(namer, names, job);
+			line_rows__take(namer, names, job);
 			namer->waiting--;
 			namer->lines_taken++;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the namer share: namer_ask.c (the loop's side), namer.c and namer_lines.c (the thread's). `lock`
- * guards what both threads touch; of everything else a comment says whose it is. The lock is held for a few
- * instructions only, never while a file is read.
+/* What the files of the namer share: namer_ask.c (the loop's side; in find.c that of lines), namer.c and namer_lines.c
+ * (the thread's). `lock` guards what both threads touch; of everything else a comment says whose it is. The lock is
+ * held for a few instructions only, never while a file is read.
  *
  *    names:     WAITS --thread: read_symbols()--> READ (file, or error)
  *               READ --thread: install()--> `fresh` --loop: namer__tick()--> file
@@ -120,6 +120,9 @@ struct namer {
 	struct texts texts; /* names of their files */
 };
 
+/* find.c, on the loop: takes the thread's answer about a line; drops all answers. */
+void line_rows__take(struct namer *namer, const struct names *names, const struct line_job *job);
+void line_rows__free(struct namer *namer);
 /* namer.c. Reads names->callables, on the thread that owns them. */
 void names__read_callables(struct names *names);
 /* With the lock held: there is work. */

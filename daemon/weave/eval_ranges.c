@@ -14,7 +14,6 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
-#include "base/search.h"
 #include "elf/elf.h"
 #include "weave/frames.h"
 
@@ -178,33 +177,4 @@ void eval_ranges__free(struct eval_ranges *ranges)
 {
 	free(ranges->ranges);
 	*ranges = (struct eval_ranges){};
-}
-
-/* Number of ranges that end at vaddr or before. */
-static uint32_t before(const struct eval_ranges *ranges, uint64_t vaddr)
-{
-	return SEARCH(i, ranges->n, vaddr >= ranges->ranges[i].end);
-}
-
-enum frame_role eval_ranges__role(const struct eval_ranges *ranges, uint64_t vaddr)
-{
-	uint32_t at = before(ranges, vaddr);
-
-	return at < ranges->n && vaddr >= ranges->ranges[at].start ? ranges->ranges[at].role : WEAVE_CODE;
-}
-
-void eval_ranges__range(const struct eval_ranges *ranges, uint64_t vaddr, uint64_t *from, uint64_t *to)
-{
-	uint32_t at = before(ranges, vaddr);
-	const struct eval_range *range = &ranges->ranges[at];
-	uint64_t start = at ? range[-1].end : 0, end = UINT64_MAX;
-
-	if (at < ranges->n && vaddr >= range->start) {
-		start = range->start;
-		end = range->end;
-	} else if (at < ranges->n) {
-		end = range->start;
-	}
-	*from = start > *from ? start : *from;
-	*to = end < *to ? end : *to;
 }

@@ -16,13 +16,14 @@
 
 #include <stdint.h>
 
+#include "base/range.h"
 #include "symbols/symbols.h"
 #include "unwind/unwind.h"
 #include "weave/weave.h"
 
 #define EVAL_RANGES_MAX 1024u /* 3.14 has some 250 instructions */
 
-/* Ranges do not overlap. */
+/* Ranges do not overlap. A row for range__find(). */
 struct eval_range {
 	uint64_t start, end;    /* vaddrs */
 	uint8_t role;           /* WEAVE_EVAL, WEAVE_HANDLER */
@@ -42,7 +43,10 @@ int eval_ranges__find(const struct elf_bytes *elf, const struct symbol_file *sym
 int eval_ranges__open(int fd, const struct symbol_file *symbols, int folder, struct eval_ranges *ret);
 void eval_ranges__free(struct eval_ranges *ranges);
 
-/* WEAVE_EVAL, WEAVE_HANDLER or WEAVE_CODE. A return address: ask for the byte before it. */
-enum frame_role eval_ranges__role(const struct eval_ranges *ranges, uint64_t vaddr);
-/* Narrows [*from, *to), which contains vaddr, to the range in which eval_ranges__role() gives the same answer. */
-void eval_ranges__range(const struct eval_ranges *ranges, uint64_t vaddr, uint64_t *from, uint64_t *to);
+/* WEAVE_EVAL, WEAVE_HANDLER or WEAVE_CODE; *within as range__find(). A return address: ask for the byte before it. */
+static inline enum frame_role eval_ranges__role(const struct eval_ranges *ranges, uint64_t vaddr, struct range *within)
+{
+	const struct eval_range *range = range__find(ranges->ranges, ranges->n, sizeof(*range), vaddr, within);
+
+	return range ? (enum frame_role)range->role : WEAVE_CODE;
+}

@@ -25,16 +25,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if ((i && callables.rows[i].start <= callables.rows[i - 1].start) ||
 		    callables.rows[i].first + callables.rows[i].n > callables.n_candidates)
 			abort();
-	if (callables.n && callables__at(&callables, callables.rows[0].start) != &callables.rows[0])
+	if (callables.n && callables__at(&callables, callables.rows[0].start, NULL) != &callables.rows[0])
 		abort();
 	for (i = 0; i < callables.n; i++) {
-		uint64_t at = callables.rows[i].start + data[0], from = 0, to = UINT64_MAX;
+		const uint64_t at = callables.rows[i].start + data[0];
+		struct range in = {0, UINT64_MAX};
+		const struct callable *found = callables__at(&callables, at, &in);
 
-		callables__range(&callables, at, &from, &to);
 		if (at == UINT64_MAX)
 			continue;
-		if (from > at || to <= at || callables__at(&callables, from) != callables__at(&callables, at) ||
-		    callables__at(&callables, to - 1) != callables__at(&callables, at))
+		if (in.start > at || in.end <= at || callables__at(&callables, in.start, NULL) != found ||
+		    callables__at(&callables, in.end - 1, NULL) != found)
 			abort();
 	}
 	callables__named(&callables, "len");

@@ -16,15 +16,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	elf_bytes__init_memory(&memory, data, len);
 	if (!eval_ranges__find(&memory, symbols, &ranges)) {
 		for (i = 0; i < ranges.n; i++) {
-			uint64_t at = ranges.ranges[i].end, from = 0, to = UINT64_MAX;
+			const uint64_t at = ranges.ranges[i].end;
+			struct range in = {0, UINT64_MAX};
 
 			if (ranges.ranges[i].start >= ranges.ranges[i].end)
 				abort();
-			eval_ranges__range(&ranges, at, &from, &to);
-			if (at < UINT64_MAX && (from > at || to <= at || eval_ranges__role(&ranges, to - 1) != eval_ranges__role(&ranges, at)))
+			if (eval_ranges__role(&ranges, at, &in) != eval_ranges__role(&ranges, in.end - 1, NULL) ||
+			    (at < UINT64_MAX && (in.start > at || in.end <= at)))
 				abort();
 		}
-		eval_ranges__role(&ranges, ranges.ranges[0].start);
+		eval_ranges__role(&ranges, ranges.ranges[0].start, NULL);
 	}
 	eval_ranges__free(&ranges);
 	symbol_file__free(symbols);

@@ -155,7 +155,7 @@ static void find_native(pid_t pid, uint64_t address, struct found *ret)
 		if (!symbol_file__find(module->symbols, vaddr, &symbol))
 			snprintf(ret->name, sizeof(ret->name), "%s", symbol.name.data);
 		if (!strcmp(path, interpreter)) {
-			ret->role = eval_ranges__role(&ranges, vaddr);
+			ret->role = eval_ranges__role(&ranges, vaddr, NULL);
 			if (ret->role == WEAVE_CODE)
 				ret->role = frame_role__of(ret->name[0] == '?' ? NULL : ret->name);
 			if (ret->role == WEAVE_EVAL)

@@ -210,15 +210,15 @@ static void stretches_of_callables(void **state)
 		const struct callables callables = {.rows = rows, .n = n};
 
 		for (uint64_t vaddr = 1; vaddr < 24; vaddr++) {
-			const struct callable *found = callables__at(&callables, vaddr);
-			uint64_t from = 1, to = 24, at;
+			struct range in = {1, 24};
+			const struct callable *found = callables__at(&callables, vaddr, &in);
+			uint64_t at;
 
-			callables__range(&callables, vaddr, &from, &to);
-			assert_true(1 <= from && from <= vaddr && vaddr < to && to <= 24);
-			for (at = from; at < to; at++)
-				assert_ptr_equal(callables__at(&callables, at), found);
+			assert_true(1 <= in.start && in.start <= vaddr && vaddr < in.end && in.end <= 24);
+			for (at = in.start; at < in.end; at++)
+				assert_ptr_equal(callables__at(&callables, at, NULL), found);
 			if (found && found->end != 20) /* the whole of it, but where another begins in it */
-				assert_int_equal(to - from, found->end - found->start);
+				assert_int_equal(in.end - in.start, found->end - found->start);
 		}
 	}
 }

@@ -335,15 +335,15 @@ static void stretches_of_the_loop(void **state)
 		const struct eval_ranges eval = {ranges, n};
 
 		for (uint64_t vaddr = 1; vaddr < 24; vaddr++) {
-			enum frame_role role = eval_ranges__role(&eval, vaddr);
-			uint64_t from = 1, to = 24, at;
+			struct range in = {1, 24};
+			enum frame_role role = eval_ranges__role(&eval, vaddr, &in);
+			uint64_t at;
 
-			eval_ranges__range(&eval, vaddr, &from, &to);
-			assert_true(1 <= from && from <= vaddr && vaddr < to && to <= 24);
-			for (at = from; at < to; at++)
-				assert_int_equal(eval_ranges__role(&eval, at), role);
-			assert_true(from == 1 || eval_ranges__role(&eval, from - 1) != role);
-			assert_true(to == 24 || eval_ranges__role(&eval, to) != role);
+			assert_true(1 <= in.start && in.start <= vaddr && vaddr < in.end && in.end <= 24);
+			for (at = in.start; at < in.end; at++)
+				assert_int_equal(eval_ranges__role(&eval, at, NULL), role);
+			assert_true(in.start == 1 || eval_ranges__role(&eval, in.start - 1, NULL) != role);
+			assert_true(in.end == 24 || eval_ranges__role(&eval, in.end, NULL) != role);
 		}
 	}
 }
