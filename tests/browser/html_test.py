@@ -76,7 +76,7 @@ def check_tables(page, check, name, tables):
     for by, rows in shown.items():
         truth = tables[by]["rows"]
         if by == "tree":
-            want = [(depth, name_of(r) if r["what"] == "unit" else clean(r["name"]),
+            want = [(depth, name_of(r),
                      [r["inclusive_ns"], r["exclusive_ns"], r["elapsed_ns"], r["calls"]]) for depth, r in branches(truth)]
             got = [(r["depth"], r["name"], r["values"]) for r in rows]
         elif by == "thread":
