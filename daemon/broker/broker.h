@@ -82,6 +82,8 @@ enum broker_kind {
 	X(KERNEL_THREAD, "this is a kernel thread: it has no memory of its own", "`pgrep -af python` lists the Pythons that run") \
 	X(NO_ANSWER, "this process cannot be opened: it waits inside the kernel, for an exec or a file system that does not answer", \
 	  "try it again later") \
+	X(HELPERS_HANG, "calls that were made for this user, to look into other processes, never came back from inside the kernel", \
+	  "end those processes, or the file system that does not answer; \"Nobody waits\" in docs/privileges.md") \
 	X(INTERNAL, "something failed inside cprofd", "run with -vv")
 #define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,
 enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };

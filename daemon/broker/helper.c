@@ -27,7 +27,7 @@ static struct running {
 	pid_t pid;
 	uid_t payer;
 	bool late;
-} running[RUNNING_MAX + HELPER_LATE_MAX];
+} running[RUNNING_MAX];
 static unsigned n_running;
 
 static void remove_pid(pid_t pid)
@@ -39,7 +39,7 @@ static void remove_pid(pid_t pid)
 			running[i] = running[--n_running];
 }
 
-/* False: this user, or all together, have too many helpers that hang. Reaps those that ended meanwhile first. */
+/* False: too many helpers of this user hang. Reaps those that ended meanwhile first. */
 static bool has_room(uid_t payer)
 {
 	unsigned i = n_running, all = 0, own = 0;
@@ -51,7 +51,7 @@ static bool has_room(uid_t payer)
 		all += running[i].late;
 		own += running[i].late && running[i].payer == payer;
 	}
-	return all < HELPER_LATE_MAX && own < HELPER_LATE_USER_MAX && n_running < RUNNING_MAX + HELPER_LATE_MAX;
+	return own < (all < HELPER_LATE_MAX ? HELPER_LATE_USER_MAX : 1) && n_running < RUNNING_MAX;
 }
 
 /* In the child: the socket becomes descriptor 0, the kept ones 1, 2 ...; all others are closed. */

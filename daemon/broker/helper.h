@@ -4,8 +4,8 @@
  * where no signal reaches. The helper has nothing of the broker's except its socket and the descriptors that it is
  * given. If it is late, it is killed and left alone.
  *
- * A late helper is a process of root that stays. There are at most HELPER_LATE_MAX of them, and HELPER_LATE_USER_MAX
- * per user; a user who has as many is refused more until some of them end. In a coroutine (coroutine.h), only the
+ * A late helper is a process of root that stays. There are at most HELPER_LATE_USER_MAX per user, and a user who has one
+ * gets no other once there are HELPER_LATE_MAX in all: whoever has none is served, however many others hang. In a coroutine (coroutine.h), only the
  * request waits for a helper, not the broker. Errors: -errno. */
 #pragma once
 
@@ -31,7 +31,7 @@ struct helper {
 #define HELPER_NONE ((struct helper){.socket = -1})
 
 /* Starts a helper. `keep`: n descriptors (at most HELPER_FDS_MAX) that it inherits; in the helper, the array has
- * their new numbers. `payer`: the user that it counts for. -EBUSY: too many helpers hang. */
+ * their new numbers. `payer`: the user that it counts for. -EBUSY: too many of the user's helpers hang. */
 int helper__begin(struct helper *helper, uid_t payer, helper_work *work, void *context, int *keep, unsigned n);
 /* The next answer; the caller closes its descriptors. -ETIMEDOUT: the helper is late; -EPIPE: there are no more
  * answers; -ECANCELED. */

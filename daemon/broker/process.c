@@ -345,8 +345,9 @@ enum broker_error process__error(int err)
 	case -E2BIG:
 		return BROKER_ERROR_LIMIT;
 	case -ETIMEDOUT:
-	case -EBUSY: /* too many helpers hang */
 		return BROKER_ERROR_NO_ANSWER;
+	case -EBUSY:
+		return BROKER_ERROR_HELPERS_HANG;
 	default:
 		return BROKER_ERROR_INTERNAL;
 	}

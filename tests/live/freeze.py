@@ -241,6 +241,27 @@ def mute_arguments(daemon, other, usual, folder):
             stop(target)
 
 
+def late_helpers(daemon, other, usual, folder):
+    """Eight users have as many calls in the kernel as each may have, 32 in all: who has none is served."""
+    mount = os.path.join(folder, "mount")
+    os.mkdir(mount)
+    mute = Mute(mount)
+    users = [USER] + [CROWD + i for i in range(7)]
+    targets = []
+    try:
+        targets = [start(user, MUTE_ARGUMENTS, os.path.join(mount, "file")) for user in users]
+        for turn in range(5):
+            clients = [daemon.attach(user, target.pid, wait=False) for user, target in zip(users, targets)]
+            errors = [client.communicate(timeout=30)[1].decode() for client in clients]
+            what = "never came back" if turn == 4 else "inside the kernel"
+            check(all(what in err for err in errors), "late helpers: attach %d of 8 users is refused by name" % (turn + 1), *errors)
+        others(daemon, other, usual, "32 late helpers")
+    finally:
+        mute.close()
+        for target in targets:
+            stop(target)
+
+
 def engine_of(daemon, user):
     """The eldest process of that user's: helpers come and go."""
     for pid in daemon.engines():
@@ -482,7 +503,7 @@ def crowds(daemon, other, usual, n):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--children", type=int, default=600)
-    parser.add_argument("--all", action="store_true", help="5,000 threads and 2,000 children, too")
+    parser.add_argument("--all", action="store_true", help="5,000 threads, 2,000 children and 32 late helpers, too")
     arguments = parser.parse_args()
     if os.geteuid():
         skip("needs root")
@@ -491,7 +512,7 @@ def main():
     try:
         cases = {mute_arguments: None, stopped_engine: arguments.children, half_open: 40, mute_flush: None, lingering: None, unwritten: None, own_reads: None}
         if arguments.all:
-            cases[crowds] = 5000
+            cases.update({late_helpers: None, crowds: 5000})
         for case, given in cases.items():
             with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
                 os.chmod(folder, 0o755)
