@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the code map share:
  *   find.c     address -> location, from top to bottom, and its line
- *   cache.c    answers that still hold, and what was made of them (cache.h)
+ *   known_names.c   names of functions, kept from one epoch to the next
  *   walk.c     stacks that are walked again
  *   codemap.c  its life, how long answers hold
  *   namer*.c   symbols and lines are read in a thread of its own (namer.h) */
@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/slots.h"
 #include "codemap/codemap.h"
-#include "codemap/cache.h"
+#include "codemap/known_names.h"
 #include "codemap/namer.h"
 
 /* A file or the vDSO, with its names. In codemap.files, by module->id. Whether it is the interpreter, or greenlet,

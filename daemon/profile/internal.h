@@ -20,7 +20,7 @@
 
 #include "base/texts.h"
 #include "classes/callables.h"
-#include "codemap/cache.h"
+#include "profile/cache.h"
 #include "profile/profile.h"
 #include "profile/stops.h"
 #include "profile/tables.h"

@@ -3,7 +3,7 @@
  * others. Without the right to read addresses (kernel.kptr_restrict) they become one frame "[kernel]", and
  * LOSS_KERNEL_HIDDEN counts the sample.
  *
- * Lookups share the cache of native code (codemap/cache.h), with `space` 0, which is no process. */
+ * Lookups share the cache of native code (cache.h), with `space` 0, which is no process. */
 #include <errno.h>
 
 #include "collect/collect.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions and frames of native code: what the code map said of an address, kept as rows.
+/* Native code: an address -> its frame row. Most were sampled lately: their row is in the cache. Of the others the code
+ * map says what they are, and that becomes rows of functions and frames.
  *
  *    code_location {module 5, function 0xccdb0, vaddr 0xccdf2, name "clock_nanosleep"}
  *      -> functions[8] {module 6, key 0xccdb0}  natives[3] {name, module "libc.so.6", file, line}
@@ -7,10 +8,14 @@
  *
  * An address whose symbols are still being read becomes a frame without a function (FRAME_PENDING), which is filled
  * in later: the frame's number must not change, since stack nodes already refer to it. Two such frames may turn out
- * to be one location; they stay two rows. */
+ * to be one location; they stay two rows.
+ *
+ * In the cache an entry with a generation that is not current is free: it is never found again, and is overwritten when
+ * it has moved to the last way. */
 #include <errno.h>
 #include <string.h>
 
+#include "profile/cache.h"
 #include "profile/tables.h"
 
 /* How many of the last rows are searched for an equal module name, so that it is stored once: most often it is
@@ -280,6 +285,151 @@ int tables__native(struct tables *tables, const struct code_location *location, 
 		return 0;
 	*ret_frame = tables->n_frames;
 	return tables__add_frame(tables, &row, state_of(location));
+}
+
+/* --- the cache (cache.h) --- */
+
+void code_cache__clear(struct code_cache *cache)
+{
+	uint32_t i;
+
+	for (i = 0; i < CACHED_LOCATIONS; i++)
+		cache->locations[i].generation = 0;
+	for (i = 0; i < CACHED_RANGES; i++)
+		cache->ranges[i].generation = 0;
+}
+
+void code_cache__drop(struct code_cache *cache, bool (*is_replaced)(const void *rows, uint32_t row), const void *rows)
+{
+	uint32_t i;
+
+	for (i = 0; i < CACHED_LOCATIONS; i++)
+		if (cache->locations[i].generation && is_replaced(rows, cache->locations[i].row))
+			cache->locations[i].generation = 0;
+	for (i = 0; i < CACHED_RANGES; i++)
+		if (cache->ranges[i].generation && is_replaced(rows, cache->ranges[i].row))
+			cache->ranges[i].generation = 0;
+}
+
+/* Generations are 64-bit sums that differ between processes; the ids that replace them are unique over all
+ * processes, so that one entry's generation also says whose it is. */
+struct code_now code_cache__now(struct code_cache *cache, struct code_seen *process, struct codemap *codemap,
+				const struct record_task *task, uint64_t time)
+{
+	struct code_generations now = codemap__generations(codemap, task, time);
+
+	if (!process->ids.all || process->last.all != now.all)
+		process->ids.all = ++cache->ids;
+	if (!process->ids.stable || process->last.stable != now.stable)
+		process->ids.stable = ++cache->ids;
+	process->last = now;
+	return process->ids;
+}
+
+/* The ways of the ranges that may contain this address. */
+static struct cached_range *ranges_of(struct code_cache *cache, uint64_t space, uint64_t address)
+{
+	uint64_t hash = hash__pair(&cache->seed, address >> CACHED_RANGE_SHIFT, space);
+
+	return &cache->ranges[hash % (CACHED_RANGES / CACHED_WAYS) * CACHED_WAYS];
+}
+
+static bool in_range(struct code_cache *cache, uint64_t space, const struct code_now *now, uint64_t pc,
+		     struct cached_location *ret)
+{
+	uint64_t address = native_address(pc);
+	struct cached_range *known = ranges_of(cache, space, address), found;
+	uint32_t way;
+
+	for (way = 0; way < CACHED_WAYS; way++)
+		if (known[way].generation == now->stable && address - known[way].from < known[way].size)
+			break;
+	if (way == CACHED_WAYS)
+		return false;
+	found = known[way];
+	memmove(known + 1, known, way * sizeof(*known));
+	*known = found;
+	*ret = (struct cached_location){
+		.pc = pc, .callable = found.callable, .generation = now->stable, .row = found.row, .role = found.role};
+	return true;
+}
+
+static void keep_range(struct code_cache *cache, uint64_t space, const struct code_now *now, uint64_t pc,
+		       const struct code_location *location, uint32_t row)
+{
+	struct cached_range *known = ranges_of(cache, space, native_address(pc));
+
+	if (location->to - location->from > UINT32_MAX)
+		return;
+	memmove(known + 1, known, (CACHED_WAYS - 1) * sizeof(*known));
+	*known = (struct cached_range){.from = location->from,
+				       .callable = location->callable,
+				       .size = (uint32_t)(location->to - location->from),
+				       .generation = now->stable,
+				       .row = row,
+				       .role = location->role};
+}
+
+/* An answer that is not stable was stored under `all`, a stable one under `stable`; ids never collide, so comparing
+ * with both is safe. */
+static bool still_holds(const struct cached_location *known, const struct code_now *now, uint64_t pc)
+{
+	return known->pc == pc && (known->generation == now->stable || known->generation == now->all);
+}
+
+/* Moves the entry to the front; the ways before `way` move back by one. */
+static const struct cached_location *put(struct cached_location *front, uint32_t way,
+					 const struct cached_location *known)
+{
+	struct cached_location found = *known;
+
+	memmove(front + 1, front, way * sizeof(*front));
+	*front = found;
+	return front;
+}
+
+/* Most hits are in front. A hit in a range becomes an entry of its own, so that the next lookup is shorter. */
+const struct cached_location *code_cache__find(struct code_cache *cache, uint64_t space, const struct code_now *now,
+					       uint64_t pc)
+{
+	struct cached_location *front = code_cache__front(cache, space, pc), found;
+	uint32_t way;
+
+	if (still_holds(front, now, pc))
+		return front;
+	for (way = 1; way < CACHED_WAYS; way++)
+		if (still_holds(&front[way], now, pc))
+			return put(front, way, &front[way]);
+	return in_range(cache, space, now, pc, &found) ? put(front, CACHED_WAYS - 1, &found) : NULL;
+}
+
+const struct cached_location *code_cache__keep(struct code_cache *cache, uint64_t space, const struct code_now *now,
+					       uint64_t pc, const struct code_location *location, uint32_t row)
+{
+	const bool stable = location && location->stable;
+	const struct cached_location found = {.pc = pc,
+					      .callable = location ? location->callable : NULL,
+					      .generation = stable ? now->stable : now->all,
+					      .row = row,
+					      .role = location ? location->role : WEAVE_CODE};
+
+	if (stable && location->to)
+		keep_range(cache, space, now, pc, location, row);
+	return put(code_cache__front(cache, space, pc), CACHED_WAYS - 1, &found);
+}
+
+int code_cache__ask(struct code_cache *cache, struct tables *tables, uint64_t space, const struct record_header *header,
+		    const struct code_now *now, uint64_t pc, const struct cached_location **ret)
+{
+	struct code_location location = {.module_name = "", .name = ""};
+	int err = codemap__locate(tables->codemap, &header->task, native_address(pc), header->time, &location);
+	const struct code_location *found = err ? NULL : &location;
+	uint32_t frame;
+
+	err = found ? tables__native(tables, found, &frame) : tables__note(tables, NOTE_NO_PLACE, &frame);
+	if (!err)
+		*ret = code_cache__keep(cache, space, now, pc, found, frame);
+	return err;
 }
 
 /* --- lines --- */

@@ -42,21 +42,6 @@ static int put_note(struct profile *profile, enum note note)
 
 /* --- native frames --- */
 
-/* An address that is not in the cache: what it is, and its frame. */
-static int ask(struct profile *profile, struct process *process, const struct record_header *header, const struct code_now *now,
-	       uint64_t pc, const struct cached_location **ret)
-{
-	struct code_location location = {.module_name = "", .name = ""};
-	int err = codemap__locate(profile->options.codemap, &header->task, native_address(pc), header->time, &location);
-	const struct code_location *found = err ? NULL : &location;
-	uint32_t frame;
-
-	err = found ? tables__native(&profile->tables, found, &frame) : tables__note(&profile->tables, NOTE_NO_PLACE, &frame);
-	if (!err)
-		*ret = code_cache__keep(&profile->stack->cache, (uintptr_t)process, now, pc, found, frame);
-	return err;
-}
-
 /* How many outermost frames of the n are the last sample's, which are moved to where they are of
  * this one. */
 static uint32_t keep_outermost(struct stack *stack, const struct code_now *now, const struct part_native_frames *native)
@@ -112,7 +97,7 @@ static int find_locations(struct profile *profile, struct process *process, cons
 	for (i = 0; i < end; i++) {
 		known = code_cache__find(cache, space, &now, native->pc[i]);
 		if (!known)
-			err = ask(profile, process, header, &now, native->pc[i], &known);
+			err = code_cache__ask(cache, &profile->tables, space, header, &now, native->pc[i], &known);
 		if (err)
 			return err;
 		stack->frames[i] = known->row;

@@ -8,7 +8,7 @@
 
 #include "cprofd/record.h"
 #include "attribution/attribution.h"
-#include "codemap/cache.h"
+#include "profile/cache.h"
 
 #define TASKS_BUCKETS 1024u
 #define ID_NONE UINT32_MAX

@@ -44,7 +44,7 @@ static uint32_t rows_up_to(const struct symbol_table *table, uint32_t at)
 	return begin + count_up_to(table->starts + begin, left < TABLE_STEP ? left : TABLE_STEP, at);
 }
 
-/* Besides the row, [from, to) around vaddr in which the answer would be the same: codemap/cache.c keeps one entry
+/* Besides the row, [from, to) around vaddr in which the answer would be the same: profile/cache.h keeps one entry
  * for all of it. Of an address in no symbol that is the gap between its neighbours. */
 bool symbol_table__find(const struct symbol_table *table, uint64_t vaddr, struct table_row *ret)
 {
@@ -255,7 +255,7 @@ int symbol_file__find(const struct symbol_file *file, uint64_t vaddr, struct sym
  *    PyEval_EvalFrameDefault                      as it is
  *
  * Numba comes first, since its names are valid C++ manglings, too. Called once for each function of a session (the
- * result is kept: known_names of codemap/cache.c), on the thread of the caller. */
+ * result is kept: codemap/known_names.h), on the thread of the caller. */
 static int show_numba(const char *name, size_t len, bool jit, struct buf *ret)
 {
 	_cleanup_(numba_name__free) struct numba_name decoded = {};

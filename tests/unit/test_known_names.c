@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codemap/cache.h"
+#include "codemap/known_names.h"
+#include "weave/weave.h"
 
 static void name_of(uint32_t module, uint64_t start, char ret[300])
 {

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Two caches: of answers about addresses, here, and of the names of functions, below.
+/* The cache of what was made of addresses: the frame row, the role, the callable. An address that was sampled lately
+ * costs one lookup.
  *
- * Whoever asks about addresses has one: beside what the code map said of an address it keeps the row that was made of
- * that, so an address that was sampled lately costs one lookup.
- *
- * An answer holds as long as its generation, a small number that stands for one of codemap__generations(). Two kinds
- * of entries: one address; all addresses of a function without lines (code_location.from, to). Both are 4-way set
- * associative, the one used last in front.
+ * An answer of the code map holds as long as its generation, a small number that stands for one of
+ * codemap__generations(). Two kinds of entries: one address; all addresses of a function without lines
+ * (code_location.from, to). Both are 4-way set associative, the one used last in front.
  *
  * Why generations and not invalidation: mappings and JIT code change in other folders, hundreds of times a second
  * while a compiler runs; comparing a number costs nothing, and searching the cache for what became wrong would.
  *
- * Owner: who asks; zeroed, with a seed, it is empty. 1.3 MB. Threads: one. */
+ * Zeroed, with a seed, it is empty. 1.3 MB. Implemented in natives.c. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/hash.h"
-#include "base/slots.h"
 #include "codemap/codemap.h"
 #include "weave/weave.h"
 
@@ -33,7 +29,7 @@ struct cached_location {
 	uint64_t pc;
 	const struct callable *callable; /* code_location.callable */
 	uint32_t generation;		 /* 0: free */
-	uint32_t row : 29, role : 3;	 /* row: of who asks; role: enum frame_role */
+	uint32_t row : 29, role : 3;	 /* role: enum frame_role */
 };
 _Static_assert(FRAME_ROLES <= 8, "cached_location.role");
 
@@ -56,6 +52,7 @@ struct code_seen {
 	struct code_now ids;
 };
 
+struct tables;
 struct code_cache {
 	struct cached_location locations[CACHED_LOCATIONS];
 	struct cached_range ranges[CACHED_RANGES];
@@ -75,10 +72,13 @@ struct code_now code_cache__now(struct code_cache *cache, struct code_seen *proc
  * about one process and differs between processes. NULL: it is not in the cache. Valid until the next call. */
 const struct cached_location *code_cache__find(struct code_cache *cache, uint64_t space, const struct code_now *now,
 					       uint64_t pc);
-/* Enters the answer for an address that is not in the cache (location NULL: nothing is there), with the caller's
- * row. */
+/* Enters the answer for an address that is not in the cache (location NULL: nothing is there), with its row. */
 const struct cached_location *code_cache__keep(struct code_cache *cache, uint64_t space, const struct code_now *now,
 					       uint64_t pc, const struct code_location *location, uint32_t row);
+
+/* What is at an address that is not in the cache, by the code map: its row is made if there is none, and entered. */
+int code_cache__ask(struct code_cache *cache, struct tables *tables, uint64_t space, const struct record_header *header,
+		    const struct code_now *now, uint64_t pc, const struct cached_location **ret);
 
 /* The first of the four ways that pc's hash has. */
 static inline struct cached_location *code_cache__front(struct code_cache *cache, uint64_t space, uint64_t pc)
@@ -91,44 +91,3 @@ static inline void code_cache__expect(struct code_cache *cache, uint64_t space, 
 {
 	__builtin_prefetch(code_cache__front(cache, space, pc));
 }
-
-/* --- names of functions --- */
-
-/* Names of files' functions as people know them, and what each name is to weaving. To make one, a name is read from
- * its file and demangled, and the file is checked for changes: that is most of the cost of a new row. Tables ask for
- * each function once an epoch, and in each epoch for nearly the same ones. They borrow the name; if there is no room
- * for it here they copy it. When an epoch begins with more than KNOWN_NAMES_EPOCH used, the names that the last one did
- * not ask for are dropped. Owner: the code map. Threads: one. */
-
-/* Bytes of text. A loop of Numba compiles has 11,000 names of 180 bytes in half a minute at 9999 Hz; JAX has 18,000
- * in an epoch, and 36,000 in half a minute. */
-#define KNOWN_NAMES_BYTES (6u << 20)
-#define KNOWN_NAMES_EPOCH (4u << 20) /* above this the unused ones are dropped when an epoch begins */
-
-/* The name of the function that begins at `start` of this module; `name` is in the arena. */
-struct known_name {
-	uint64_t start;
-	uint32_t module;
-	uint8_t role; /* enum frame_role, by its symbol, whatever the module */
-	bool used;    /* in this epoch */
-	const char *name;
-};
-
-struct known_names {
-	struct known_name *rows;
-	uint32_t n, capacity;
-	struct slots by_vaddr;
-	struct arena text;
-	uint64_t files; /* changes when the names of a module come from another file */
-	bool stale;	/* the text has names that have no rows any more */
-	struct hash_seed seed;
-};
-
-void known_names__free(struct known_names *known); /* what it holds */
-/* The name of the function at `start`; NULL: not known. The row is valid until the next is added, its name until
- * known_names__new_epoch(). */
-const struct known_name *known_names__find(struct known_names *known, uint64_t files, uint32_t module, uint64_t start);
-/* Adds a name that is not known. Returns a copy that is valid until known_names__new_epoch(); NULL: there is no
- * room. */
-const char *known_names__keep(struct known_names *known, uint64_t files, const struct known_name *name);
-void known_names__new_epoch(struct known_names *known);
