@@ -38,14 +38,13 @@ int intern__id(struct intern *intern, const void *key, size_t len, uint32_t *ret
 {
 	size_t end = intern->keys.len + len;
 	uint64_t hash;
-	uint32_t at;
 
 	if (!intern->slots.capacity && hash_seed__draw(&intern->seed))
 		return -ENOMEM;
 	hash = hash__bytes(&intern->seed, key, len);
-	for (at = slots__first(&intern->slots, hash); slots__row(&intern->slots, at, ret); at = slots__next(&intern->slots, at))
-		if (slots__may(&intern->slots, at, hash) && is_key(intern, *ret, key, len))
-			return 0;
+	*ret = SLOTS_FIND(&intern->slots, id, hash, is_key(intern, id, key, len));
+	if (*ret != SLOTS_NONE)
+		return 0;
 	if (slots__reserve(&intern->slots, intern->n, hash_key, intern) || buf__reserve(&intern->ends, sizeof(end)) ||
 	    buf__append(&intern->keys, key, len))
 		return -ENOMEM;

@@ -15,6 +15,7 @@ struct slots {
 };
 
 #define SLOTS_FIRST 256u
+#define SLOTS_NONE UINT32_MAX
 
 /* Computes the hash of a row; false: the row gets no slot, so it is never found. */
 typedef bool slots_hash(const void *holder, uint32_t row, uint64_t *ret_hash);
@@ -58,7 +59,17 @@ static inline void slots__clear(struct slots *slots)
 		memset(slots->slots, 0, slots->capacity * sizeof(*slots->slots));
 }
 
-/* for (at = slots__first(s, hash); slots__row(s, at, &row); at = slots__next(s, at)) */
+/* Enters row `n`, which is the last one, and is there already. */
+static inline int slots__add(struct slots *slots, uint32_t n, slots_hash *hash, const void *holder)
+{
+	int err = slots__reserve(slots, n, hash, holder);
+	uint64_t value;
+
+	if (!err && hash(holder, n, &value))
+		slots__enter(slots, value, n);
+	return err;
+}
+
 static inline uint32_t slots__first(const struct slots *slots, uint64_t hash)
 {
 	return (uint32_t)hash & (slots->capacity - 1);
@@ -83,3 +94,15 @@ static inline bool slots__may(const struct slots *slots, uint32_t at, uint64_t h
 {
 	return !((slots->slots[at] ^ (uint32_t)(hash >> 32)) & ~(slots->capacity - 1));
 }
+
+/* The row with this hash that is searched for, or SLOTS_NONE: `same` is an expression of its number `row`, as in
+ * SLOTS_FIND(&codes->by_key, row, hash, codes->rows[row].key == key). */
+#define SLOTS_FIND(index, row, hash, same)                                                                             \
+	({                                                                                                             \
+		const struct slots *slots_ = (index);                                                                  \
+		const uint64_t hash_ = (hash);                                                                         \
+		uint32_t at_ = slots__first(slots_, hash_), row;                                                       \
+		while (slots__row(slots_, at_, &row) && !(slots__may(slots_, at_, hash_) && (same)))                   \
+			at_ = slots__next(slots_, at_);                                                                \
+		slots__row(slots_, at_, &row) ? row : SLOTS_NONE;                                                      \
+	})

@@ -17,16 +17,16 @@ static bool hash_text(const void *holder, uint32_t row, uint64_t *ret)
 
 uint32_t texts__id(struct texts *texts, const char *text, size_t len)
 {
-	uint32_t at, row;
+	uint32_t row;
 	uint64_t hash;
 	char *copy;
 
 	if (!texts->slots.capacity && hash_seed__draw(&texts->seed))
 		return 0;
 	hash = hash__bytes(&texts->seed, text, len);
-	for (at = slots__first(&texts->slots, hash); slots__row(&texts->slots, at, &row); at = slots__next(&texts->slots, at))
-		if (slots__may(&texts->slots, at, hash) && !strncmp(texts->of[row], text, len) && !texts->of[row][len])
-			return row + 1;
+	row = SLOTS_FIND(&texts->slots, i, hash, !strncmp(texts->of[i], text, len) && !texts->of[i][len]);
+	if (row != SLOTS_NONE)
+		return row + 1;
 	if ((texts->most && texts->strings.bytes + len > texts->most) ||
 	    ARRAY_RESERVE(texts->of, texts->n, texts->capacity) ||
 	    slots__reserve(&texts->slots, texts->n, hash_text, texts))

@@ -67,6 +67,14 @@ int process__stat(pid_t pid, struct process_stat *ret)
 		case 9:
 			ret->kernel_thread = strtoul(field, NULL, 10) & KTHREAD_FLAG;
 			break;
+		case 14: /* utime, stime */
+		case 15:
+			ret->ran_ticks += strtoull(field, NULL, 10);
+			break;
+		case 16: /* cutime, cstime */
+		case 17:
+			ret->waited_ticks += strtoull(field, NULL, 10);
+			break;
 		case 22:
 			ret->start_ticks = strtoull(field, NULL, 10);
 			break;

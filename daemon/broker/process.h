@@ -20,6 +20,7 @@ struct process_stat {
 	pid_t parent;
 	bool kernel_thread;
 	uint64_t start_ticks; /* since boot, in units of 1/USER_HZ */
+	uint64_t ran_ticks, waited_ticks; /* CPU time: its own; that of ended children that it waited for, and of theirs */
 	/* Addresses of the image's data and arguments, which an exec changes (fields 45 and 48 of stat); 0 without the
 	 * right to trace the process. */
 	uint64_t start_data;

@@ -6,9 +6,8 @@
 
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+
+#include "broker/process.h"
 
 #define THREADS_MAX 1024u /* in all: each thread has a list of children, which is one file to read */
 /* of generations: bounds the recursion, for a tree that grows while it is read */
@@ -16,37 +15,9 @@
 
 /* The sum so far, and how much was read for it. */
 struct family {
-	uint64_t ticks; /* USER_HZ, usually 10 ms */
+	uint64_t ticks;
 	uint32_t threads;
 };
-
-/* /proc/PID/stat: "pid (comm) state ... utime stime cutime cstime", fields 14 to 17. */
-static bool read_times(pid_t pid, uint64_t *ret_own, uint64_t *ret_waited)
-{
-	unsigned long user, system;
-	long waited_user, waited_system;
-	char path[64], text[1024];
-	const char *at;
-	FILE *file;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	n = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[n] = '\0';
-	/* comm may hold blanks and parentheses itself. The last ')' is the end of it, as what follows are a
-	 * letter and numbers. */
-	at = strrchr(text, ')');
-	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &user, &system, &waited_user,
-			  &waited_system) != 4)
-		return false;
-	*ret_own = user + system;
-	*ret_waited = (uint64_t)(waited_user + waited_system);
-	return true;
-}
 
 static void add_children(struct family *family, pid_t pid, unsigned depth);
 
@@ -54,11 +25,11 @@ static void add_children(struct family *family, pid_t pid, unsigned depth);
  * waited for is a zombie, still listed among the children, so nothing counts twice. */
 static void add_process(struct family *family, pid_t pid, unsigned depth)
 {
-	uint64_t own, waited;
+	struct process_stat stat;
 
-	if (depth > DEPTH_MAX || !read_times(pid, &own, &waited))
+	if (depth > DEPTH_MAX || process__stat(pid, &stat))
 		return;
-	family->ticks += own + waited;
+	family->ticks += stat.ran_ticks + stat.waited_ticks;
 	add_children(family, pid, depth);
 }
 
@@ -97,14 +68,13 @@ static void add_children(struct family *family, pid_t pid, unsigned depth)
 
 bool family__cpu(pid_t pid, uint64_t *ret)
 {
-	const uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
 	struct family family = {};
-	uint64_t own, waited;
+	struct process_stat stat;
 
-	if (!read_times(pid, &own, &waited))
+	if (process__stat(pid, &stat))
 		return false;
 	add_children(&family, pid, 0);
 	/* The process's own time is not part of it, that of the children that it waited for is. */
-	*ret = (waited + family.ticks) * tick;
+	*ret = (stat.waited_ticks + family.ticks) * NS_PER_TICK;
 	return family.threads <= THREADS_MAX;
 }

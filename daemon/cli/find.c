@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "broker/process.h"
 #include "cli/cli.h"
 
 #define KINDS 3 /* the quality of a match: comm, a word, a part of the command line */
@@ -50,28 +51,10 @@ static size_t read_text(pid_t pid, const char *file, char *text, size_t size)
 	return n;
 }
 
-/* 0: the process is gone. */
-static pid_t parent_of(pid_t pid)
-{
-	char text[512];
-	const char *at;
-
-	if (!read_text(pid, "stat", text, sizeof(text)))
-		return 0;
-	at = strrchr(text, ')'); /* "PID (comm) state parent" */
-	return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
-}
-
 /* This process or one of its ancestors: sudo and shells have the name in their command lines, too. */
 static bool is_ours(pid_t pid)
 {
-	pid_t own;
-	int depth;
-
-	for (own = getpid(), depth = 0; own > 1 && depth < 64; own = parent_of(own), depth++)
-		if (own == pid)
-			return true;
-	return false;
+	return pid > 1 && process__nearest(getpid(), &pid, 1) == pid;
 }
 
 /* "/home/me/compile.py" is found by that, by "compile.py", and by "compile". */

@@ -107,7 +107,7 @@ int codemap__new(struct modules *modules, bool kernel, int folder, struct codema
 	int err = self ? namer__new(folder, &self->namer) : -ENOMEM;
 
 	if (!err)
-		err = hash_seed__draw(&self->seed) ?: hash_seed__draw(&self->known.seed);
+		err = hash_seed__draw(&self->known.seed);
 	if (!err) {
 		self->modules = modules;
 		self->kernel = kernel ? namer__add_kernel(self->namer) : NULL;
@@ -125,7 +125,7 @@ struct codemap *codemap__free(struct codemap *self)
 	namer__free(self->namer);
 	free(self->files);
 	free(self->objects);
-	free(self->by_object.slots);
+	intern__free(&self->object_numbers);
 	known_names__free(&self->known);
 	symbol__free(&self->symbol);
 	buf__free(&self->display);

@@ -232,30 +232,18 @@ static void find_file(struct codemap *self, const struct modules_found *found, s
 
 /* --- JIT compilers --- */
 
-static bool hash_object(const void *holder, uint32_t row, uint64_t *ret)
-{
-	const struct codemap *self = holder;
-
-	*ret = hash__pair(&self->seed, self->objects[row].origin, self->objects[row].object);
-	return true;
-}
-
+/* The number of an object; UINT32_MAX: no memory. */
 static uint32_t number_of(struct codemap *self, uint64_t origin, uint32_t object)
 {
-	const struct object_names fresh = {.origin = origin, .object = object};
-	uint64_t hash = hash__pair(&self->seed, origin, object);
-	uint32_t at, row;
+	const uint64_t key[] = {origin, object};
+	uint32_t number;
 
-	for (at = slots__first(&self->by_object, hash); slots__row(&self->by_object, at, &row);
-	     at = slots__next(&self->by_object, at))
-		if (self->objects[row].origin == origin && self->objects[row].object == object)
-			return row;
-	if (ARRAY_RESERVE(self->objects, self->n_objects, self->objects_capacity) ||
-	    slots__reserve(&self->by_object, self->n_objects, hash_object, self))
+	if (intern__id(&self->object_numbers, key, sizeof(key), &number))
 		return UINT32_MAX;
-	self->objects[self->n_objects] = fresh;
-	slots__enter(&self->by_object, hash, self->n_objects);
-	return self->n_objects++;
+	if (number == self->n_objects && ARRAY_ADD(self->objects, self->n_objects, self->objects_capacity,
+						   ((struct object_names){.origin = origin, .object = object})))
+		return UINT32_MAX;
+	return number;
 }
 
 /* CPython -X perf: each Python function has a copy of this native function, which calls the eval loop and bears the
@@ -443,34 +431,26 @@ static bool hash_row(const void *holder, uint32_t row, uint64_t *ret)
 
 static struct line_row *find_row(const struct namer *namer, const struct names *names, uint64_t vaddr)
 {
-	const struct slots *slots = &namer->by_vaddr;
-	uint64_t hash = hash__pair(&namer->seed, vaddr, names->number);
-	uint32_t at, row;
+	uint32_t row = SLOTS_FIND(&namer->by_vaddr, i, hash__pair(&namer->seed, vaddr, names->number),
+				  namer->rows[i].vaddr == vaddr && namer->rows[i].names == names->number);
 
-	for (at = slots__first(slots, hash); slots__row(slots, at, &row); at = slots__next(slots, at))
-		if (slots__may(slots, at, hash) && namer->rows[row].vaddr == vaddr &&
-		    namer->rows[row].names == names->number)
-			return &namer->rows[row];
-	return NULL;
+	return row == SLOTS_NONE ? NULL : &namer->rows[row];
 }
 
 static int add_row(struct namer *namer, const struct names *names, uint64_t vaddr)
 {
 	struct line_row row = {.vaddr = vaddr, .names = names->number, .error = -EAGAIN};
-	uint64_t hash;
 	int err;
 
 	if (namer->n_rows >= NAMER_LINES_KEPT || namer->texts.strings.bytes >= NAMER_TEXT_MAX)
 		line_rows__free(namer);
 	err = ARRAY_RESERVE(namer->rows, namer->n_rows, namer->rows_capacity);
-	if (!err)
-		err = slots__reserve(&namer->by_vaddr, namer->n_rows, hash_row, namer);
 	if (err)
 		return err;
 	namer->rows[namer->n_rows] = row;
-	hash_row(namer, namer->n_rows, &hash);
-	slots__enter(&namer->by_vaddr, hash, namer->n_rows++);
-	return 0;
+	err = slots__add(&namer->by_vaddr, namer->n_rows, hash_row, namer);
+	namer->n_rows += !err;
+	return err;
 }
 
 void line_rows__take(struct namer *namer, const struct names *names, const struct line_job *job)

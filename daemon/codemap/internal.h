@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
-#include "base/slots.h"
+#include "base/intern.h"
 #include "codemap/codemap.h"
 #include "codemap/known_names.h"
 #include "codemap/namer.h"
@@ -43,8 +43,7 @@ struct codemap {
 	uint32_t n_files;
 	struct object_names *objects;
 	uint32_t n_objects, objects_capacity;
-	struct slots by_object;
-	struct hash_seed seed;
+	struct intern object_numbers; /* by (origin, object) */
 	uint64_t ticks;
 	/* Answers of the past: names by function, and buffers of the last answer, which code_location's strings
 	 * point into. */

@@ -27,17 +27,16 @@ static void clear_names(struct known_names *known)
 static const char *add_name(struct known_names *known, const struct known_name *name)
 {
 	const size_t size = strlen(name->name) + 1;
-	uint64_t hash;
 	char *copy;
 
 	if (known->text.bytes + size > KNOWN_NAMES_BYTES ||
-	    ARRAY_RESERVE(known->rows, known->n, known->capacity) ||
-	    slots__reserve(&known->by_vaddr, known->n, hash_name, known) || !(copy = arena__take(&known->text, size)))
+	    ARRAY_RESERVE(known->rows, known->n, known->capacity) || !(copy = arena__take(&known->text, size)))
 		return NULL;
 	known->rows[known->n] = *name;
 	known->rows[known->n].name = memcpy(copy, name->name, size);
-	hash_name(known, known->n, &hash);
-	slots__enter(&known->by_vaddr, hash, known->n++);
+	if (slots__add(&known->by_vaddr, known->n, hash_name, known))
+		return NULL;
+	known->n++;
 	return copy;
 }
 
@@ -73,21 +72,16 @@ void known_names__free(struct known_names *known)
 
 const struct known_name *known_names__find(struct known_names *known, uint64_t files, uint32_t module, uint64_t start)
 {
-	const uint64_t hash = hash__pair(&known->seed, start, module);
-	const struct slots *slots = &known->by_vaddr;
-	uint32_t at, row;
+	uint32_t row;
 
 	if (known->files != files)
 		return NULL;
-	for (at = slots__first(slots, hash); slots__row(slots, at, &row); at = slots__next(slots, at)) {
-		struct known_name *name = &known->rows[row];
-
-		if (slots__may(slots, at, hash) && name->start == start && name->module == module) {
-			name->used = true;
-			return name;
-		}
-	}
-	return NULL;
+	row = SLOTS_FIND(&known->by_vaddr, i, hash__pair(&known->seed, start, module),
+			 known->rows[i].start == start && known->rows[i].module == module);
+	if (row == SLOTS_NONE)
+		return NULL;
+	known->rows[row].used = true;
+	return &known->rows[row];
 }
 
 const char *known_names__keep(struct known_names *known, uint64_t files, const struct known_name *name)

@@ -49,37 +49,29 @@ static bool hash_entry(const void *holder, uint32_t row, uint64_t *ret)
  * remember(). */
 static struct entry *known(const struct list *list, uint64_t address)
 {
-	uint32_t at, row;
+	uint32_t row = SLOTS_FIND(&list->slots, i, address * 0x9e3779b97f4a7c15ull >> 16,
+				  list->entries[i].address == address);
 
-	if (!list->slots.capacity)
-		return NULL;
-	for (at = slots__first(&list->slots, address * 0x9e3779b97f4a7c15ull >> 16);
-	     slots__row(&list->slots, at, &row); at = slots__next(&list->slots, at))
-		if (list->entries[row].address == address)
-			return &list->entries[row];
-	return NULL;
+	return row == SLOTS_NONE ? NULL : &list->entries[row];
 }
 
 /* Adds the entry, or replaces the one at its address. */
 static int remember(struct list *list, const struct entry *entry)
 {
 	struct entry *there = known(list, entry->address);
-	uint64_t hash;
 	int err;
 
 	if (there) {
 		*there = *entry;
 		return 0;
 	}
-	err = slots__reserve(&list->slots, list->n, hash_entry, list);
-	if (!err)
-		err = ARRAY_RESERVE(list->entries, list->n, list->capacity);
+	err = ARRAY_RESERVE(list->entries, list->n, list->capacity);
 	if (err)
 		return err;
 	list->entries[list->n] = *entry;
-	hash_entry(list, list->n, &hash);
-	slots__enter(&list->slots, hash, list->n++);
-	return 0;
+	err = slots__add(&list->slots, list->n, hash_entry, list);
+	list->n += !err;
+	return err;
 }
 
 /* True as well of an entry without a probe: nothing was made of it, so there is nothing to confuse it with. */
@@ -303,7 +295,7 @@ static void shrink(struct list *list, uint32_t n)
 	uint32_t i;
 
 	list->n = n;
-	memset(list->slots.slots, 0, list->slots.capacity * sizeof(*list->slots.slots));
+	slots__clear(&list->slots);
 	for (i = 0; i < n; i++) {
 		hash_entry(list, i, &hash);
 		slots__enter(&list->slots, hash, i);

@@ -13,20 +13,19 @@
 #include "base/hash.h"
 #include "base/slots.h"
 #include "collect/collect.h"
+#include "base/texts.h"
 #include "name/pieces.h"
 #include "name/text.h"
 
 /* `arena` has all names and line tables; it only grows, and codes__retain() copies what is kept into a new one.
- * by_key has all code objects, by_file the distinct file names. */
+ * by_key has all code objects. Equal file names are one pointer, by which are_equal() compares. */
 struct codes {
 	struct hash_seed seed;
 	struct arena arena;
 	struct code *codes;
 	uint32_t n, capacity;
 	struct slots by_key, by_content; /* by_content: complete code objects; of equal ones the first */
-	const char **files;
-	uint32_t n_files, files_capacity;
-	struct slots by_file;
+	struct texts files;
 	size_t pieces_bytes;
 	struct buf scratch;
 };
@@ -36,14 +35,6 @@ static bool hash_key(const void *holder, uint32_t serial, uint64_t *ret)
 	const struct codes *codes = holder;
 
 	*ret = hash__pair(&codes->seed, codes->codes[serial].key, 0);
-	return true;
-}
-
-static bool hash_file(const void *holder, uint32_t i, uint64_t *ret)
-{
-	const struct codes *codes = holder;
-
-	*ret = hash__bytes(&codes->seed, codes->files[i], strlen(codes->files[i]));
 	return true;
 }
 
@@ -72,8 +63,7 @@ static void free_contents(struct codes *codes)
 	free(codes->codes);
 	free(codes->by_key.slots);
 	free(codes->by_content.slots);
-	free(codes->files);
-	free(codes->by_file.slots);
+	texts__free(&codes->files);
 	arena__free(&codes->arena);
 	buf__free(&codes->scratch);
 }
@@ -98,25 +88,15 @@ const struct code *codes__get(const struct codes *codes, uint32_t serial)
 
 size_t codes__bytes(const struct codes *codes)
 {
-	size_t slots = (size_t)codes->by_key.capacity + codes->by_content.capacity + codes->by_file.capacity;
+	size_t slots = (size_t)codes->by_key.capacity + codes->by_content.capacity;
 
-	return codes->arena.bytes + codes->pieces_bytes +
-	       (size_t)codes->capacity * sizeof(*codes->codes) +
-	       (size_t)codes->files_capacity * sizeof(*codes->files) +
-	       slots * sizeof(uint32_t);
+	return codes->arena.bytes + codes->pieces_bytes + texts__bytes(&codes->files) +
+	       (size_t)codes->capacity * sizeof(*codes->codes) + slots * sizeof(uint32_t);
 }
 
 uint32_t codes__find(const struct codes *codes, uint64_t key)
 {
-	const struct slots *slots = &codes->by_key;
-	uint64_t hash = hash__pair(&codes->seed, key, 0);
-	uint32_t at, serial;
-
-	for (at = slots__first(slots, hash); slots__row(slots, at, &serial);
-	     at = slots__next(slots, at))
-		if (slots__may(slots, at, hash) && codes->codes[serial].key == key)
-			return serial;
-	return CODE_NONE;
+	return SLOTS_FIND(&codes->by_key, serial, hash__pair(&codes->seed, key, 0), codes->codes[serial].key == key);
 }
 
 static int keep_text(struct codes *codes, const char *text, size_t len, const char **ret)
@@ -131,30 +111,13 @@ static int keep_text(struct codes *codes, const char *text, size_t len, const ch
 	return 0;
 }
 
-/* Interned: equal file names are one pointer, by which are_equal() compares. */
 static int keep_file(struct codes *codes, const char *text, size_t len, const char **ret)
 {
-	struct slots *slots = &codes->by_file;
-	uint64_t hash = hash__bytes(&codes->seed, text, len);
-	uint32_t at, found;
-	int err;
+	uint32_t id = texts__id(&codes->files, text, len);
 
-	for (at = slots__first(slots, hash); slots__row(slots, at, &found);
-	     at = slots__next(slots, at)) {
-		*ret = codes->files[found];
-		if (!strncmp(*ret, text, len) && !(*ret)[len])
-			return 0;
-	}
-	err = slots__reserve(slots, codes->n_files, hash_file, codes);
-	if (!err)
-		err = ARRAY_RESERVE(codes->files, codes->n_files, codes->files_capacity);
-	if (!err)
-		err = keep_text(codes, text, len, ret);
-	if (err)
-		return err;
-	codes->files[codes->n_files] = *ret;
-	slots__enter(slots, hash, codes->n_files++);
-	return 0;
+	if (id)
+		*ret = texts__get(&codes->files, id);
+	return id ? 0 : -ENOMEM;
 }
 
 /* The string as UTF-8 without NUL in codes->scratch. */
@@ -282,28 +245,21 @@ static size_t growth(const struct code *code, const struct record_code *record)
 	return bytes;
 }
 
-static int reserve_code(struct codes *codes)
+static int add_code(struct codes *codes, const struct code *code)
 {
 	int err = ARRAY_RESERVE(codes->codes, codes->n, codes->capacity);
 
-	return err ? err : slots__reserve(&codes->by_key, codes->n, hash_key, codes);
-}
-
-/* Adds codes[n], which is filled in already. */
-static void enter_code(struct codes *codes)
-{
-	slots__enter(&codes->by_key, hash__pair(&codes->seed, codes->codes[codes->n].key, 0),
-		     codes->n);
-	codes->n++;
+	if (err)
+		return err;
+	codes->codes[codes->n] = *code;
+	err = slots__add(&codes->by_key, codes->n, hash_key, codes);
+	codes->n += !err;
+	return err;
 }
 
 static int append(struct codes *codes, const struct record_code *record, uint32_t *ret_serial)
 {
-	int err = reserve_code(codes);
-
-	if (err)
-		return err;
-	codes->codes[codes->n] = (struct code){
+	const struct code code = {
 		.key = record->key,
 		.process_start = record->header.task.process_start,
 		.address = record->address,
@@ -316,9 +272,9 @@ static int append(struct codes *codes, const struct record_code *record, uint32_
 		.first = codes->n,
 		.renewed = true,
 	};
+
 	*ret_serial = codes->n;
-	enter_code(codes);
-	return 0;
+	return add_code(codes, &code);
 }
 
 /* Is the line table complete? Only a co_lnotab can be empty; any other table of 0 bytes could not be read. */
@@ -361,8 +317,7 @@ static bool are_equal(const struct code *a, const struct code *b)
  * the same text again, and forked children have copies of their parent's. */
 static int find_first(struct codes *codes, uint32_t serial)
 {
-	const struct slots *slots = &codes->by_content;
-	uint32_t at, row;
+	uint32_t row;
 	uint64_t hash;
 	int err;
 
@@ -371,12 +326,11 @@ static int find_first(struct codes *codes, uint32_t serial)
 	codes->codes[serial].first = serial;
 	if (err || !hash_content(codes, serial, &hash))
 		return err;
-	for (at = slots__first(slots, hash); slots__row(slots, at, &row); at = slots__next(slots, at))
-		if (slots__may(slots, at, hash) && are_equal(&codes->codes[row], &codes->codes[serial])) {
-			codes->codes[serial].first = row;
-			return 0;
-		}
-	slots__enter(&codes->by_content, hash, serial);
+	row = SLOTS_FIND(&codes->by_content, i, hash, are_equal(&codes->codes[i], &codes->codes[serial]));
+	if (row != SLOTS_NONE)
+		codes->codes[serial].first = row;
+	else
+		slots__enter(&codes->by_content, hash, serial);
 	return 0;
 }
 
@@ -441,29 +395,22 @@ void codes__renew(struct codes *codes)
 /* Copies one code object, strings and line table included. */
 static int copy(struct codes *to, const struct code *from)
 {
-	struct code *code;
-	int err = reserve_code(to);
+	struct code code = *from;
+	int err = 0;
 
-	if (err)
-		return err;
-	code = &to->codes[to->n];
-	*code = *from;
-	code->pieces = NULL;
+	code.pieces = NULL;
+	code.first = to->n;
 	if (from->named)
-		err = keep_text(to, from->name, strlen(from->name), &code->name);
-	if (!err && from->named)
-		err = keep_file(to, from->file, strlen(from->file), &code->file);
+		err = keep_text(to, from->name, strlen(from->name), &code.name)
+			      ?: keep_file(to, from->file, strlen(from->file), &code.file);
 	if (!err && from->lines) {
-		code->lines = (uint8_t *)arena__take(&to->arena, from->lines_total);
-		if (!code->lines)
+		code.lines = (uint8_t *)arena__take(&to->arena, from->lines_total);
+		if (!code.lines)
 			return -ENOMEM;
-		memcpy(code->lines, from->lines, from->lines_total);
+		memcpy(code.lines, from->lines, from->lines_total);
 	}
-	if (err)
-		return err;
-	code->first = to->n;
-	enter_code(to);
-	return is_whole(code) ? find_first(to, code->first) : 0;
+	err = err ?: add_code(to, &code);
+	return !err && is_whole(&code) ? find_first(to, code.first) : err;
 }
 
 /* Copies what is kept into a new registry, and only then frees the old one: on error nothing has changed. The sets

@@ -36,30 +36,29 @@ static int class_id(struct profile *profile, const struct class_result *result, 
 {
 	struct classes *classes = &profile->classes;
 	size_t size = strlen(result->name) + 1;
-	uint32_t at, row, kinds = classes->capacity;
+	uint32_t kinds = classes->capacity, row;
 	char *detail;
 	int err;
 
-	for (at = slots__first(&classes->by_name, hash__bytes(&profile->tables.seed, result->name, size - 1));
-	     slots__row(&classes->by_name, at, &row); at = slots__next(&classes->by_name, at))
-		if (classes->kinds[row] == result->kind && !strcmp(classes->rows[row].detail, result->name)) {
-			*ret = row + 1;
-			return 0;
-		}
+	row = SLOTS_FIND(&classes->by_name, i, hash__bytes(&profile->tables.seed, result->name, size - 1),
+			 classes->kinds[i] == result->kind && !strcmp(classes->rows[i].detail, result->name));
+	if (row != SLOTS_NONE) {
+		*ret = row + 1;
+		return 0;
+	}
 	detail = arena__take(&classes->strings, size);
 	err = detail ? ARRAY_RESERVE(classes->kinds, classes->n, kinds) : -ENOMEM;
 	if (!err)
 		err = ARRAY_RESERVE(classes->rows, classes->n, classes->capacity);
-	if (!err)
-		err = slots__reserve(&classes->by_name, classes->n, hash_class, profile);
 	if (err)
 		return err;
 	memcpy(detail, result->name, size);
 	classes->kinds[classes->n] = (uint8_t)result->kind;
 	classes->rows[classes->n] = (struct class_row){class__name(result->kind), detail};
-	slots__enter(&classes->by_name, hash__bytes(&profile->tables.seed, detail, size - 1), classes->n);
-	*ret = ++classes->n;
-	return 0;
+	err = slots__add(&classes->by_name, classes->n, hash_class, profile);
+	classes->n += !err;
+	*ret = classes->n;
+	return err;
 }
 
 int classify__emit(struct profile *profile, struct event_sink *sink, bool all)

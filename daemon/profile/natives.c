@@ -181,34 +181,28 @@ static bool hash_pending(const void *holder, uint32_t i, uint64_t *ret)
 
 static struct pending *find_pending(const struct tables *tables, const struct code_location *location)
 {
-	const struct slots *slots = &tables->by_pending;
-	uint32_t at, row;
+	uint32_t row;
 
 	if (!tables->n_pendings)
 		return NULL;
-	for (at = slots__first(slots, hash__pair(&tables->seed, location->vaddr, location->module));
-	     slots__row(slots, at, &row); at = slots__next(slots, at))
-		if (tables->pendings[row].vaddr == location->vaddr && tables->pendings[row].module == location->module)
-			return &tables->pendings[row];
-	return NULL;
+	row = SLOTS_FIND(&tables->by_pending, i, hash__pair(&tables->seed, location->vaddr, location->module),
+			 tables->pendings[i].vaddr == location->vaddr && tables->pendings[i].module == location->module);
+	return row == SLOTS_NONE ? NULL : &tables->pendings[row];
 }
 
 static int add_pending(struct tables *tables, const struct code_location *location, uint32_t *ret_frame)
 {
 	struct pending pending = {location->module, location->vaddr, tables->n_frames, tables->tick, false};
 	struct frame_row row = {.function = tables->n_pendings};
-	uint64_t hash;
 	int err = ARRAY_RESERVE(tables->pendings, tables->n_pendings, tables->pendings_capacity);
 
-	if (!err)
-		err = slots__reserve(&tables->by_pending, tables->n_pendings, hash_pending, tables);
-	if (!err)
-		err = tables__add_frame(tables, &row, FRAME_PENDING);
 	if (err)
 		return err;
 	tables->pendings[tables->n_pendings] = pending;
-	hash_pending(tables, tables->n_pendings, &hash);
-	slots__enter(&tables->by_pending, hash, tables->n_pendings++);
+	err = tables__add_frame(tables, &row, FRAME_PENDING) ?: slots__add(&tables->by_pending, tables->n_pendings, hash_pending, tables);
+	if (err)
+		return err;
+	tables->n_pendings++;
 	tables->n_unnamed++;
 	*ret_frame = pending.frame;
 	return 0;

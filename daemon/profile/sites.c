@@ -31,14 +31,10 @@ static bool hash_call(const void *holder, uint32_t row, uint64_t *ret)
 
 static struct site *known_site(struct sites *sites, const struct py_frame *frame, uint64_t hash)
 {
-	uint32_t at, row;
+	uint32_t row = SLOTS_FIND(&sites->by_call, i, hash,
+				  sites->rows[i].key == frame->code && sites->rows[i].offset == frame->offset);
 
-	for (at = slots__first(&sites->by_call, hash); slots__row(&sites->by_call, at, &row);
-	     at = slots__next(&sites->by_call, at))
-		if (slots__may(&sites->by_call, at, hash) && sites->rows[row].key == frame->code &&
-		    sites->rows[row].offset == frame->offset)
-			return &sites->rows[row];
-	return NULL;
+	return row == SLOTS_NONE ? NULL : &sites->rows[row];
 }
 
 void sites__calls_python(struct profile *profile, const struct py_frame *frame)
@@ -59,11 +55,11 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame)
 		return known;
 	if (sites->n >= SITES_MAX)
 		sites__clear(sites);
-	if (ARRAY_RESERVE(sites->rows, sites->n, sites->capacity) ||
-	    slots__reserve(&sites->by_call, sites->n, hash_call, profile))
+	if (ARRAY_RESERVE(sites->rows, sites->n, sites->capacity))
 		return NULL;
 	sites->rows[sites->n] = (struct site){.key = frame->code, .offset = frame->offset};
-	slots__enter(&sites->by_call, hash, sites->n);
+	if (slots__add(&sites->by_call, sites->n, hash_call, profile))
+		return NULL;
 	return &sites->rows[sites->n++];
 }
 

@@ -113,33 +113,25 @@ static bool hash_stack(const void *holder, uint32_t i, uint64_t *ret)
 
 int tables__add_function(struct tables *tables, const struct function *function)
 {
-	uint64_t hash;
-	int err;
+	int err = ARRAY_RESERVE(tables->functions, tables->n_functions, tables->functions_capacity);
 
-	err = ARRAY_RESERVE(tables->functions, tables->n_functions, tables->functions_capacity);
-	if (!err)
-		err = slots__reserve(&tables->by_key, tables->n_functions, hash_function, tables);
 	if (err)
 		return err;
 	tables->functions[tables->n_functions] = *function;
-	if (hash_function(tables, tables->n_functions, &hash))
-		slots__enter(&tables->by_key, hash, tables->n_functions);
-	tables->n_functions++;
-	return 0;
+	err = slots__add(&tables->by_key, tables->n_functions, hash_function, tables);
+	tables->n_functions += !err;
+	return err;
 }
 
 struct function *tables__find_function(const struct tables *tables, uint64_t module, uint64_t key)
 {
-	const struct slots *slots = &tables->by_key;
-	uint64_t hash = hash__pair(&tables->seed, key, module);
-	uint32_t at, row;
+	uint32_t row;
 
-	for (at = slots__first(slots, hash); (key || module) && slots__row(slots, at, &row);
-	     at = slots__next(slots, at))
-		if (slots__may(slots, at, hash) && tables->functions[row].key == key &&
-		    tables->functions[row].module == module)
-			return &tables->functions[row];
-	return NULL;
+	if (!key && !module)
+		return NULL;
+	row = SLOTS_FIND(&tables->by_key, i, hash__pair(&tables->seed, key, module),
+			 tables->functions[i].key == key && tables->functions[i].module == module);
+	return row == SLOTS_NONE ? NULL : &tables->functions[row];
 }
 
 static bool named(const struct tables *tables, uint32_t serial)
@@ -227,18 +219,9 @@ static enum frame_state locate(const struct tables *tables, struct frame_row *ro
 
 uint32_t tables__find_frame(const struct tables *tables, uint32_t function, int32_t offset)
 {
-	const struct slots *slots = &tables->by_frame;
-	uint64_t hash = hash__pair(&tables->seed, function, (uint32_t)offset);
-	uint32_t at, row;
-
-	for (at = slots__first(slots, hash); slots__row(slots, at, &row);
-	     at = slots__next(slots, at))
-		if (slots__may(slots, at, hash) && tables->frames[row].function == function &&
-		    tables->frames[row].offset == offset &&
-		    tables->frame_states[row] != FRAME_REPLACED &&
-		    tables->frame_states[row] != FRAME_PENDING)
-			return row;
-	return UINT32_MAX;
+	return SLOTS_FIND(&tables->by_frame, i, hash__pair(&tables->seed, function, (uint32_t)offset),
+			  tables->frames[i].function == function && tables->frames[i].offset == offset &&
+				  tables->frame_states[i] != FRAME_REPLACED && tables->frame_states[i] != FRAME_PENDING);
 }
 
 /* Counts a use of a frame that lacks something: as a loss, or in the row itself as long as it is not decided whether
@@ -354,17 +337,15 @@ void tables__expect_stacks(const struct tables *tables, uint32_t parent, const u
 int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32_t *ret_stack)
 {
 	struct slots *slots = &tables->by_stack;
-	uint64_t hash = path_of(tables, parent, frame);
-	uint32_t at, row, capacity = tables->stacks_capacity;
+	const uint64_t hash = path_of(tables, parent, frame);
+	uint32_t capacity = tables->stacks_capacity, known;
 	int err;
 
-	for (at = slots__first(slots, hash); slots__row(slots, at, &row);
-	     at = slots__next(slots, at))
-		if (slots__may(slots, at, hash) && tables->stacks[row].parent == parent &&
-		    tables->stacks[row].frame == frame) {
-			*ret_stack = row + 1;
-			return 0;
-		}
+	known = SLOTS_FIND(slots, i, hash, tables->stacks[i].parent == parent && tables->stacks[i].frame == frame);
+	if (known != SLOTS_NONE) {
+		*ret_stack = known + 1;
+		return 0;
+	}
 	err = slots__reserve(slots, tables->n_stacks, hash_stack, tables);
 	if (!err)
 		err = ARRAY_RESERVE(tables->paths, tables->n_stacks, capacity);

@@ -16,9 +16,8 @@
 #include "base/blocking.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "broker/process.h"
 #include "serve/engine.h"
-
-#define NS_PER_S 1000000000ull
 
 /* Reads a small file: bytes, NUL-terminated; -errno. */
 static ssize_t slurp(const char *path, char *ret, size_t size)
@@ -42,16 +41,6 @@ int proc__open_task(const struct record_task *task, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Split, as ticks * 10^9 overflows after 5.8 years of uptime. */
-static uint64_t ticks_to_ns(uint64_t ticks)
-{
-	static long hz;
-
-	if (!hz)
-		hz = sysconf(_SC_CLK_TCK);
-	return ticks / (uint64_t)hz * NS_PER_S + ticks % (uint64_t)hz * (NS_PER_S / (uint64_t)hz);
-}
-
 /* Start of a task (boottime ns), from the text of its stat file. */
 static bool parse_start(const char *stat, uint64_t *ret)
 {
@@ -64,7 +53,7 @@ static bool parse_start(const char *stat, uint64_t *ret)
 	if (sscanf(at + 1, " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
 		   &ticks) != 1)
 		return false;
-	*ret = clock__of_proc(ticks_to_ns(ticks));
+	*ret = clock__of_proc(ticks * NS_PER_TICK);
 	return true;
 }
 

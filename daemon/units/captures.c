@@ -143,23 +143,20 @@ static bool hash_rule_code(const void *holder, uint32_t i, uint64_t *ret)
 
 const struct rule_code *captures__find(const struct units *units, uint64_t key)
 {
-	uint32_t at, row;
+	uint32_t row = SLOTS_FIND(&units->by_key, i, hash__pair(&units->seed, key, 0), units->rule_codes[i].key == key);
 
-	for (at = slots__first(&units->by_key, hash__pair(&units->seed, key, 0));
-	     slots__row(&units->by_key, at, &row); at = slots__next(&units->by_key, at))
-		if (units->rule_codes[row].key == key)
-			return &units->rule_codes[row];
-	return NULL;
+	return row == SLOTS_NONE ? NULL : &units->rule_codes[row];
 }
 
 /* False without memory: then the unit has no name. */
 static bool capture(struct units *units, const struct rule_code *rule_code)
 {
-	if (ARRAY_RESERVE(units->rule_codes, units->n_rule_codes, units->rule_codes_capacity) ||
-	    slots__reserve(&units->by_key, units->n_rule_codes, hash_rule_code, units))
+	if (ARRAY_RESERVE(units->rule_codes, units->n_rule_codes, units->rule_codes_capacity))
 		return false;
 	units->rule_codes[units->n_rule_codes] = *rule_code;
-	slots__enter(&units->by_key, hash__pair(&units->seed, rule_code->key, 0), units->n_rule_codes++);
+	if (slots__add(&units->by_key, units->n_rule_codes, hash_rule_code, units))
+		return false;
+	units->n_rule_codes++;
 	return true;
 }
 
@@ -180,24 +177,19 @@ static bool hash_function_rule(const void *holder, uint32_t i, uint64_t *ret)
 
 static const struct function_rule *find_function_rule(const struct units *units, uint64_t hash)
 {
-	uint32_t at, row;
+	uint32_t row = SLOTS_FIND(&units->by_function, i, hash, units->function_rules[i].hash == hash);
 
-	for (at = slots__first(&units->by_function, hash); slots__row(&units->by_function, at, &row);
-	     at = slots__next(&units->by_function, at))
-		if (units->function_rules[row].hash == hash)
-			return &units->function_rules[row];
-	return NULL;
+	return row == SLOTS_NONE ? NULL : &units->function_rules[row];
 }
 
 /* Remembers the answer for captures__rule(). Without memory it is left out: the function's name alone decides then. */
 static void keep_function_rule(struct units *units, uint64_t hash, uint32_t rule, bool valued)
 {
 	if (find_function_rule(units, hash) ||
-	    ARRAY_RESERVE(units->function_rules, units->n_function_rules, units->function_rules_capacity) ||
-	    slots__reserve(&units->by_function, units->n_function_rules, hash_function_rule, units))
+	    ARRAY_RESERVE(units->function_rules, units->n_function_rules, units->function_rules_capacity))
 		return;
 	units->function_rules[units->n_function_rules] = (struct function_rule){hash, rule, valued};
-	slots__enter(&units->by_function, hash, units->n_function_rules++);
+	units->n_function_rules += !slots__add(&units->by_function, units->n_function_rules, hash_function_rule, units);
 }
 
 uint32_t captures__rule(const struct units *units, const char *name, const char *file, uint32_t line, bool *ret_valued)

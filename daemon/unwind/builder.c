@@ -27,23 +27,24 @@ static bool rule_hash(const void *holder, uint32_t i, uint64_t *ret)
  * index of 16 bits can name, the rest become RULE_FULL: its walks end with a named reason. */
 static int rule_find(struct builder *b, const uint64_t words[2], uint32_t *ret)
 {
-	uint32_t at, size = words[1] ? 2 : 1;
-	uint64_t hash = hash__pair(&b->seed, words[0], words[1]);
+	uint32_t size = words[1] ? 2 : 1;
 	int err;
 
-	for (at = slots__first(&b->by_words, hash); slots__row(&b->by_words, at, ret); at = slots__next(&b->by_words, at))
-		if (!memcmp(b->rules[*ret].words, words, sizeof(b->rules->words)))
-			return 0;
+	*ret = SLOTS_FIND(&b->by_words, i, hash__pair(&b->seed, words[0], words[1]),
+			  !memcmp(b->rules[i].words, words, sizeof(b->rules->words)));
+	if (*ret != SLOTS_NONE)
+		return 0;
 	if (b->words + size > RULE_WORDS_MAX) {
 		*ret = RULE_FULL;
 		return 0;
 	}
-	err = ARRAY_RESERVE(b->rules, b->n_rules, b->rules_capacity)
-		      ?: slots__reserve(&b->by_words, b->n_rules, rule_hash, b);
+	err = ARRAY_RESERVE(b->rules, b->n_rules, b->rules_capacity);
 	if (err)
 		return err;
 	b->rules[b->n_rules] = (struct rule){.words = {words[0], words[1]}};
-	slots__enter(&b->by_words, hash, b->n_rules);
+	err = slots__add(&b->by_words, b->n_rules, rule_hash, b);
+	if (err)
+		return err;
 	*ret = b->n_rules++;
 	b->words += size;
 	return 0;

@@ -72,13 +72,9 @@ static bool hash_cie(const void *holder, uint32_t i, uint64_t *ret)
 
 static struct cfi_cie *cies__find(struct cies *cies, uint64_t id)
 {
-	uint64_t hash = hash__pair(&cies->seed, id, 0);
-	uint32_t at, i;
+	uint32_t found = SLOTS_FIND(&cies->by_id, i, hash__pair(&cies->seed, id, 0), cies->items[i].id == id);
 
-	for (at = slots__first(&cies->by_id, hash); slots__row(&cies->by_id, at, &i); at = slots__next(&cies->by_id, at))
-		if (cies->items[i].id == id)
-			return &cies->items[i];
-	return NULL;
+	return found == SLOTS_NONE ? NULL : &cies->items[found];
 }
 
 /* A new CIE, or the known one. Valid until the next one is added. */
@@ -88,13 +84,11 @@ static struct cfi_cie *cies__add(struct cies *cies, uint64_t id)
 
 	if (known)
 		return known;
-	if (cies->n >= CIES_MAX || ARRAY_RESERVE(cies->items, cies->n, cies->capacity) ||
-	    slots__reserve(&cies->by_id, cies->n, hash_cie, cies))
+	if (cies->n >= CIES_MAX || ARRAY_RESERVE(cies->items, cies->n, cies->capacity))
 		return NULL;
 	cies->last = NULL;
 	cies->items[cies->n] = (struct cfi_cie){.id = id};
-	slots__enter(&cies->by_id, hash__pair(&cies->seed, id, 0), cies->n);
-	return &cies->items[cies->n++];
+	return slots__add(&cies->by_id, cies->n, hash_cie, cies) ? NULL : &cies->items[cies->n++];
 }
 
 struct entry {
