@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/hash.h"
 
 #define MAGIC 0x314b4450u /* "PDK1" */
@@ -27,37 +28,20 @@ struct head {
 /* A constant seed: the checksum must be the same in each process. */
 static const struct hash_seed seed = {0x51ed270b7a3c9ac9ull, 0x9d2c5680cafe1235ull};
 
-static int read_all(int fd, void *data, size_t len)
-{
-	char *at = data;
-
-	while (len) {
-		ssize_t got = read(fd, at, len);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : -EBADMSG;
-		at += got;
-		len -= (size_t)got;
-	}
-	return 0;
-}
-
 static int load(int fd, size_t max, void **ret, size_t *ret_len)
 {
 	_cleanup_free_ void *data = NULL;
 	struct head head;
 	struct stat stat;
-	int err;
+	ssize_t got;
 
 	if (fstat(fd, &stat))
 		return -errno;
 	if (!S_ISREG(stat.st_mode))
 		return -EBADMSG;
-	err = read_all(fd, &head, sizeof(head));
-	if (err)
-		return err;
+	got = file__read(fd, &head, sizeof(head));
+	if (got != sizeof(head))
+		return got < 0 ? (int)got : -EBADMSG;
 	if (head.magic != MAGIC || head.version != 1 || (uint64_t)stat.st_size != sizeof(head) + head.size)
 		return -EBADMSG;
 	if (head.size > max)
@@ -65,11 +49,11 @@ static int load(int fd, size_t max, void **ret, size_t *ret_len)
 	data = malloc((size_t)head.size + 1);
 	if (!data)
 		return -ENOMEM;
-	err = read_all(fd, data, (size_t)head.size);
-	if (!err && head.checksum != hash__bytes(&seed, data, (size_t)head.size))
-		err = -EBADMSG;
-	if (err)
-		return err;
+	got = file__read(fd, data, (size_t)head.size);
+	if (got < 0)
+		return (int)got;
+	if ((uint64_t)got != head.size || head.checksum != hash__bytes(&seed, data, (size_t)head.size))
+		return -EBADMSG;
 	*ret_len = (size_t)head.size;
 	*ret = data;
 	data = NULL;
@@ -98,23 +82,6 @@ int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret
 	_cleanup_close_ int fd = kept__open(folder, name);
 
 	return fd < 0 ? fd : kept__was_read(folder, name, fd, load(fd, max, ret, ret_len));
-}
-
-int kept__append(int fd, const void *data, size_t len)
-{
-	const char *at = data;
-
-	while (len) {
-		ssize_t put = write(fd, at, len);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return put < 0 ? -errno : -EIO;
-		at += put;
-		len -= (size_t)put;
-	}
-	return 0;
 }
 
 int kept__begin(int folder, struct kept_new *ret)
@@ -146,7 +113,7 @@ int kept__write(int folder, const char *name, const struct iovec parts[2])
 
 	if (err)
 		return err;
-	err = kept__append(file.fd, parts[0].iov_base, parts[0].iov_len) ?: kept__append(file.fd, parts[1].iov_base, parts[1].iov_len);
+	err = file__write(file.fd, parts[0].iov_base, parts[0].iov_len) ?: file__write(file.fd, parts[1].iov_base, parts[1].iov_len);
 	return kept__end(folder, &file, name, err);
 }
 

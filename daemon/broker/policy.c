@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/file.h"
 
 /* Documentation/admin-guide/LSM/Yama.rst */
 enum { SCOPE_CLASSIC, SCOPE_RESTRICTED, SCOPE_ADMIN, SCOPE_NOBODY };
@@ -16,12 +16,12 @@ enum { SCOPE_CLASSIC, SCOPE_RESTRICTED, SCOPE_ADMIN, SCOPE_NOBODY };
 static enum broker_allow allowed;
 
 /* Read each time: an administrator may change it while the daemon runs. */
-static int number_in(const char *path, int otherwise)
+int policy__number(const char *path, int otherwise)
 {
-	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	char text[64];
 	int number;
 
-	return file && fscanf(file, "%d", &number) == 1 ? number : otherwise;
+	return file__text(path, text, sizeof(text)) > 0 && sscanf(text, "%d", &number) == 1 ? number : otherwise;
 }
 
 void policy__set(enum broker_allow allow)
@@ -34,13 +34,13 @@ int policy__ptrace_scope(void)
 	/* A kernel without Yama has no such directory, but others beside it. */
 	bool hidden = access("/proc/sys/kernel/osrelease", F_OK) || !access("/proc/sys/kernel/yama", F_OK);
 
-	return number_in("/proc/sys/kernel/yama/ptrace_scope", hidden ? SCOPE_ADMIN : SCOPE_CLASSIC);
+	return policy__number("/proc/sys/kernel/yama/ptrace_scope", hidden ? SCOPE_ADMIN : SCOPE_CLASSIC);
 }
 
 int policy__perf_paranoid(void)
 {
 	/* Each kernel with perf events has it. */
-	return number_in("/proc/sys/kernel/perf_event_paranoid", POLICY_NO_PERF);
+	return policy__number("/proc/sys/kernel/perf_event_paranoid", POLICY_NO_PERF);
 }
 
 enum broker_error policy__of_client(const struct identity *client, bool dump)

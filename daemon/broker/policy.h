@@ -20,6 +20,8 @@ enum ptrace_rule policy__of_process(const struct identity *client, bool started)
 
 /* 0 to 3; 0 if the kernel has no Yama, 2 (CAP_SYS_PTRACE is needed) if the setting is hidden. */
 int policy__ptrace_scope(void);
+/* The number in a file of /proc/sys. */
+int policy__number(const char *path, int otherwise);
 /* POLICY_NO_PERF if it is hidden. */
 int policy__perf_paranoid(void);
 /* From this value on, the kernel lets no user open perf events (Debian, Ubuntu; other kernels treat it like 2, but

@@ -20,36 +20,20 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 
 #define KTHREAD_FLAG 0x00200000u /* PF_KTHREAD, linux/sched.h */
-
-/* A process that ends between open() and read() reads as nothing, or with ESRCH. */
-static int read_text(const char *path, char *text, size_t size)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len;
-
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	len = read(fd, text, size - 1);
-	if (len < 0)
-		return -errno;
-	if (!len)
-		return -ESRCH;
-	text[len] = 0;
-	return 0;
-}
 
 int process__stat(pid_t pid, struct process_stat *ret)
 {
 	char path[64], text[1024], *field, *save = NULL;
 	unsigned number;
-	int err;
+	ssize_t len;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	err = read_text(path, text, sizeof(text));
-	if (err)
-		return err;
+	len = file__text(path, text, sizeof(text));
+	if (len <= 0) /* one that ends between open() and read() reads as nothing */
+		return !len || len == -ENOENT ? -ESRCH : (int)len;
 	*ret = (struct process_stat){};
 	/* The name, in parentheses, may contain anything, also parentheses: begin after the last one. */
 	field = strrchr(text, ')');

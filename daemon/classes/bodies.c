@@ -25,6 +25,7 @@
 #include "arch/arch.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "classes/classes.h"
 
 #define CODE_AT_ONCE (64u << 10)
@@ -141,19 +142,12 @@ static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr, bool jumps)
 	return ARRAY_ADD(bodies->leads, bodies->n, bodies->capacity, (struct lead){from, to});
 }
 
-static int outsiders_by_start(const void *left, const void *right)
-{
-	const struct outsider *a = left, *b = right;
-
-	return (a->start > b->start) - (a->start < b->start);
-}
-
 static void sort_outsiders(struct bodies *bodies)
 {
 	uint32_t i;
 
 	if (bodies->n_outsiders)
-		qsort(bodies->outsiders, bodies->n_outsiders, sizeof(*bodies->outsiders), outsiders_by_start);
+		qsort(bodies->outsiders, bodies->n_outsiders, sizeof(*bodies->outsiders), order__u64);
 	for (i = 0; i < bodies->n_outsiders; i++)
 		add_target(bodies, bodies->outsiders[i].start);
 }
@@ -175,7 +169,7 @@ static void points(struct bodies *bodies, uint64_t vaddr)
 	to = row_at(bodies, vaddr);
 	if (is_open(to) && to->start == vaddr)
 		point_to(to);
-	at = bodies->n_outsiders ? bsearch(&(struct outsider){.start = vaddr}, bodies->outsiders, bodies->n_outsiders, sizeof(*at), outsiders_by_start)
+	at = bodies->n_outsiders ? bsearch(&(struct outsider){.start = vaddr}, bodies->outsiders, bodies->n_outsiders, sizeof(*at), order__u64)
 				 : NULL;
 	if (!at)
 		return;

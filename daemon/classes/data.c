@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "elf/relocation.h"
 
 #define RELOCATIONS_MAX (8u << 20)
@@ -127,13 +128,6 @@ bool data__bytes(const struct data *data, uint64_t vaddr, void *ret, uint32_t si
 	return file_offset(data, vaddr, size, &offset) && !get_near(data, ret, size, offset);
 }
 
-static int by_value(const void *left, const void *right)
-{
-	const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
 /* A sorted array of addresses: data__is_exported() is called for each jump that is found. */
 static int sort_exported(struct data *data)
 {
@@ -146,7 +140,7 @@ static int sort_exported(struct data *data)
 	for (i = 1; i < data->n_symbols; i++)
 		if (symbols[i].st_shndx != SHN_UNDEF)
 			data->exported[data->n_exported++] = symbols[i].st_value;
-	qsort(data->exported, data->n_exported, sizeof(*data->exported), by_value);
+	qsort(data->exported, data->n_exported, sizeof(*data->exported), order__u64);
 	return 0;
 }
 
@@ -189,7 +183,7 @@ bool data__symbol(const struct data *data, const char *name, uint64_t *ret)
 
 bool data__is_exported(const struct data *data, uint64_t vaddr)
 {
-	return data->n_exported && bsearch(&vaddr, data->exported, data->n_exported, sizeof(vaddr), by_value);
+	return data->n_exported && bsearch(&vaddr, data->exported, data->n_exported, sizeof(vaddr), order__u64);
 }
 
 static bool begins(const struct data *data, uint64_t name, const char *const *prefixes)

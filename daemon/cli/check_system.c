@@ -75,15 +75,7 @@ static unsigned long long effective(void)
 /* A number in /proc/sys; -100 if it does not exist (several of these have the legal value -1). */
 static int sysctl(const char *path)
 {
-	int value = -100;
-	FILE *file = fopen(path, "re");
-
-	if (!file)
-		return value;
-	if (fscanf(file, "%d", &value) != 1)
-		value = -100;
-	fclose(file);
-	return value;
+	return policy__number(path, -100);
 }
 
 /* Three things that no privilege can replace: a recent kernel, the machine that the unwinder knows, and the

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "broker/process.h"
 #include "cli/cli.h"
 
@@ -38,17 +39,11 @@ struct wanted {
 static size_t read_text(pid_t pid, const char *file, char *text, size_t size)
 {
 	char path[64];
-	size_t n;
-	FILE *in;
+	ssize_t len;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-	in = fopen(path, "re");
-	if (!in)
-		return 0;
-	n = fread(text, 1, size - 1, in);
-	fclose(in);
-	text[n] = '\0';
-	return n;
+	len = file__text(path, text, size);
+	return len > 0 ? (size_t)len : 0;
 }
 
 /* This process or one of its ancestors: sudo and shells have the name in their command lines, too. */

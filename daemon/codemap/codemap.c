@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Life of a code map, the generations of its answers, and the functions that pass through to the namer. */
+/* Life of a code map, the generations of its answers, and what the loop asks of it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -16,14 +16,14 @@ struct code_generations codemap__generations(struct codemap *self, const struct 
 
 	return (struct code_generations){
 		.all = (self->modules ? modules__changes(self->modules, process, time) : 0) +
-		       namer__changes(self->namer) * 0x9e3779b97f4a7c15ull,
-		.stable = modules__stable(process, time) + namer__renewed(self->namer) * 0x9e3779b97f4a7c15ull,
+		       self->namer->changes * 0x9e3779b97f4a7c15ull,
+		.stable = modules__stable(process, time) + self->namer->renewed * 0x9e3779b97f4a7c15ull,
 	};
 }
 
 uint64_t codemap__lines_generation(const struct codemap *self)
 {
-	return namer__lines_generation(self->namer);
+	return self->namer->changes + self->namer->lines_taken;
 }
 
 void codemap__new_epoch(struct codemap *self)
@@ -70,33 +70,17 @@ void codemap__tick(struct codemap *self)
 
 bool codemap__reads(const struct codemap *self)
 {
-	return self && namer__reads(self->namer);
+	return self && self->namer->reads;
 }
 
 bool codemap__waits(const struct codemap *self)
 {
-	return self && namer__waits(self->namer);
-}
-
-void codemap__hurry(struct codemap *self)
-{
-	if (self)
-		namer__hurry(self->namer);
+	return self && self->namer->waiting;
 }
 
 int codemap__event(const struct codemap *self)
 {
-	return namer__event(self->namer);
-}
-
-bool codemap__question(struct codemap *self, int32_t *ret_pid, const char **ret_path)
-{
-	return namer__question(self->namer, ret_pid, ret_path);
-}
-
-void codemap__answer(struct codemap *self, int fd)
-{
-	namer__answer(self->namer, fd);
+	return self->namer->event;
 }
 
 /* --- life --- */

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "codemap/internal.h"
-#include "codemap/namer_internal.h"
 
 /* code_location.module of what is no file: above all ids of files, below LOCATION_MODULE_KERNEL.
  * code_location.function: a vaddr; the highest bit says that no symbol names it, and bits 48 up are the line of a
@@ -106,7 +105,7 @@ static const struct known_name *find_known(struct codemap *self, const struct mo
 	if (!names->names || find_start(names->names, vaddr, &ret->start))
 		return NULL;
 	ret->function = ret->start;
-	return known_names__find(&self->known, namer__renewed(self->namer), names->module->id, ret->start);
+	return known_names__find(&self->known, self->namer->renewed, names->module->id, ret->start);
 }
 
 static enum frame_role role_of(const struct module_names *names, const char *symbol)
@@ -121,7 +120,7 @@ static void name_symbol(struct codemap *self, const struct module_names *names, 
 
 	ret->start = ret->function = self->symbol.start;
 	ret->role = (uint8_t)role_of(names, self->symbol.name.data);
-	kept = known_names__keep(&self->known, namer__renewed(self->namer),
+	kept = known_names__keep(&self->known, self->namer->renewed,
 				 &(struct known_name){.start = ret->start,
 						      .module = names->module->id,
 						      .role = ret->role,
@@ -211,7 +210,7 @@ static bool locate_file(struct codemap *self, const struct modules_found *found,
 	    !strcmp(found->module->path, "[vdso]") || find_start(names->names, found->vaddr, &ret->start))
 		return false;
 	if (found->interpreter || names->switches) {
-		known = known_names__find(&self->known, namer__renewed(self->namer), found->module->id, ret->start);
+		known = known_names__find(&self->known, self->namer->renewed, found->module->id, ret->start);
 		if (!known)
 			return false;
 		ret->role = (uint8_t)role_at(found, names, known->role);
@@ -326,7 +325,7 @@ static bool is_settled(const struct modules_found *found, struct names *names)
 	const struct eval_ranges *eval;
 
 	return !names || !found->vaddr_known ||
-	       (names__settled(names) && !(found->interpreter && names__eval(names, &eval) == -EAGAIN));
+	       (names->settled && !(found->interpreter && names__eval(names, &eval) == -EAGAIN));
 }
 
 /* Sets ret->from and ret->to: the function without lines, as far as it is mapped there and has the same callable and
@@ -380,7 +379,7 @@ static int search(struct codemap *self, const struct record_task *task, uint64_t
 	if (named || !locate_file(self, &found, names, ret))
 		find_file(self, &found, names, ret);
 	ret->stable = found.stable && is_settled(&found, names->names);
-	ret->lineless = names->names && names__lineless(names->names);
+	ret->lineless = names->names && names->names->lineless;
 	if (!named && names->names)
 		widen(names->names, &found, address, ret);
 	return 0;

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/schedule.h"
 #include "base/thread.h"
-#include "codemap/namer_internal.h"
+#include "codemap/namer.h"
 #include "symbols/relocate.h"
 
 static struct timespec after(uint64_t ns)

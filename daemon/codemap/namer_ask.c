@@ -11,7 +11,7 @@
 
 #include "base/blocking.h"
 #include "base/thread.h"
-#include "codemap/namer_internal.h"
+#include "codemap/internal.h"
 
 /* --- life --- */
 
@@ -233,16 +233,6 @@ int names__eval(struct names *names, const struct eval_ranges **ret)
 	return err;
 }
 
-bool names__settled(const struct names *names)
-{
-	return names->settled;
-}
-
-bool names__lineless(const struct names *names)
-{
-	return names->lineless;
-}
-
 /* Most ticks find nothing and cost one atomic exchange. The thread sets the flag after it has published, and the
  * exchange pairs with that store, so nothing that was published is missed. */
 void namer__tick(struct namer *namer)
@@ -280,18 +270,12 @@ void namer__tick(struct namer *namer)
 	}
 }
 
-bool namer__reads(const struct namer *namer)
+void codemap__hurry(struct codemap *self)
 {
-	return namer->reads;
-}
+	struct namer *namer = self ? self->namer : NULL;
 
-bool namer__waits(const struct namer *namer)
-{
-	return namer->waiting > 0;
-}
-
-void namer__hurry(struct namer *namer)
-{
+	if (!namer)
+		return;
 	pthread_mutex_lock(&namer->lock);
 	if (!namer->hurry && namer->started) {
 		namer->hurry = true;
@@ -300,30 +284,11 @@ void namer__hurry(struct namer *namer)
 	pthread_mutex_unlock(&namer->lock);
 }
 
-uint64_t namer__changes(const struct namer *namer)
-{
-	return namer->changes;
-}
-
-uint64_t namer__renewed(const struct namer *namer)
-{
-	return namer->renewed;
-}
-
-uint64_t namer__lines_generation(const struct namer *namer)
-{
-	return namer->changes + namer->lines_taken;
-}
-
 /* --- files --- */
 
-int namer__event(const struct namer *namer)
+bool codemap__question(struct codemap *self, int32_t *ret_pid, const char **ret_path)
 {
-	return namer->event;
-}
-
-bool namer__question(struct namer *namer, int32_t *ret_pid, const char **ret_path)
-{
+	struct namer *namer = self->namer;
 	uint64_t count;
 	bool asked;
 
@@ -338,8 +303,10 @@ bool namer__question(struct namer *namer, int32_t *ret_pid, const char **ret_pat
 	return asked;
 }
 
-void namer__answer(struct namer *namer, int fd)
+void codemap__answer(struct codemap *self, int fd)
 {
+	struct namer *namer = self->namer;
+
 	pthread_mutex_lock(&namer->lock);
 	if (namer->question_state == QUESTION_GIVEN) {
 		namer->answer = fd;

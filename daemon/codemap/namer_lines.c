@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "codemap/namer_internal.h"
+#include "codemap/namer.h"
 #include "base/schedule.h"
 
 static void find(struct names *names, struct line_job *job)

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "events/events.h"
 
@@ -40,26 +41,10 @@ struct recording_writer {
 	char out[CHUNK];
 };
 
-/* A short write is not an error; the next one says why. */
-static int write_all(int fd, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /* What could not be written is dropped; `failed` then keeps everything after it out of the file, too. */
 static int write_out(struct recording_writer *writer)
 {
-	int err = write_all(writer->fd, writer->out, writer->used);
+	int err = file__write(writer->fd, writer->out, writer->used);
 
 	writer->used = 0;
 	return err;

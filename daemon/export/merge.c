@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 
 struct cursor {
 	const struct slice *slice;
@@ -138,13 +139,6 @@ static uint32_t heap__pop(struct heap *heap)
 	return top;
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-	const uint32_t *a = left, *b = right;
-
-	return *a < *b ? -1 : *a > *b;
-}
-
 /* Takes the slices that begin before `until`. */
 static void take(struct merge *merge, struct cursor *cursor, uint64_t until)
 {
@@ -175,7 +169,7 @@ static int run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, uin
 
 		for (n_due = 0; heap.n && cursors[heap.items[0]].time < until;)
 			due[n_due++] = heap__pop(&heap);
-		qsort(due, n_due, sizeof(*due), compare_numbers);
+		qsort(due, n_due, sizeof(*due), order__u32);
 		for (i = 0; i < n_due; i++) {
 			take(merge, &cursors[due[i]], until);
 			if (cursors[due[i]].left)

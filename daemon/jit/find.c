@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jit/internal.h"
+#include "base/order.h"
 
 /* Rows over one address; only a hostile target has more. */
 #define ROWS_MAX 4096u
@@ -181,13 +182,6 @@ static bool gather(void *ctx, const struct span *row)
 	return g->n < g->max;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct jit_function *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Is this function what is at its address now? Also sets its kind. */
 static bool is_current(const struct jit *jit, struct jit_function *function)
 {
@@ -209,7 +203,7 @@ uint32_t jit__functions(const struct jit *jit, uint64_t lo, uint64_t hi, struct 
 
 	spans__each(&jit->spans[JIT_SOURCE_JITDUMP], lo, hi, gather, &g);
 	spans__each(&jit->spans[JIT_SOURCE_PERF_MAP], lo, hi, gather, &g);
-	qsort(ret, g.n, sizeof(*ret), by_start);
+	qsort(ret, g.n, sizeof(*ret), order__u64);
 	for (i = 0; i < g.n; i++) {
 		if (!is_current(jit, &ret[i]))
 			continue;

@@ -9,7 +9,7 @@
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
-#include "base/search.h"
+#include "base/order.h"
 #include "elf/relocation.h"
 
 #define SYMBOLS_MAX (1u << 18)
@@ -39,13 +39,6 @@ static bool is_code(const Elf64_Shdr *s)
 	       s->sh_addr + s->sh_size > s->sh_addr;
 }
 
-static int by_range(const void *a, const void *b)
-{
-	const struct jit_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Two passes: count, then fill. Code ranges are the truth for everything else: a symbol outside of them is dropped. */
 static int read_ranges(const struct elf_image *elf, struct jit_image *image)
 {
@@ -63,9 +56,9 @@ static int read_ranges(const struct elf_image *elf, struct jit_image *image)
 
 		if (is_code(s))
 			image->ranges[image->n_ranges++] =
-				(struct jit_range){s->sh_addr, s->sh_addr + s->sh_size};
+				(struct range){s->sh_addr, s->sh_addr + s->sh_size};
 	}
-	qsort(image->ranges, n, sizeof(*image->ranges), by_range);
+	qsort(image->ranges, n, sizeof(*image->ranges), order__u64);
 	/* Loaded sections do not overlap: if they do, the image is not what was loaded. */
 	for (i = 1; i < n; i++)
 		if (image->ranges[i].start < image->ranges[i - 1].end)
@@ -74,11 +67,9 @@ static int read_ranges(const struct elf_image *elf, struct jit_image *image)
 }
 
 /* O(log n). NULL: `address` is in no code range. */
-static const struct jit_range *range_of(const struct jit_image *image, uint64_t address)
+static const struct range *range_of(const struct jit_image *image, uint64_t address)
 {
-	uint32_t lo = SEARCH(i, image->n_ranges, image->ranges[i].end <= address);
-
-	return lo < image->n_ranges && image->ranges[lo].start <= address ? &image->ranges[lo] : NULL;
+	return range__find(image->ranges, image->n_ranges, sizeof(*image->ranges), address, NULL);
 }
 
 /* A symbol that may become a function of the object. */
@@ -108,7 +99,7 @@ static bool candidate(const struct elf_image *elf, const struct jit_image *image
 		      const Elf64_Shdr *names, const Elf64_Sym *symbol, struct candidate *ret)
 {
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);
-	const struct jit_range *range;
+	const struct range *range;
 
 	if (type != STT_FUNC && type != STT_GNU_IFUNC)
 		return false;
@@ -135,7 +126,7 @@ static uint32_t tidy(const struct jit_image *image, struct candidate *c, uint32_
 		if (!kept || c[kept - 1].start != c[i].start)
 			c[kept++] = c[i];
 	for (i = 0; i < kept; i++) {
-		const struct jit_range *range = range_of(image, c[i].start);
+		const struct range *range = range_of(image, c[i].start);
 
 		if (!c[i].size)
 			c[i].size = (i + 1 < kept && c[i + 1].start < range->end ? c[i + 1].start

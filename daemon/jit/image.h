@@ -18,7 +18,7 @@ struct jit_image_symbol {
 };
 
 struct jit_image {
-	struct jit_range *ranges; /* executable sections, sorted by address */
+	struct range *ranges; /* executable sections, sorted by address */
 	uint32_t n_ranges;
 	struct jit_image_symbol *symbols; /* functions, sorted; one for each address */
 	uint32_t n_symbols;

@@ -22,7 +22,7 @@ struct list;
  * here. An object stays until jit__done(), so that samples from before its end still find it. */
 struct object {
 	struct jit_object seen;
-	struct jit_range *ranges;
+	struct range *ranges;
 	char *names;
 	uint32_t names_len;
 	uint32_t n_rows;
@@ -100,7 +100,7 @@ struct jit {
 	uint32_t n_lists;
 	/* Random: a target must not be able to make objects whose probes collide. */
 	struct hash_seed seed;
-	struct jit_range replaced[JIT_REPLACED_MAX]; /* the last ones, a ring */
+	struct range replaced[JIT_REPLACED_MAX]; /* the last ones, a ring */
 	uint64_t n_replaced;    /* all so far */
 	bool trampolines;
 	struct perf_map perf_map;

@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/range.h"
 #include "cprofd/host.h"
 #include "jit/reach.h"
 
@@ -97,10 +98,6 @@ enum jit_kind {
 				 * interpreter, which has a frame of its own */
 };
 
-struct jit_range {
-	uint64_t start, end;
-};
-
 /* A function that one of these files names. */
 struct jit_function {
 	uint64_t start, size;
@@ -115,7 +112,7 @@ bool jit__has_trampolines(const struct jit *jit);
 /* Ranges in which the files replaced code since `*cursor`, which is advanced: at most JIT_REPLACED_MAX. UINT32_MAX:
  * there were more, so anything may have been replaced. */
 #define JIT_REPLACED_MAX 256u
-uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct jit_range *ret);
+uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct range *ret);
 
 /* --- the question --- */
 
@@ -150,7 +147,7 @@ struct jit_object {
 	uint32_t origin;         /* jit__set_origin() */
 	enum jit_source source;
 	struct jit_life life;
-	const struct jit_range *ranges; /* of code, sorted; a perf map has none */
+	const struct range *ranges; /* of code, sorted; a perf map has none */
 	uint32_t n_ranges;
 	uint32_t n_symbols;
 	uint64_t image, image_size; /* GDB: where the image lies in the target's memory */

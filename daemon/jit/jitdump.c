@@ -117,7 +117,7 @@ static int add(struct jit *jit, const char *name, size_t name_len, uint64_t star
 		jit_image__free(&image);
 		return -ENOMEM;
 	}
-	*image.ranges = (struct jit_range){start, start + size};
+	*image.ranges = (struct range){start, start + size};
 	*image.symbols = (struct jit_image_symbol){.start = start, .size = (uint32_t)size};
 	memcpy(image.names, name, name_len);
 	image.names[name_len] = 0;

@@ -121,10 +121,10 @@ static bool end_older(void *ctx, const struct span *span)
 
 void registry__replaced(struct jit *jit, uint64_t start, uint64_t end)
 {
-	jit->replaced[jit->n_replaced++ % JIT_REPLACED_MAX] = (struct jit_range){start, end};
+	jit->replaced[jit->n_replaced++ % JIT_REPLACED_MAX] = (struct range){start, end};
 }
 
-uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct jit_range *ret)
+uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct range *ret)
 {
 	uint64_t from = *cursor;
 	uint32_t n = 0;

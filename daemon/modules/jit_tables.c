@@ -418,7 +418,7 @@ int jit_tables__done(struct modules *modules, struct modules_process *process, s
 /* --- code that was replaced --- */
 
 /* Removes the functions that overlap the range. True: there were some. */
-static bool leave_out(struct jit_function *functions, uint32_t *n, const struct jit_range *range)
+static bool leave_out(struct jit_function *functions, uint32_t *n, const struct range *range)
 {
 	uint32_t i, kept = 0, before = *n;
 
@@ -430,7 +430,7 @@ static bool leave_out(struct jit_function *functions, uint32_t *n, const struct 
 }
 
 /* Code with a table was replaced at some time after `since`: walks from then on may have used the former's table. */
-static void note(struct jit_files *files, const struct jit_range *range, uint64_t since)
+static void note(struct jit_files *files, const struct range *range, uint64_t since)
 {
 	if (files->n_changes == CHANGES_MAX)
 		memmove(files->changes, files->changes + 1, --files->n_changes * sizeof(files->changes[0]));
@@ -449,13 +449,13 @@ void jit_tables__published(struct modules_process *process, uint64_t now)
 
 void jit_tables__replaced(struct modules_process *process, uint64_t since)
 {
-	struct jit_range ranges[JIT_REPLACED_MAX];
+	struct range ranges[JIT_REPLACED_MAX];
 	struct jit_files *files = process->files;
 	uint32_t n = jit__replaced(process->jit, &files->replaced, ranges), i, k;
 	bool had;
 
 	if (n == UINT32_MAX) {
-		ranges[0] = (struct jit_range){0, UINT64_MAX};
+		ranges[0] = (struct range){0, UINT64_MAX};
 		n = 1;
 	}
 	for (k = 0; k < n; k++) {

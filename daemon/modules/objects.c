@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "elf/elf.h"
 #include "modules/internal.h"
 
@@ -135,16 +136,9 @@ static const struct jit_object *object_of(const struct modules_process *process,
 
 /* --- deferred objects: a table is made when a walk stops in one --- */
 
-static int by_number(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static uint32_t *find_deferred(const struct modules_process *process, uint32_t id)
 {
-	return process->n_deferred ? bsearch(&id, process->deferred, process->n_deferred, sizeof(id), by_number) : NULL;
+	return process->n_deferred ? bsearch(&id, process->deferred, process->n_deferred, sizeof(id), order__u32) : NULL;
 }
 
 static bool defer(struct modules_process *process, uint32_t id)
@@ -189,19 +183,12 @@ static void remove_ended(struct modules_process *process)
 	process->n_deferred = kept;
 }
 
-static int by_id(const void *a, const void *b)
-{
-	uint32_t x = ((const struct object *)a)->id, y = ((const struct object *)b)->id;
-
-	return x < y ? -1 : x > y;
-}
-
 /* All of its objects were inherited. */
 static bool has_table(const struct modules_process *process, uint32_t id)
 {
 	const struct object wanted = {.id = id};
 
-	return bsearch(&wanted, process->objects, process->n_objects, sizeof(wanted), by_id);
+	return bsearch(&wanted, process->objects, process->n_objects, sizeof(wanted), order__u32);
 }
 
 int objects__fork(struct modules_process *to, struct modules_process *from)
@@ -225,7 +212,7 @@ int objects__fork(struct modules_process *to, struct modules_process *from)
 		to->n_objects += !err;
 	}
 	/* Tables come in no order. What the worker has in hand for the parent is made for the child, too. */
-	qsort(to->objects, to->n_objects, sizeof(*to->objects), by_id);
+	qsort(to->objects, to->n_objects, sizeof(*to->objects), order__u32);
 	return err;
 }
 

@@ -4,6 +4,7 @@
  * Cost: one read of all of _PyRuntime, and one try for each 8 bytes of it. Done when a process is identified,
  * and again later if the answer was not sure. */
 #include "python/gil.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,6 @@
 #define RUNTIME_MAX (4u << 20)
 #define INTERVAL_MAX 10000000u /* us, sys.setswitchinterval() */
 #define INTERVAL_USUAL 5000u /* us, the default */
-
-static int order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
 
 /* `last_holder` must be a thread state that exists: that alone excludes nearly everything. found[1] and several[1]
  * are the same for candidates with the default interval. */
@@ -32,7 +26,7 @@ size_t gil__find(const void *bytes, size_t len, const uint64_t *threads, size_t 
 	for (at = 0; at + sizeof(state) <= len; at += 8) {
 		memcpy(&state, (const char *)bytes + at, sizeof(state));
 		if (!state.interval || state.interval > INTERVAL_MAX || state.locked > 1 || state.mutex_kind > 0x3ff ||
-		    !bsearch(&state.last_holder, threads, n, sizeof(*threads), order))
+		    !bsearch(&state.last_holder, threads, n, sizeof(*threads), order__u64))
 			continue;
 		usual = state.interval == INTERVAL_USUAL;
 		several[0] += found[0] != SIZE_MAX;
@@ -62,7 +56,7 @@ static size_t list_threads(struct host_reader *reader, const struct image *image
 		if (reader->read(reader, &thread, sizeof(thread), thread + l->tstate_next))
 			break;
 	}
-	qsort(threads, n, sizeof(*threads), order);
+	qsort(threads, n, sizeof(*threads), order__u64);
 	return n;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "rules/rules.h"
 
 /* An error of the file as a whole: line 0. */
@@ -20,23 +21,6 @@ static int fail(struct rules_error *ret_error, const char *path, int err)
 	snprintf(ret_error->file, sizeof(ret_error->file), "%s", path);
 	snprintf(ret_error->sentence, sizeof(ret_error->sentence), "these rules cannot be read: %s", strerror(-err));
 	return err;
-}
-
-/* One byte more than a text may have, so that rules__parse() sees that it is too long. */
-static int read_all(int fd, char *text, size_t *ret_len)
-{
-	ssize_t got;
-
-	*ret_len = 0;
-	while (*ret_len <= RULES_TEXT_MAX) {
-		got = read(fd, text + *ret_len, RULES_TEXT_MAX + 1 - *ret_len);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : 0;
-		*ret_len += (size_t)got;
-	}
-	return 0;
 }
 
 /* ".rules" alone is a hidden file without a name. */
@@ -84,8 +68,7 @@ static int read_path(const struct reading *reading, const char *path)
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	_cleanup_free_ char *text = NULL;
 	struct stat stat;
-	size_t len;
-	int err;
+	ssize_t len;
 
 	if (fd < 0 || fstat(fd, &stat))
 		return fail(reading->error, path, -errno);
@@ -94,8 +77,10 @@ static int read_path(const struct reading *reading, const char *path)
 	text = malloc(RULES_TEXT_MAX + 1);
 	if (!text)
 		return fail(reading->error, path, -ENOMEM);
-	err = read_all(fd, text, &len);
-	return err ? fail(reading->error, path, err) : reading->each(reading->ctx, path, text, len, reading->error);
+	/* One byte more than a text may have, so that rules__parse() sees that it is too long. */
+	len = file__read(fd, text, RULES_TEXT_MAX + 1);
+	return len < 0 ? fail(reading->error, path, (int)len)
+		       : reading->each(reading->ctx, path, text, (size_t)len, reading->error);
 }
 
 int rules__each_text(const char *path, rules_text *each, void *ctx, struct rules_error *ret_error)

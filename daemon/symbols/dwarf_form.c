@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "symbols/dwarf.h"
 
 #define TEXT_MAX 8192u
@@ -19,13 +20,6 @@ void dwarf_abbrevs__free(struct dwarf_abbrevs *abbrevs)
 	free(abbrevs->items);
 	free(abbrevs->specs);
 	*abbrevs = (struct dwarf_abbrevs){};
-}
-
-static int compare(const void *a, const void *b)
-{
-	const struct dwarf_abbrev *x = a, *y = b;
-
-	return x->code < y->code ? -1 : x->code > y->code;
 }
 
 /* The attributes of one abbreviation, up to a pair of zeros. Constants matter for DW_AT_call_line and the like
@@ -87,7 +81,7 @@ int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, struct dwarf *dwarf, uint
 	if (!err)
 		err = dwarf__charge(dwarf, cursor.at - offset);
 	if (!err && !sorted)
-		qsort(abbrevs->items, abbrevs->n, sizeof(abbrev), compare);
+		qsort(abbrevs->items, abbrevs->n, sizeof(abbrev), order__u64);
 	return err;
 }
 
@@ -97,7 +91,7 @@ const struct dwarf_abbrev *dwarf_abbrevs__find(const struct dwarf_abbrevs *abbre
 
 	if (code - 1 < abbrevs->n && abbrevs->items[code - 1].code == code) /* as compilers number them */
 		return &abbrevs->items[code - 1];
-	return abbrevs->n ? bsearch(&key, abbrevs->items, abbrevs->n, sizeof(key), compare) : NULL;
+	return abbrevs->n ? bsearch(&key, abbrevs->items, abbrevs->n, sizeof(key), order__u64) : NULL;
 }
 
 /* --- forms --- */

@@ -115,7 +115,7 @@ static uint8_t *read_section(const struct elf_image *image, const Elf64_Shdr **r
 static int take_all(const struct function_frames *frames, const struct symbol_table *table, const struct code_ranges *ranges,
 		    const struct symbol_table *known, const struct symbol_table *virtuals, struct candidates *ret)
 {
-	const struct code_range *range;
+	const struct range *range;
 	const Elf64_Shdr *section;
 	_cleanup_free_ uint8_t *bytes = read_section(frames->image, &section);
 	uint64_t entry, start, last = UINT64_MAX;

@@ -155,7 +155,7 @@ bool kallsyms__hidden(const struct kallsyms *k)
 int kallsyms__finish(struct kallsyms *k, struct elf_bytes *ret_names, struct symbol_table *ret)
 {
 	struct symbol_table table = {.source = SYMBOL_FROM_KERNEL, .base = UINT64_MAX};
-	struct code_range range;
+	struct range range;
 	struct code_ranges ranges = {.items = &range, .n = 1};
 	struct candidates candidates = {};
 	struct elf_bytes names = ELF_BYTES_NONE;

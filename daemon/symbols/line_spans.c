@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #define DEPTH_MAX 300u
@@ -258,13 +259,6 @@ static int find_calls(struct builder *builder, uint64_t at)
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct call *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* --- spans --- */
 
 /* The number of this text, its NUL counted in `len`. */
@@ -456,7 +450,7 @@ static int add_function(struct line_spans *spans, struct builder *builder, const
 	err = function->die ? find_calls(builder, function->die) : 0;
 	if (!err) {
 		if (builder->n)
-			qsort(builder->calls, builder->n, sizeof(*builder->calls), compare);
+			qsort(builder->calls, builder->n, sizeof(*builder->calls), order__u64);
 		err = add_rows(spans, builder, sequence);
 	}
 	if (err) {

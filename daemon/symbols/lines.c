@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/search.h"
 #include "symbols/dwarf.h"
 #include "symbols/line_spans.h"
@@ -62,13 +63,6 @@ struct lines {
 
 /* --- units --- */
 
-static int compare(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Sorts the pieces by address; neighbours of one unit become one. Units have thousands of pieces
  * (-ffunction-sections) that follow each other with no other unit's between them. */
 static void merge(struct lines *lines)
@@ -78,7 +72,7 @@ static void merge(struct lines *lines)
 
 	if (!lines->n)
 		return;
-	qsort(lines->pieces, lines->n, sizeof(*lines->pieces), compare);
+	qsort(lines->pieces, lines->n, sizeof(*lines->pieces), order__u64);
 	for (i = 1; i < lines->n; i++) {
 		const struct piece *from = &lines->pieces[i];
 		uint64_t end = from->start + from->size, before = to->start + to->size;

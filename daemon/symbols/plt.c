@@ -14,6 +14,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/order.h"
 #include "base/search.h"
 #include "elf/relocation.h"
 
@@ -67,13 +68,6 @@ static int read_stubs(const struct elf_image *image, const char *name, uint32_t 
 			return err;
 	}
 	return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-	const struct stub *x = a, *y = b;
-
-	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
 /* The first stub of this slot; there may be more. */
@@ -182,7 +176,7 @@ int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *i
 	if (stubs.n)
 		open_window(&window);
 	if (stubs.n)
-		qsort(stubs.items, stubs.n, sizeof(*stubs.items), compare);
+		qsort(stubs.items, stubs.n, sizeof(*stubs.items), order__u64);
 	for (i = 1; i < image->n_sections && stubs.n && !err; i++)
 		if (image->sections[i].sh_type == SHT_RELA &&
 		    (image->sections[i].sh_flags & SHF_ALLOC) &&

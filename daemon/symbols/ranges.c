@@ -7,20 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/search.h"
+#include "base/order.h"
 #include "elf/elf.h"
-
-static int compare(const void *a, const void *b)
-{
-	const struct code_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
 
 static void add(struct code_ranges *ranges, uint64_t start, uint64_t size)
 {
 	if (size && start + size > start)
-		ranges->items[ranges->n++] = (struct code_range){start, start + size};
+		ranges->items[ranges->n++] = (struct range){start, start + size};
 }
 
 int code_ranges__of(const struct elf_image *image, struct code_ranges *ret)
@@ -44,7 +37,7 @@ int code_ranges__of(const struct elf_image *image, struct code_ranges *ret)
 			    (image->segments[i].p_flags & PF_X))
 				add(&ranges, image->segments[i].p_vaddr,
 				    image->segments[i].p_memsz);
-	qsort(ranges.items, ranges.n, sizeof(*ranges.items), compare);
+	qsort(ranges.items, ranges.n, sizeof(*ranges.items), order__u64);
 	for (i = 0; i < ranges.n; i++) {
 		if (kept && ranges.items[i].start < ranges.items[kept - 1].end) {
 			if (ranges.items[i].end > ranges.items[kept - 1].end)
@@ -65,9 +58,7 @@ void code_ranges__free(struct code_ranges *ranges)
 }
 
 /* O(log n); the ranges are sorted and disjoint. Called once for each symbol of a file. */
-const struct code_range *code_ranges__find(const struct code_ranges *ranges, uint64_t vaddr)
+const struct range *code_ranges__find(const struct code_ranges *ranges, uint64_t vaddr)
 {
-	uint32_t low = SEARCH(i, ranges->n, ranges->items[i].end <= vaddr);
-
-	return low < ranges->n && ranges->items[low].start <= vaddr ? &ranges->items[low] : NULL;
+	return range__find(ranges->items, ranges->n, sizeof(*ranges->items), vaddr, NULL);
 }

@@ -171,7 +171,7 @@ static int lay_out(struct sweep *sweep, const struct candidates *candidates,
 	int err;
 
 	for (i = 0; i < candidates->n; i++) {
-		const struct code_range *range = code_ranges__find(ranges, base + c[i].start);
+		const struct range *range = code_ranges__find(ranges, base + c[i].start);
 		uint64_t end = (uint64_t)c[i].start + c[i].size, limit;
 
 		err = close_until(sweep, c[i].start);

@@ -17,16 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/range.h"
 #include "elf/bytes.h"
 #include "symbols/symbols.h"
 
-/* A part of the address space that holds code. */
-struct code_range {
-	uint64_t start, end;
-};
-
+/* The parts of the address space that hold code. */
 struct code_ranges {
-	struct code_range *items; /* owned; sorted, without overlaps */
+	struct range *items; /* owned; sorted, without overlaps */
 	uint32_t n;
 };
 
@@ -151,7 +148,7 @@ int symbol_table__name(const struct symbol_table *table, uint32_t name, struct b
 int code_ranges__of(const struct elf_image *image, struct code_ranges *ret);
 void code_ranges__free(struct code_ranges *ranges);
 /* NULL: not in code. */
-const struct code_range *code_ranges__find(const struct code_ranges *ranges, uint64_t vaddr);
+const struct range *code_ranges__find(const struct code_ranges *ranges, uint64_t vaddr);
 
 /* Reads the first bytes of names where they matter: sets RANK_UNDERSCORES, and RANK_DROP of what is not to be shown
  * (local labels, mapping symbols, empty names). `candidates` is sorted by address. */

@@ -80,7 +80,7 @@ static int take(struct candidates *candidates, const struct symbol_table *table,
 		const struct code_ranges *ranges, const struct symbol_table *skip, uint64_t start,
 		const Elf64_Sym *symbol, uint32_t value)
 {
-	const struct code_range *range = code_ranges__find(ranges, start);
+	const struct range *range = code_ranges__find(ranges, start);
 	uint64_t size = symbol->st_size;
 
 	if (!range || !symbol->st_name || symbol->st_name >= table->strings_size ||

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 
 #define WINDOW 65000u
 #define RANKED_BYTES 4u /* of a name, by which it is ranked */
@@ -21,13 +22,6 @@
 struct wanted {
 	uint32_t name, candidate;
 };
-
-static int compare(const void *a, const void *b)
-{
-	const struct wanted *x = a, *y = b;
-
-	return x->name < y->name ? -1 : x->name > y->name;
-}
 
 /* "$x", "$d.realm": where code and data begin, for disassemblers (AAELF64, 5.4). */
 static bool mapping_symbol(const char *name, uint16_t machine)
@@ -82,7 +76,7 @@ int candidates__read_names(struct candidates *candidates, const struct symbol_ta
 	for (i = 0, n = 0; i < candidates->n; i++)
 		if ((candidates->items[i].rank & RANK_CHECK) || tied(candidates, i))
 			wanted[n++] = (struct wanted){candidates->items[i].name, i};
-	qsort(wanted, n, sizeof(*wanted), compare);
+	qsort(wanted, n, sizeof(*wanted), order__u32);
 	for (i = 0; i < n; i++) {
 		char name[RANKED_BYTES] = "";
 		uint64_t left;

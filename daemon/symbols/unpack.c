@@ -10,6 +10,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/file.h"
 #include "base/kept.h"
 
 #define INPUT (16u << 10)
@@ -402,7 +403,7 @@ int unpack__write(const struct unpack *unpack, int fd)
 		if (n <= 0 || (uint64_t)n > unpack->size - out)
 			err = n < 0 ? (int)n : -EBADMSG;
 		else
-			err = kept__append(fd, whole->output, (size_t)n);
+			err = file__write(fd, whole->output, (size_t)n);
 	}
 	inflateEnd(&whole->z);
 	free(whole);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "symbols/dwarf.h"
 
 #define KIND "sections"
@@ -57,7 +58,7 @@ static int make(const struct dwarf *dwarf, int folder, const char *name, const s
 
 	if (err)
 		return err;
-	err = kept__append(file.fd, head, sizeof(*head));
+	err = file__write(file.fd, head, sizeof(*head));
 	for (i = 0; !err && i < DWARF_SECTION_COUNT; i++)
 		if (head->sizes[i])
 			err = unpack__write(dwarf->sections[i].unpack, file.fd);

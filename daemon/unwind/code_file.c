@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #define BYTES_MAX (256u << 20) /* of code that one call may follow */
@@ -168,13 +169,6 @@ static int follow(struct following *f, struct bare *bare, const uint64_t *inside
 	return code__run(f->decoder, &function, &f->rows);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Did a walk stop in this function? */
 static bool is_wanted(const struct following *f, const struct bare *bare)
 {
@@ -215,7 +209,7 @@ static int choose(struct following *f)
 		return -ENOMEM;
 	for (i = 0; i < f->n_bare; i++)
 		sizes[i] = f->bare[i].size;
-	qsort(sizes, f->n_bare, sizeof(*sizes), by_size);
+	qsort(sizes, f->n_bare, sizeof(*sizes), order__u64);
 	for (i = 0; i < f->n_bare; i++) {
 		if (sizes[i] > most - sum) {
 			size_max = sizes[i] - 1;

@@ -14,6 +14,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/order.h"
 #include "elf/elf.h"
 #include "weave/frames.h"
 
@@ -139,13 +140,6 @@ static int find_parts(struct search *search, uint32_t number)
 
 /* --- */
 
-static int compare(const void *left, const void *right)
-{
-	const struct eval_range *a = left, *b = right;
-
-	return a->start < b->start ? -1 : a->start > b->start;
-}
-
 int eval_ranges__find(const struct elf_bytes *elf, const struct symbol_file *symbols,
 		      struct eval_ranges *ret)
 {
@@ -169,7 +163,7 @@ int eval_ranges__find(const struct elf_bytes *elf, const struct symbol_file *sym
 		eval_ranges__free(ret);
 		return err;
 	}
-	qsort(ret->ranges, ret->n, sizeof(*ret->ranges), compare);
+	qsort(ret->ranges, ret->n, sizeof(*ret->ranges), order__u64);
 	return 0;
 }
 

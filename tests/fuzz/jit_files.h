@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct jit_object *o;
 	struct jit_unwind unwind;
 	struct jit_function functions[64];
-	struct jit_range replaced[JIT_REPLACED_MAX];
+	struct range replaced[JIT_REPLACED_MAX];
 	struct jit_found found;
 	size_t at, len, piece;
 	uint64_t cursor = 0;

@@ -135,7 +135,7 @@ static void perf_map_backlog(void **state)
 static void functions_of_files(void **state)
 {
 	_cleanup_(buf__free) struct buf dump = {};
-	struct jit_range replaced[JIT_REPLACED_MAX];
+	struct range replaced[JIT_REPLACED_MAX];
 	struct jit_function functions[16];
 	struct jit *jit = fresh();
 	uint64_t cursor = 0;
