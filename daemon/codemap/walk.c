@@ -15,6 +15,8 @@ int codemap__walk(struct codemap *self, const struct sample *sample, bool last, 
 {
 	const struct record_header *header = &sample->record->header;
 	struct modules_process *process = modules__of_task(self->modules, &header->task, header->time);
+	const struct part_native_frames *native = sample->native;
+	bool shorter = false;
 	enum loss loss;
 	uint64_t pc;
 
@@ -31,8 +33,12 @@ int codemap__walk(struct codemap *self, const struct sample *sample, bool last, 
 		modules__wants(self->modules, process, pc, loss, header->time);
 		return -EAGAIN;
 	}
-	if (loss == LOSS_PAGE_FAULT) /* the copy ends: with the table in time it would not have mattered */
-		ret->part.loss = sample->native->part.loss;
+	if (loss == LOSS_PAGE_FAULT) { /* the copy ends: with the table in time it would not have mattered */
+		ret->part.loss = native->part.loss;
+		/* The sampler reads the whole stack: what lies beyond the copy may have stopped it. */
+		shorter = ret->n < native->n;
+		pc = shorter ? native->pc[native->n - 1] : pc;
+	}
 	modules__wants(self->modules, process, pc, ret->part.loss, header->time);
-	return 0;
+	return shorter ? -ENOENT : 0;
 }
