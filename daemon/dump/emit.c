@@ -139,7 +139,7 @@ static void put_python(struct emitting *emitting, const struct python_walker *py
 }
 
 /* With --native=leaf only the innermost native frame is woven, and the native stack counts as incomplete.
- * weave__own() cuts off what belongs to other greenlets. The order of weave's items is the order of the output. */
+ * weave__greenlet() cuts off what belongs to other greenlets. The order of weave's items is the order of the output. */
 static void put_woven(struct emitting *emitting, struct python_walker *python, struct codemap *codemap,
 		      const struct dump_result *result, uint64_t now)
 {
@@ -148,6 +148,7 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 	const struct record_task task = dump_task(result);
 	bool whole = !natives->loss && result->native > 1;
 	uint32_t n = result->native > 1 || !natives->n ? natives->n : 1, i;
+	enum weave_greenlet greenlet;
 	struct weave_result woven;
 	struct weave_input in;
 	struct code_location location;
@@ -165,8 +166,8 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 				  .python_whole = !result->python.loss,
 				  .native_whole = whole,
 				  .eval_known = codemap__eval_known(codemap, &task, now) > 0};
-	in.n_native = weave__own(&in);
-	in.native_whole |= in.n_native < n;
+	greenlet = weave__greenlet(&in);
+	in.python_whole |= greenlet == WEAVE_SWITCHES && result->python.loss == LOSS_FRAME_HALF;
 	weave(&in, weaving->items, &woven);
 	for (i = 0; i < woven.n; i++) {
 		const struct weave_item *item = &weaving->items[i];
@@ -179,7 +180,7 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 			put(emitting, note(result->python.loss));
 		else if (item->kind == WEAVE_LEFT_OUT)
 			put(emitting, note(woven.loss));
-		else if (result->native > 1 && natives->loss)
+		else if (result->native > 1 && natives->loss && greenlet != WEAVE_SWITCHES)
 			put(emitting, note(natives->loss));
 	}
 }

@@ -198,8 +198,43 @@ static int put_items(struct profile *profile, const struct record_header *header
 	return err;
 }
 
-/* Losses: python (`loss`) and native (`native_loss`) ends are counted by kind, once each. `again`: user space walked
- * it, so the sampler has not counted what is lost now. A greenlet's stack is whole where its own part ends. */
+/* `loss`: of the Python frames. */
+static void count_loss(struct ledger *ledger, const struct sample *sample, uint16_t loss, bool *ret_whole)
+{
+	bool off = sample->record->flags & SAMPLE_OFF_CPU; /* the sampler's count of it is excused */
+
+	if (loss)
+		(off ? ledger->own : ledger->shown)[loss]++;
+	*ret_whole = *ret_whole && !loss;
+}
+
+/* Limits what is woven to what belongs together if the thread runs greenlets, and takes back losses that are none: a greenlet's stack
+ * is whole where its own part ends, and while one is left for another all its Python frames are linked. `again`: user space walked the
+ * native frames, so the sampler has not counted what is lost now. */
+static void limit(struct profile *profile, const struct sample *sample, bool again, struct weave_input *in, uint16_t *loss,
+		  uint16_t *native_loss)
+{
+	bool off = sample->record->flags & SAMPLE_OFF_CPU;
+	uint32_t n_python = in->n_python;
+	enum weave_greenlet greenlet = weave__greenlet(in);
+
+	if (greenlet == WEAVE_NO_GREENLET)
+		return;
+	if (*native_loss && !again && !off)
+		profile__excuse(profile, *native_loss, 1);
+	*native_loss = 0;
+	if (greenlet != WEAVE_SWITCHES)
+		return;
+	profile->ledger.own[LOSS_SWITCHING] += n_python != 0;
+	if (*loss == LOSS_FRAME_HALF && n_python) {
+		if (!off)
+			profile__excuse(profile, *loss, 1);
+		*loss = 0;
+		in->python_whole = true;
+	}
+}
+
+/* Losses: python (`loss`) and native (`native_loss`) ends are counted by kind, once each. */
 static int read_woven(struct profile *profile, struct process *process,
 		      const struct sample *sample, const struct part_py_frames *python,
 		      const struct part_native_frames *native, bool again, uint16_t loss,
@@ -209,7 +244,7 @@ static int read_woven(struct profile *profile, struct process *process,
 	struct stack *stack = profile->stack;
 	struct ledger *ledger = &profile->ledger;
 	uint16_t native_loss = native->part.loss;
-	bool off = sample->record->flags & SAMPLE_OFF_CPU; /* the sampler's count of it is excused */
+	bool off = sample->record->flags & SAMPLE_OFF_CPU;
 	int eval = codemap__eval_known(codemap, &sample->record->header.task, sample->record->header.time);
 	struct weave_input in = {
 		.python = python ? python->frames : NULL,
@@ -225,13 +260,8 @@ static int read_woven(struct profile *profile, struct process *process,
 
 	if (err)
 		return err;
-	in.n_native = weave__own(&in);
-	if (in.n_native < native->n) {
-		if (native_loss && !again && !off)
-			profile__excuse(profile, native_loss, 1);
-		native_loss = 0;
-		in.native_whole = true;
-	}
+	limit(profile, sample, again, &in, &loss, &native_loss);
+	count_loss(ledger, sample, loss, ret_whole);
 	weave(&in, stack->items, &woven);
 	if (eval == -EAGAIN && woven.loss == LOSS_WEAVE_NO_EVAL)
 		woven.loss = LOSS_NATIVE_PENDING;
@@ -255,15 +285,14 @@ static int read_steps(struct profile *profile, struct process *process,
 	int err;
 
 	profile->stack->n = 0;
-	*ret_whole = !loss;
-	if (loss)
-		(sample->record->flags & SAMPLE_OFF_CPU ? profile->ledger.own : profile->ledger.shown)[loss]++;
+	*ret_whole = true;
 	err = kernel__put(profile, sample, ret_whole);
 	if (err)
 		return err;
 	drop_replaced(profile);
 	if (native && profile->options.codemap && (native->n || native->part.loss))
 		return read_woven(profile, process, sample, python, native, again, loss, ret_whole);
+	count_loss(&profile->ledger, sample, loss, ret_whole);
 	for (i = 0; i < n; i++)
 		put(profile->stack, python->frames[i].code, python->frames[i].offset, false);
 	if (loss)

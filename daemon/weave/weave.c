@@ -119,7 +119,8 @@ static bool may_begin(const struct weave_input *in, uint32_t at)
 	       in->native[at + 1] == WEAVE_SWITCHER;
 }
 
-uint32_t weave__own(const struct weave_input *in)
+/* The greenlet's own part of the stack: number of native frames. */
+static uint32_t own_part(const struct weave_input *in)
 {
 	struct weave_input inside = *in;
 	struct plan plan;
@@ -134,6 +135,89 @@ uint32_t weave__own(const struct weave_input *in)
 			return at + 1;
 	}
 	return in->n_native;
+}
+
+/* A switch saves the C stack, copies another one to where it was, and then gives the thread state the other one's Python
+ * frames. So for a while both sides are whole, but not of one greenlet. From 3.12 on it first links the Python frames without
+ * the shims between them, which lie on the C stack. What the switch calls is certain, and that the Python frames are those of
+ * one greenlet. */
+
+/* Up to where the first n native frames are of a switch that may have overwritten the stack already; else 0. `ret_leaves`: it
+ * has not yet. */
+static uint32_t named_switch(const struct weave_input *in, uint32_t n, bool *ret_leaves)
+{
+	uint32_t at, end;
+
+	*ret_leaves = false;
+	for (at = 0; at < n && in->native[at] != WEAVE_SWITCH; at++)
+		*ret_leaves = *ret_leaves || in->native[at] == WEAVE_LEAVE;
+	for (end = at; end < n && in->native[end] == WEAVE_SWITCH;)
+		end++;
+	return end > at && !*ret_leaves ? end : 0;
+}
+
+/* greenlet has no symbols: the function that copies, and slp_switch(), which calls it. */
+static uint32_t unnamed_switch(const struct weave_input *in, uint32_t n)
+{
+	uint32_t at;
+
+	for (at = 0; at + 1 < n; at++)
+		if (in->native[at] == WEAVE_SWITCHER && in->native[at + 1] == WEAVE_SWITCHER)
+			return at + 2;
+	return 0;
+}
+
+/* Do both sides agree, with `own` native frames, as while nothing is overwritten or linked anew? */
+static bool agree(const struct weave_input *in, uint32_t own)
+{
+	struct weave_input inside = *in;
+	struct plan plan;
+
+	inside.n_native = own;
+	plan = survey(&inside);
+	return !plan.groups || (plan.loops == plan.groups && in->python_whole && (in->native_whole || own < in->n_native));
+}
+
+/* Number of native frames of a switch that is under way, or 0. `own`: of the greenlet's own part. */
+static uint32_t switching_part(const struct weave_input *in, uint32_t own)
+{
+	struct loop first = {};
+	uint32_t end = next_loop(in, 0, &first) && first.begin < own ? first.begin : own, n;
+	bool leaves;
+
+	n = named_switch(in, end, &leaves);
+	if (n)
+		return n;
+	n = leaves ? end : unnamed_switch(in, end);
+	return n && !agree(in, own) ? n : 0;
+}
+
+/* Of n native frames of a switch: is another stack being copied to where this one was? */
+static bool overwrites(const struct weave_input *in, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (in->native[i] == WEAVE_LEAVE || in->native[i] == WEAVE_ARRIVE)
+			return false;
+	return true;
+}
+
+enum weave_greenlet weave__greenlet(struct weave_input *in)
+{
+	uint32_t own = own_part(in), n = switching_part(in, own);
+	bool all = own == in->n_native;
+
+	if (n) {
+		if (in->n_python && in->python[0].flags & PY_FRAME_UNSURE && overwrites(in, n))
+			in->n_python = 0;
+		in->n_native = n;
+		in->native_whole = false;
+		return WEAVE_SWITCHES;
+	}
+	in->n_native = own;
+	in->native_whole |= !all;
+	return all ? WEAVE_NO_GREENLET : WEAVE_GREENLET;
 }
 
 /* Decides how loops and groups are paired, from the end of the stack that is complete. False: it cannot be decided. */
@@ -275,11 +359,29 @@ bool weave__switches(const char *file_name)
 	return !strncmp(file_name, "_greenlet.", 10) || !strncmp(file_name, "greenlet.", 9);
 }
 
-/* A greenlet's stack begins in the function that calls the greenlet's Python function: UserGreenlet::inner_bootstrap()
- * since greenlet 2.0, g_initialstub() before (static functions; src/greenlet). */
+static const struct {
+	const char *part; /* of the symbol */
+	enum frame_role role;
+} switchers[] = {
+	/* Calls the greenlet's Python function; g_initialstub() before greenlet 2.0 (static functions; src/greenlet). */
+	{"inner_bootstrap", WEAVE_BASE},
+	{"g_initialstub", WEAVE_BASE},
+	/* And what g_switchstack() calls in turn: 3.12's frames are linked anew, the stack is saved; restored. */
+	{"unexpose_frames", WEAVE_ARRIVE},
+	{"expose_frames", WEAVE_LEAVE},
+	{"slp_save_state", WEAVE_LEAVE},
+	{"slp_switch", WEAVE_SWITCH},
+	{"g_switchstack", WEAVE_SWITCH},
+};
+
 enum frame_role frame_role__of_switcher(const char *symbol)
 {
+	size_t i;
+
 	if (!symbol || !*symbol)
 		return WEAVE_SWITCHER;
-	return strstr(symbol, "inner_bootstrap") || strstr(symbol, "g_initialstub") ? WEAVE_BASE : WEAVE_CODE;
+	for (i = 0; i < sizeof(switchers) / sizeof(*switchers); i++)
+		if (strstr(symbol, switchers[i].part))
+			return switchers[i].role;
+	return WEAVE_CODE;
 }

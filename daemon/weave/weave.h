@@ -31,7 +31,10 @@ enum frame_role {
 	WEAVE_HANDLER,  /* the function of an instruction in an interpreter with tail calls (3.14+): its
 			 * caller's frame is the eval loop's, unless the compiler made that a jump, too */
 	WEAVE_BASE,     /* greenlet: a stack begins in this function; frames further out belong to other stacks */
-	WEAVE_SWITCHER, /* a function of greenlet without a symbol: may be WEAVE_BASE */
+	WEAVE_SWITCHER, /* a function of greenlet without a symbol: may be WEAVE_BASE, or WEAVE_SWITCH */
+	WEAVE_SWITCH,   /* greenlet: while it runs, frames further out may be another greenlet's already */
+	WEAVE_LEAVE,    /* greenlet: called by WEAVE_SWITCH before anything is overwritten */
+	WEAVE_ARRIVE,   /* greenlet: called by WEAVE_SWITCH when all is restored */
 	FRAME_ROLES
 };
 
@@ -74,10 +77,17 @@ struct weave_result {
 	bool guess;         /* one possible order of several: LOSS_WEAVE_GUESS */
 };
 
-/* Number of native frames that belong to this stack: all; or if the thread runs a greenlet, those up to the begin of
- * the greenlet's stack. A function counts as that begin only if there are as many eval loops inside of it as groups of
- * Python frames (docs/weaving.md). */
-uint32_t weave__own(const struct weave_input *input);
+/* What greenlet does to a stack (docs/weaving.md). */
+enum weave_greenlet {
+	WEAVE_NO_GREENLET, /* nothing: all native frames belong to it */
+	WEAVE_GREENLET,    /* it is a greenlet's: the native frames end, whole, where the greenlet begins */
+	WEAVE_SWITCHES,    /* one greenlet is left for another: of the native frames only those of the switch are certain */
+};
+
+/* Limits the native frames to those that belong to the Python frames. A function counts as a greenlet's begin only if there
+ * are as many eval loops inside of it as groups of Python frames. WEAVE_SWITCHES: native_whole is false then; there are no
+ * Python frames if it is not certain whose they are, and they may end without an entry frame (LOSS_FRAME_HALF) though none is missing. */
+enum weave_greenlet weave__greenlet(struct weave_input *input);
 
 /* Items beyond the frames themselves. */
 #define WEAVE_ITEMS_MORE 3u

@@ -49,7 +49,8 @@
 	X(WAIT_SLOTS,      SAMPLE, "wait_slots",       "more threads than are followed while they wait") \
 	X(WAIT_STACK,      FRAMES, "wait_stack",       "where a thread waited was not seen") \
 	X(NOT_AUTHORISED,  SAMPLE, "not_authorised",   "the process was one that its user may not read") \
-	X(TARGET_MUTE,     DETAIL, "target_mute",      "memory of the target, or a file that it maps, could not be read in time")
+	X(TARGET_MUTE,     DETAIL, "target_mute",      "memory of the target, or a file that it maps, could not be read in time") \
+	X(SWITCHING,       DETAIL, "switching",        "a greenlet was being switched: frames that were already another one's were left out")
 /* clang-format on */
 
 #define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,

@@ -61,4 +61,5 @@ HOST_INLINE void py_walk(struct py_walk *walk, const struct image *image, struct
 	py_walk_begin(walk);
 	py_walk_chain(walk, image, out, PY_WALK_FIRST);
 	py_walk_others(walk, image, out);
+	py_walk_end(walk, image, out);
 }

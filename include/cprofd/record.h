@@ -123,6 +123,8 @@ struct py_frame {
 #define PY_FRAME_TSTATE 2u    /* first (innermost) frame of a further thread state of this thread */
 #define PY_FRAME_GENERATOR 4u /* owned by a generator or coroutine */
 #define PY_FRAME_DYING 8u     /* being cleared while the sample was taken */
+/* 3.11, 3.12: the innermost one, and it does not lie in the newest piece of the thread's data stack, or is not the one that the thread state leads to. */
+#define PY_FRAME_UNSURE 16u
 /* 3.12+: eval loops without a Python frame, because the contents of their last frame are being destroyed: how many
  * are directly inside of this frame, and, for the outermost frame of a thread state, directly outside. At most 255. */
 #define PY_FRAME_LOOPS_INSIDE_SHIFT 8

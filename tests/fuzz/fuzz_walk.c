@@ -75,7 +75,7 @@ static const struct host_window *window_of(struct bytes *b, uint64_t front, cons
 	return read_bytes(&b->reader, read.words, read.size, read.at) ? NULL : &read;
 }
 
-#define FLAGS (15u | 255u << PY_FRAME_LOOPS_INSIDE_SHIFT | 255u << PY_FRAME_LOOPS_OUTSIDE_SHIFT)
+#define FLAGS (31u | 255u << PY_FRAME_LOOPS_INSIDE_SHIFT | 255u << PY_FRAME_LOOPS_OUTSIDE_SHIFT)
 
 static void check(const struct py_walk *walk, const struct py_out *out, const struct bytes *b)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Weaving, by cases that were written by hand from what CPython does (docs/weaving.md).
  *
- * Python frames, innermost first, one letter each; '.' behind a letter: PY_FRAME_ENTRY; '|' before
+ * Python frames, innermost first, one letter each; '.' behind a letter: PY_FRAME_ENTRY; '*': PY_FRAME_UNSURE; '|' before
  * one: PY_FRAME_TSTATE; '-' before one: inside of it a loop without a frame, '_' behind one: outside of it; '~' at
  * the end: cut. Native frames, innermost first: 'E' the eval loop, 'H' a handler of a tail-calling interpreter, 'B' where
- * a greenlet begins, 'S' greenlet's code without names, lower case: other code; '~' at the end: cut. The stack that must
+ * a greenlet begins, 'X' where one is left for another, 'L' what that calls before it overwrites the stack, 'A' and when it
+ * is done, 'S' greenlet's code without names, lower case: other code; '~' at the end: cut. The stack that must
  * come out, innermost first: letters of Python frames, native frames by their place in the list in
  * brackets; "!" a note that Python frames are missing, "?" that native ones are, "#" left out. */
 #include <ctype.h>
@@ -41,6 +42,8 @@ static void read_python(const char *text)
 	for (; *text; text++) {
 		if (*text == '.') {
 			s.python[n - 1].flags |= PY_FRAME_ENTRY;
+		} else if (*text == '*') {
+			s.python[n - 1].flags |= PY_FRAME_UNSURE;
 		} else if (*text == '|') {
 			flags |= PY_FRAME_TSTATE;
 		} else if (*text == '-') {
@@ -72,6 +75,9 @@ static void read_native(const char *text)
 				: *text == 'H' ? WEAVE_HANDLER
 				: *text == 'B' ? WEAVE_BASE
 				: *text == 'S' ? WEAVE_SWITCHER
+				: *text == 'X' ? WEAVE_SWITCH
+				: *text == 'L' ? WEAVE_LEAVE
+				: *text == 'A' ? WEAVE_ARRIVE
 					       : WEAVE_CODE;
 	}
 	s.input.n_native = n;
@@ -287,11 +293,53 @@ static void greenlets(void **state)
 		{"ab~", "EcEBg~", 4},
 		{"ab.", "EccE", 4},
 	};
+	uint32_t n;
 	unsigned i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		n = (run(rows[i].python, rows[i].native), s.input.n_native);
+		assert_int_equal(weave__greenlet(&s.input), rows[i].own < n ? WEAVE_GREENLET : WEAVE_NO_GREENLET);
+		assert_int_equal(s.input.n_native, rows[i].own);
+		assert_int_equal(s.input.native_whole, rows[i].own < n || !strchr(rows[i].native, '~'));
+	}
+}
+
+/* While one greenlet is left for another, only the switch itself is of both sides. */
+static void greenlets_switch(void **state)
+{
+	static const struct {
+		const char *python, *native;
+		uint32_t own; /* 0: no switch */
+	} rows[] = {
+		{"ab.", "mXXgEs", 3},     /* though both sides are whole: they may be of two greenlets */
+		{"ab.c.", "mXXgEcEcEs~", 3},
+		{"ab.", "mXc~", 2},       /* what it returns to is being overwritten */
+		{"", "mXXgs", 3},         /* nothing of Python runs */
+		{"ab.c.", "mLXXgEcEs", 0}, /* it has overwritten nothing yet */
+		{"ab.c.", "mLXXgEcEBgE", 0},
+		{"abc.", "mLXXgEcEs", 5}, /* ..., but links frames anew */
+		{"abc~", "LXgEcEs", 3},
+		{"ab.", "EmXgE", 0},      /* Python runs inside of it */
+		{"ab.c.", "mSSgEs", 3},   /* a stripped module */
+		{"ab.", "mSSc~", 3},
+		{"ab.", "mScEs~", 0},     /* one function of it may be any */
+		{"ab.", "mSSgEs", 0},
+	};
+	bool switches;
+	unsigned i;
+
+	run("a*b.", "mXgE"); /* the other one's, or not all */
+	assert_int_equal(weave__greenlet(&s.input), WEAVE_SWITCHES);
+	assert_int_equal(s.input.n_python, 0);
+	run("a*b~", "AXgE");
+	assert_int_equal(weave__greenlet(&s.input), WEAVE_SWITCHES);
+	assert_int_equal(s.input.n_python, 2);
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		run(rows[i].python, rows[i].native);
-		assert_int_equal(weave__own(&s.input), rows[i].own);
+		switches = weave__greenlet(&s.input) == WEAVE_SWITCHES;
+		assert_int_equal(switches ? s.input.n_native : 0, rows[i].own);
+		assert_true(!switches || !s.input.native_whole);
 	}
 }
 
@@ -302,6 +350,11 @@ static void marks_by_name(void **state)
 	assert_int_equal(frame_role__of_switcher("g_initialstub"), WEAVE_BASE);
 	assert_int_equal(frame_role__of_switcher("_ZN8greenlet12UserGreenlet8g_switchEv"), WEAVE_CODE);
 	assert_int_equal(frame_role__of_switcher(NULL), WEAVE_SWITCHER);
+	assert_int_equal(frame_role__of_switcher("slp_restore_state_trampoline"), WEAVE_CODE);
+	assert_int_equal(frame_role__of_switcher("slp_save_state_trampoline.cold"), WEAVE_LEAVE);
+	assert_int_equal(frame_role__of_switcher("_ZN8greenlet8Greenlet21g_switchstack_successEv"), WEAVE_SWITCH);
+	assert_int_equal(frame_role__of_switcher("_ZN8greenlet8Greenlet13expose_framesEv"), WEAVE_LEAVE);
+	assert_int_equal(frame_role__of_switcher("_ZN8greenlet11PythonState15unexpose_framesEv"), WEAVE_ARRIVE);
 	static const struct {
 		const char *name;
 		enum frame_role role;
@@ -375,6 +428,7 @@ int main(void)
 		cmocka_unit_test(what_does_not_match),
 		cmocka_unit_test(without_eval_loop_nothing_is_placed),
 		cmocka_unit_test(greenlets),
+		cmocka_unit_test(greenlets_switch),
 		cmocka_unit_test(marks_by_name),
 		cmocka_unit_test(stretches_of_the_loop),
 		cmocka_unit_test(damaged_entries),

@@ -262,3 +262,13 @@ HOST_INLINE void py_walk_others(struct py_walk *walk, const struct image *image,
 		if (i < walk->n_tstates && i != walk->first && (walk->which == walk->first || i > walk->which) && !walk->loss)
 			py_walk_chain(walk, image, out, i);
 }
+
+/* 3.11, 3.12: a _PyCFrame lies on the C stack. If greenlet overwrites that, one of another greenlet's may lie there, which leads to a frame of that
+ * one's data stack, or anything else, so that the walk went back to a caller (py_uncall). */
+HOST_INLINE void py_walk_end(struct py_walk *walk, const struct image *image, struct py_out *out)
+{
+	const struct py_tstate *t = &walk->tstates[walk->first & (PY_TSTATES_MAX - 1)];
+
+	if (image->layout.frames == PY_FRAMES_CFRAME && walk->n && (walk->places[0] != t->frame || t->frame - t->chunk >= t->top - t->chunk))
+		out->frames[0].flags |= PY_FRAME_UNSURE;
+}

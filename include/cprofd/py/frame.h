@@ -138,10 +138,20 @@ HOST_INLINE int py_generator_runs(__u64 frame)
 	return !host_read(&state, sizeof(state), frame - PY_STATE_BEFORE_FRAME) && !state;
 }
 
+/* 3.11, 3.12: where a frame of `code` ends that begins at `frame`, after its locals and its stack, whose sizes lie on either side of
+ * co_firstlineno (Include/cpython/code.h); 0: not read. */
+HOST_INLINE __u64 py_frame_end(const struct py_layout *l, __u64 frame, __u64 code)
+{
+	__u32 sizes[3] = {}; /* co_stacksize, co_firstlineno, co_nlocalsplus */
+
+	if (host_read(sizes, sizeof(sizes), code + l->code_firstlineno - 4))
+		return 0;
+	return frame + l->frame_locals + 8 * ((__u64)sizes[0] + sizes[2]);
+}
+
 /* 3.11, 3.12: may the frame at `frame` be what calls walk->called? That one has run nothing and (3.11) is no entry: an eval loop calls it, or
  * enters with it and has yet to write its is_entry; and its `previous` may be of a call before at the same place, for builds differ
- * in whether they write that before they put it in front. It was put where its caller's frame ends: after its locals and its
- * stack, whose sizes lie on either side of co_firstlineno (Include/cpython/code.h). A generator's frame lies elsewhere, and a new
+ * in whether they write that before they put it in front. It was put where its caller's frame ends. A generator's frame lies elsewhere, and a new
  * chunk's first frame is above none: of these is known that they have begun and run, and have not returned. */
 enum py_calls { PY_CALLS_NOT, PY_CALLS_PERHAPS, PY_CALLS };
 #define PY_CHUNK_HEAD 32u /* of struct _stack_chunk; the thread's first frame is a word further on (Python/pystate.c, 3.11) */
@@ -153,7 +163,6 @@ HOST_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 f
 {
 	const struct py_layout *l;
 	__u64 code = 0, pointer = 0;
-	__u32 sizes[3] = {}; /* co_stacksize, co_firstlineno, co_nlocalsplus */
 	__u16 instruction = 0;
 	__u8 owner = 0;
 
@@ -168,10 +177,7 @@ HOST_APART int py_calls(struct py_walk *walk, const struct image *image, __u64 f
 		return py_generator_runs(frame) ? PY_CALLS_PERHAPS : PY_CALLS_NOT;
 	if (walk->called - walk->chunk < PY_CHUNK_HEAD)
 		return PY_CALLS_PERHAPS;
-	if (host_read(sizes, sizeof(sizes), code + l->code_firstlineno - 4) ||
-	    frame + l->frame_locals + 8 * ((__u64)sizes[0] + sizes[2]) != walk->called)
-		return PY_CALLS_NOT;
-	return PY_CALLS;
+	return py_frame_end(l, frame, code) == walk->called ? PY_CALLS : PY_CALLS_NOT;
 }
 
 /* Is there a generator's frame at `frame`? */
@@ -232,15 +238,52 @@ HOST_INLINE int py_uncall(struct py_walk *walk, const struct py_layout *l)
 	return 1;
 }
 
+/* 3.12: has the frame a frame object? One that an eval loop enters with has none yet. */
+#define PY_FRAME_OBJECT_BEFORE_LASTI 8u /* Include/internal/pycore_frame.h, 3.12: frame_obj, prev_instr */
+HOST_INLINE int py_has_object(struct py_walk *walk, const struct py_layout *l, __u64 frame)
+{
+	__u64 object = 0;
+
+	return l->frames == PY_FRAMES_CFRAME && l->frame_is_entry == PY_ABSENT &&
+	       !py_read64(walk, frame + l->frame_lasti - PY_FRAME_OBJECT_BEFORE_LASTI, &object) && object;
+}
+
+/* 3.12: does the frame in front run, though its eval loop's shim is not linked to it? While greenlet leaves a stack, it links the frames without
+ * shims, after it has given each a frame object (Greenlet::expose_frames, greenlet 3). What lies in a _PyCFrame before an eval loop writes there
+ * would have to be the last frame of the data stack, or a generator that it resumed: that is the one which the loop enters with, or the one that
+ * calls the loop. */
+#define PY_RESUMED 8
+HOST_APART int py_exposed(struct py_walk *walk, const struct image *image)
+{
+	const struct py_layout *l;
+	const struct py_tstate *t;
+	__u64 frame, code = 0;
+	int i;
+
+	if (!walk || !image)
+		return 0;
+	l = &image->layout;
+	t = &walk->tstates[walk->which & (PY_TSTATES_MAX - 1)];
+	frame = t->frame;
+	if (!py_has_object(walk, l, frame))
+		return 0;
+	HOST_NO_UNROLL
+	for (i = 0; i < PY_RESUMED && py_is_generator(l, frame); i++)
+		if (!py_generator_runs(frame) || py_read64(walk, frame + l->frame_back, &frame))
+			return 0;
+	return frame - t->chunk < t->top - t->chunk && !py_read64(walk, frame + l->frame_code, &code) && py_frame_end(l, frame, code) == t->top;
+}
+
 /* The outermost frame of the innermost eval loop goes back to what its caller runs; else it was never
  * linked to it. 1: the walk went back to the caller. */
-HOST_INLINE int py_unlinked(struct py_walk *walk, const struct py_layout *l, __u64 back)
+HOST_INLINE int py_unlinked(struct py_walk *walk, const struct image *image, __u64 back)
 {
+	const struct py_layout *l = &image->layout;
 	__u64 frame = 0;
 
 	if (!walk->caller)
 		return 0;
-	if (!py_read64(walk, walk->caller + l->cframe_current_frame, &frame) && frame == back) {
+	if ((!py_read64(walk, walk->caller + l->cframe_current_frame, &frame) && frame == back) || py_exposed(walk, image)) {
 		walk->caller = 0;
 		return 0;
 	}
@@ -325,7 +368,7 @@ HOST_APART int py_walk_one(struct py_walk *walk, const struct image *image, stru
 	if (l->owner_native_first &&
 	    py_u8(walk->memory, PY_MEMORY, at + l->frame_owner) >= l->owner_native_first) {
 		/* A shim: native code entered the interpreter here. */
-		if (py_unlinked(walk, l, back))
+		if (py_unlinked(walk, image, back))
 			return 0;
 		if (walk->closed || !n) /* and has no frame left */
 			walk->flags += py_frame_loops_inside(walk->flags) < 255 ?
@@ -362,7 +405,7 @@ HOST_APART int py_walk_one(struct py_walk *walk, const struct image *image, stru
 		flags = PY_FRAME_ENTRY;
 	} else if (l->frame_is_entry != PY_ABSENT) {
 		walk->closed = py_u8(walk->memory, PY_MEMORY, at + l->frame_is_entry) != 0;
-		if (walk->closed && py_unlinked(walk, l, back))
+		if (walk->closed && py_unlinked(walk, image, back))
 			return 0;
 		if (walk->closed)
 			flags = PY_FRAME_ENTRY;

@@ -182,7 +182,6 @@ HOST_INLINE int py_repair_called(struct py_walk_context *c)
 }
 
 /* 3.12: how many generators lie between `frame`, which is one, and `end`, each resumed by the next; 0: it is not so. */
-#define PY_RESUMED 8
 HOST_APART int py_resumed(struct py_walk *walk, const struct image *image, __u64 frame, __u64 end)
 {
 	const struct py_layout *l;
@@ -289,6 +288,10 @@ HOST_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 	walk->loss_before = walk->loss;
 	walk->frame = 0;
 	walk->leaf = 0;
+	/* The outermost frame of a stack that greenlet leaves (py_exposed): only a generator's is linked to nothing otherwise. */
+	if (walk->n == 1 && walk->loss == LOSS_FRAME_HALF && py_has_object(walk, &image->layout, walk->places[0]) &&
+	    !py_is_generator(&image->layout, walk->places[0]))
+		return 0;
 	if (walk->n == 1 && walk->loss == LOSS_FRAME_HALF && image->layout.frame_is_entry == PY_ABSENT) {
 		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].frame;
 		/* Not of another frame: greenlet, while it switches, has the outermost one of a stack without its shim. */
@@ -328,5 +331,6 @@ HOST_INLINE int py_walk_repair(struct py_walk *walk, const struct image *image, 
 	if (walk->frame)
 		py_walk_chain(walk, image, out, PY_WALK_ON);
 	py_walk_others(walk, image, out);
+	py_walk_end(walk, image, out);
 	return 1;
 }
