@@ -400,7 +400,7 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 	if (!site)
 		site = &none;
 	outermost = choose(profile, site, header, begin, end, TRUST_NAMES, &slot);
-	if (!outermost || slot) {
+	if (outermost ? slot != OUTERMOST_CALLED : leaf) { /* else the instruction decides nothing */
 		sites__read(profile, header, site, false);
 		kind = site->kind;
 	}
