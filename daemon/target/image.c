@@ -63,7 +63,8 @@ static bool contains(const char *text, size_t len, const char *word)
 	return memmem(text, len, word, strlen(word)) != NULL;
 }
 
-/* In which order modules are searched: 0: the executable, 1: named like a Python, 2: the rest. */
+/* In which order modules are searched: 0: the executable, 1: libpython, 2: others named like a Python (a framework, and
+ * each extension of "cpython-313"), 3: the rest. */
 static unsigned rank(const struct mapping *m, const struct mapping *executable)
 {
 	size_t len;
@@ -71,7 +72,9 @@ static unsigned rank(const struct mapping *m, const struct mapping *executable)
 
 	if (executable && same_file(m, executable))
 		return 0;
-	return contains(name, len, "python") || contains(name, len, "Python") ? 1 : 2;
+	if (contains(name, len, "libpython"))
+		return 1;
+	return contains(name, len, "python") || contains(name, len, "Python") ? 2 : 3;
 }
 
 /* The module that is the Python. */
@@ -167,7 +170,8 @@ static bool find_python(struct target_process *p, struct found *ret)
 	static const struct {
 		unsigned rank;
 		bool (*matches)(struct target_process *p, const struct mapping *m, struct found *ret);
-	} ways[] = {{0, has_symbols}, {1, has_symbols}, {2, has_symbols}, {0, has_cookie}, {1, has_cookie}};
+	} ways[] = {{0, has_symbols}, {1, has_symbols}, {2, has_symbols}, {3, has_symbols},
+		    {0, has_cookie},  {1, has_cookie},	{2, has_cookie}};
 	size_t i, way;
 
 	for (way = 0; way < sizeof(ways) / sizeof(*ways); way++)
