@@ -49,24 +49,28 @@ bool patterns__any(const struct patterns *patterns, const char *text)
 	return false;
 }
 
-/* Before 3.11, code objects only have the last part of the qualified name. */
-static bool function_matches(const struct patterns *functions, const char *name)
+/* Before 3.11, code objects only have the last part of the qualified name. `dotted`: the name has a dot. */
+static bool function_matches(const struct patterns *functions, const char *name, bool dotted)
 {
 	uint32_t i;
 
 	for (i = 0; i < functions->n; i++) {
-		const char *pattern = functions->patterns[i], *last = strrchr(pattern, '.');
+		const char *pattern = functions->patterns[i], *last = dotted ? NULL : strrchr(pattern, '.');
 
-		if (pattern__matches(pattern, name) ||
-		    (last && !strchr(name, '.') && pattern__matches(last + 1, name)))
+		if (pattern__matches(pattern, name) || (last && pattern__matches(last + 1, name)))
 			return true;
 	}
 	return false;
 }
 
+static bool is_dotted(const char *name)
+{
+	return strchr(name, '.');
+}
+
 bool rule__is_caller(const struct rule *rule, const char *name)
 {
-	return function_matches(&rule->callers, name);
+	return function_matches(&rule->callers, name, is_dotted(name));
 }
 
 static bool has(const struct rule_variables *variables, const char *name)
@@ -93,9 +97,9 @@ static bool has_all(const struct rule *rule, const struct rule_variables *variab
 }
 
 /* The name first: it rejects nearly all functions. */
-static bool matches_python(const struct rule *rule, const char *file, const char *name)
+static bool matches_python(const struct rule *rule, const char *file, const char *name, bool dotted)
 {
-	return rule->functions.n && function_matches(&rule->functions, name) && patterns__any(&rule->files, file) &&
+	return function_matches(&rule->functions, name, dotted) && patterns__any(&rule->files, file) &&
 	       !patterns__any(&rule->nots, name);
 }
 
@@ -146,19 +150,20 @@ static bool matches_native(const struct rule *rule, const char *name, const stru
 
 bool rule__could_match(const struct rule *rule, const char *file, const char *name, const struct text_pairs *pairs)
 {
-	return file ? matches_python(rule, file, name) : matches_native(rule, name, pairs);
+	return file ? matches_python(rule, file, name, is_dotted(name)) : matches_native(rule, name, pairs);
 }
 
 /* Tries all rules in order. Callers keep the answer for each function. */
 uint32_t rules__python(const struct rules *rules, const char *file, const char *name,
 		       const struct rule_variables *variables)
 {
+	const bool dotted = is_dotted(name);
 	uint32_t i;
 
 	for (i = 0; i < rules->n_rules; i++) {
 		const struct rule *rule = &rules->rules[i];
 
-		if (matches_python(rule, file, name) && has_all(rule, variables) &&
+		if (matches_python(rule, file, name, dotted) && has_all(rule, variables) &&
 		    !compiler__gone(&rules->compilers[rule->compiler]))
 			return i;
 	}
