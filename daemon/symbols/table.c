@@ -265,11 +265,14 @@ int symbol_table__finish(struct symbol_table *table, struct candidates *candidat
 
 void symbol_table__free(struct symbol_table *table)
 {
-	free(table->starts);
+	if (!table->kept) {
+		free(table->starts);
+		free(table->names);
+		free(table->sizes);
+		free(table->extras);
+	}
+	free(table->kept);
 	free(table->index);
-	free(table->names);
-	free(table->sizes);
-	free(table->extras);
 	free(table->virtuals);
 	*table = (struct symbol_table){};
 }

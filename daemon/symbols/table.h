@@ -88,6 +88,7 @@ struct symbol_table {
 	struct virtual_name *virtuals; /* SYMBOL_FROM_VTABLE: what `names` are numbers of */
 	uint32_t n_virtuals;
 	const struct elf_image *image; /* of these; borrowed */
+	void *kept; /* owned: a stored table as it was read; starts, names, sizes and extras lie in it. NULL: they are owned */
 };
 
 #define TABLE_STEP 64u

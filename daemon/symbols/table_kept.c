@@ -8,16 +8,15 @@
 #include "symbols/table.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "elf/elf.h"
 
 #define KIND "symbols"
-#define VERSION 1u
+#define VERSION 2u
 #define KEPT_MAX (64u << 20)
 
-/* --- as bytes: head, starts, names, sizes, extras --- */
+/* --- as bytes: head, starts, names, extras, sizes: in this order all are aligned --- */
 
 /* Fixed layout, in the byte order of this machine: the folder is not shared between machines. Change VERSION with
  * it. */
@@ -38,19 +37,8 @@ static int pack(const struct symbol_table *t, const struct pack_head *head, stru
 
 	err = err ?: buf__append(to, t->starts, t->n * sizeof(*t->starts));
 	err = err ?: buf__append(to, t->names, t->n * sizeof(*t->names));
-	err = err ?: buf__append(to, t->sizes, t->n * sizeof(*t->sizes));
-	return err ?: t->n_extras ? buf__append(to, t->extras, t->n_extras * sizeof(*t->extras)) : 0;
-}
-
-/* The next array of the bytes at *at; NULL: no memory, or none of it. */
-static void *take(const char **at, size_t size)
-{
-	void *copy = size ? malloc(size) : NULL;
-
-	if (copy)
-		memcpy(copy, *at, size);
-	*at += size;
-	return copy;
+	err = err ?: buf__append(to, t->extras, t->n_extras * sizeof(*t->extras));
+	return err ?: buf__append(to, t->sizes, t->n * sizeof(*t->sizes));
 }
 
 /* What symbol_table__find() relies on: starts ascend, names are inside of the strings, and each row that needs an
@@ -68,9 +56,8 @@ static bool fits(const struct symbol_table *t)
 	return extra == t->n_extras;
 }
 
-/* The length must be exactly what the head says, so that take() cannot read beyond. On error *t has some of its
- * columns: the caller frees them. */
-static int unpack(struct symbol_table *t, const struct pack_head *wanted, const char *data, size_t len)
+/* The length must be exactly what the head says: the columns stay where they were read. */
+static int unpack(struct symbol_table *t, const struct pack_head *wanted, char *data, size_t len)
 {
 	struct pack_head head;
 
@@ -82,13 +69,10 @@ static int unpack(struct symbol_table *t, const struct pack_head *wanted, const 
 	    head.n_extras > head.n ||
 	    len - sizeof(head) != head.n * (sizeof(*t->starts) + sizeof(*t->names) + sizeof(*t->sizes)) + head.n_extras * sizeof(*t->extras))
 		return -EBADMSG;
-	data += sizeof(head);
-	t->starts = take(&data, head.n * sizeof(*t->starts));
-	t->names = take(&data, head.n * sizeof(*t->names));
-	t->sizes = take(&data, head.n * sizeof(*t->sizes));
-	t->extras = take(&data, head.n_extras * sizeof(*t->extras));
-	if (!t->starts || !t->names || !t->sizes || (head.n_extras && !t->extras))
-		return -ENOMEM;
+	t->starts = (uint32_t *)(data + sizeof(head));
+	t->names = t->starts + head.n;
+	t->extras = (struct table_extra *)(t->names + head.n);
+	t->sizes = (uint16_t *)(t->extras + head.n_extras);
 	t->n = head.n;
 	t->n_extras = t->capacity_extras = head.n_extras;
 	if (!fits(t))
@@ -108,8 +92,8 @@ int symbol_table__find_kept(struct symbol_table *table, int folder, const struct
 
 	if (err)
 		return err;
-	err = unpack(table, &wanted, kept.data, kept.len);
-	free(kept.bytes);
+	table->kept = kept.bytes;
+	err = unpack(table, &wanted, (char *)kept.data, kept.len);
 	if (err)
 		symbol_table__free(table);
 	return err;
