@@ -101,7 +101,7 @@ def run(python, kind, mode, seconds, folder):
     elif mode == "switches":
         check_figures(sums["switch"] > 0.01, name + ": in a switch, with Python frames: %.1f %%" % (100 * sums["switch"]))
     elif not mode:
-        check_figures(sums["leaf"] > 0.8, name + ": in the leaf: %.1f %%" % (100 * sums["leaf"]))
+        check_figures(sums["leaf"] > 0.5, name + ": in the leaf: %.1f %%" % (100 * sums["leaf"]))
 
 
 def has(python, module):
