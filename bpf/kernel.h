@@ -49,8 +49,17 @@ struct cred {
 	struct user_namespace *user_ns;
 };
 
+struct rq {
+	unsigned long long clock;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
+	struct cfs_rq *cfs_rq;
 };
 
 struct sched_info {

@@ -5,26 +5,6 @@
  * kernel's whole BTF. Each runs in the thread that it reports, or in its parent. */
 #pragma once
 
-__u64 forked; /* CLOCK_MONOTONIC ns */
-
-/* A compile may wait for a linker, a child process: wakes the engine, which then polls sleeping threads. */
-static __always_inline void emit_forked(void)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-	const struct sample_ring *to = bpf_map_lookup_elem(&samples, &cpu);
-	__u64 now = bpf_ktime_get_ns();
-	struct record_wake *record;
-
-	if (wall || !to || !(to->captured_locals.active & VALUES_AWAITED) || now - forked < SCHEDULE_FORKED_NS)
-		return;
-	forked = now;
-	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
-	if (!record)
-		return;
-	*record = (struct record_wake){.size = sizeof(*record), .kind = RECORD_FORKED};
-	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
-}
-
 /* Threads and processes that live no longer than a period are sampled by the clocks of CPUs only: the engine turns
  * these on when births begin. */
 __u64 born; /* CLOCK_MONOTONIC ns: when the engine was woken for one */
@@ -129,10 +109,8 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 		bpf_ringbuf_output(&ring, &clone, sizeof(clone), birth_flags());
 		return 0;
 	}
-	if (!follow_children) {
-		emit_forked();
+	if (!follow_children)
 		return 0;
-	}
 	if (wall)
 		__sync_fetch_and_or(&target_bits[(tgid & (TARGET_BITS - 1)) / 64], 1ull << (tgid & 63));
 	/* The child runs its parent's image, if that is the one that was authorised. */

@@ -5,9 +5,9 @@
  *   capture.h, values.h                copies of code objects and locals from the target's memory
  *   thread.h                           what is cached about a thread
  *   offcpu.h                           where threads left their CPU, and for how long
- *   moved.h                            did a sleeping thread get a CPU? (mode cpu)
+ *   watched.h                          where threads that compile leave their CPU (mode cpu)
  *   tick.h                             the program `sample`: one record per tick
- *   switches.h                         programs of wall mode: threads leave their CPU and come back
+ *   switches.h                         programs that run as threads leave their CPU and come back
  *   life.h                             programs that follow fork, exec, exit and mmap
  *
  * `sample` runs on the thread that its clock interrupted, so the thread's memory does not change during the walk; or at
@@ -137,6 +137,7 @@ struct cpu_scratch {
 	__u64 clock_at;         /* the last tick of this CPU's own clock, CLOCK_MONOTONIC ns; 0: it has none */
 	__s64 owed;             /* periods of threads' ticks here, minus one requested period per sample, ns */
 	__u64 skipped;          /* the last tick was not taken */
+	__u64 leaves;           /* 1: this is no tick, the thread leaves its CPU (watched.h) */
 	/* The record's size while it is built. In memory, because the verifier does not track values there: it walks through
 	 * the rest once, not once per value. */
 	volatile __u32 size;
@@ -244,7 +245,7 @@ IDS_APART int emit_lost(struct task_struct *task)
 #include "values.h"
 #include "thread.h"
 #include "offcpu.h"
-#include "moved.h"
+#include "watched.h"
 #include "tick.h"
 #include "switches.h"
 

@@ -75,11 +75,17 @@ static __always_inline int is_chosen(struct cpu_scratch *own, __u64 period)
 	return chosen;
 }
 
-/* Is this tick a sample of the thread that it interrupted? A CPU's clock ticks on whatever runs there. */
+/* Is this tick a sample of the thread that it interrupted? A CPU's clock ticks on whatever runs there. Or the thread
+ * leaves its CPU (own->leaves). */
 static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_scratch *own, struct task_struct *task)
 {
 	__u64 period = ctx->sample_period;
 
+	own->leaves = !wall && period == CLOCK_OF_SWITCH;
+	if (own->leaves)
+		return watched_leaves(bpf_ktime_get_ns());
+	if (!wall && watched_slot(task)->left)
+		watched_back(bpf_ktime_get_ns());
 	if (period & CLOCK_OF_CPU) {
 		own->clock_at = bpf_ktime_get_ns();
 		if (!task->pid || (only_target && task->tgid != only_target))
@@ -110,7 +116,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	int fresh, whole, large, exiting = !!(task->flags & PF_EXITING); /* its memory may be gone */
 	__u64 leaving, head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
-						sizeof(struct values_out) + sizeof(struct part_object) + (off ? sizeof(struct part_wait) : 0);
+						sizeof(struct values_out) + sizeof(struct part_object) + (off || !wall ? sizeof(struct part_wait) : 0);
 
 	if (!own || !samples_ring)
 		return 0;
@@ -119,7 +125,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	if (!off) {
 		if (!is_due(ctx, own, task))
 			return 0;
-		c->ticks++;
+		c->ticks += 1 - own->leaves;
 	}
 	leaving = exiting ? leaving_ids(task) : 0;
 	if (leaving)
@@ -127,7 +133,8 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	else
 		whole = authorised(task, task_tgid(task));
 	if (whole == AUTHORISED_NO) {
-		count_loss(c, LOSS_NOT_AUTHORISED);
+		if (off || !own->leaves)
+			count_loss(c, LOSS_NOT_AUTHORISED);
 		if (own->hints[task->pid & (HINTS - 1)].tid == (__u32)task->pid && !exiting)
 			emit_lost(task);
 		own->hints[task->pid & (HINTS - 1)].tid = 0;
@@ -148,7 +155,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	time = off ? off->now : bpf_ktime_get_ns();
 	hint = thread_hint(own, task, time);
 	image = whole && !exiting ? image_of(own, &hint->key, maps_of(samples_ring)) : NULL;
-	if (off && !image)
+	if ((off || own->leaves) && !image)
 		return 1; /* it will be taken at a later wait */
 	record = (struct record_sample *)out->head;
 	part = (struct part_py_frames *)(out->head + sizeof(*record) / 8);
@@ -157,7 +164,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		record->flags = SAMPLE_IN_KERNEL | SAMPLE_OFF_CPU;
 	else
 		record->flags = ((__s64)PT_REGS_IP(&ctx->regs) < 0 ? SAMPLE_IN_KERNEL : 0) | (exiting ? SAMPLE_EXITING : 0) |
-				(ctx->sample_period & CLOCK_OF_CPU ? SAMPLE_OF_CPU : 0);
+				(own->leaves ? SAMPLE_OFF_CPU : ctx->sample_period & CLOCK_OF_CPU ? SAMPLE_OF_CPU : 0);
 	record->loss = 0;
 	record->parts = 1;
 	record->header.kind = RECORD_SAMPLE;
@@ -247,32 +254,29 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	large = size > FOLD_FROM && record->parts <= 2;
 	if (!off && whole)
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
-	/* A thread without Python that others wait for may have begun a compile, which no tick of the waiting ones
-	 * would show. */
-	if (record->flags & SAMPLE_NO_PYTHON && samples_ring->captured_locals.active & VALUES_AWAITED) {
-		fresh = 1;
-		if (!off && !wall)
-			compare_watched(time);
-	}
 	if (samples_ring->captured_locals.active && image)
 		size = values_part(&samples_ring->captured_locals, walk, image, record, out, size, &fresh);
-	if (!off && !wall && size != own->size)
-		watch(task, record);
+	if (!wall && size != own->size)
+		watch(watched_slot(task), task, time);
 	own->size = size;
 	size = own->size;
 	if (off && image)
 		size = wait_part(off, image, record, (__u8 *)out, size);
+	if (!off && !wall && own->leaves)
+		size = watched_part(record, (__u8 *)out, size);
 	if (large)
 		size = fold_record(record, (__u8 *)out, size);
 	record->header.size = size;
 	if (!off)
-		c->samples++;
+		c->samples += 1 - own->leaves;
 	c->bytes += size;
 	/* The head moves last, in one store: a reader sees whole records only. */
 	asm volatile("" ::: "memory");
 	*(volatile __u64 *)&samples_ring->head = head + size;
 	if (!off)
 		wake(own, samples_ring, head + size, time, fresh);
+	if (!off && !wall && own->leaves)
+		watched_left(time, fresh);
 	return 0;
 }
 

@@ -58,12 +58,6 @@
  * second, or some times that. */
 #define SCHEDULE_ASLEEP_SLICE_NS (10 * MS)
 #define SCHEDULE_ASLEEP_AGAIN_NS (100 * MS)
-/* sleepers.c: a thread without values for that long compiles nothing, but for one that sleeps in a compile. */
-#define SCHEDULE_LATELY_NS (1000 * MS)
-/* A thread that runs has ticks in this time, at any rate that shows compiles. */
-#define SCHEDULE_PREEMPTED_NS (10 * MS)
-/* Polls after a process was made: after SCHEDULE_FORKED_POLL_NS, twice that, ... */
-#define SCHEDULE_FORKED_POLLS 4u
 /* units.c: pages of the interpreter's own image, whose values do not change, are read again. */
 #define SCHEDULE_STILL_NS (1000 * MS)
 

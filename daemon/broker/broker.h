@@ -31,6 +31,7 @@ enum broker_kind {
 	BROKER_PERF_MAP,      /* answer to OPEN_PERF_MAP. fds: the file, read-only; `number`: the process's own
 			       * pid, with an error, too */
 	BROKER_CLOCKS,        /* answer to SET_CLOCKS */
+	BROKER_WATCHED,       /* answer to WATCH */
 	/* engine -> broker */
 	BROKER_ATTACH = 32,   /* sample this process; root's engine: one that its clients named, or a descendant */
 	BROKER_OPEN_PROCESS,  /* a descendant of a session's target, or the target after exec */
@@ -43,6 +44,7 @@ enum broker_kind {
 	BROKER_OPEN_KALLSYMS, /* for a session with BROKER_KERNEL */
 	BROKER_SET_CLOCKS,    /* `number` 1: turn on the clocks of CPUs, in addition to those of threads; 0: off */
 	BROKER_OPEN_PERF_MAP, /* /tmp/perf-PID.map of a process of this session, in its own root, if it is its user's */
+	BROKER_WATCH,         /* sample the thread `number` of `pid`, a target of this session, as it leaves its CPU, too */
 };
 
 /* Why the broker refuses. X(id, sentence, hint for the user) */
@@ -120,8 +122,9 @@ struct broker_message {
 	uint32_t threads;      /* threads that have a perf event */
 	/* ADD_POOL, POOL */
 	uint64_t pool_bytes;   /* whole pages */
-	uint32_t number;       /* ATTACH: the pid of the client that asks; SET_CLOCKS: on; PERF_MAP: as its innermost PID namespace counts; 0: not known */
+	uint32_t number;       /* ATTACH: the pid of the client that asks; SET_CLOCKS: on; WATCH: a tid; PERF_MAP: as its innermost PID namespace counts; 0: not known */
 	uint32_t limit;        /* with LIMIT: which limit (broker_message__limit); 0: not one with a name */
+	uint32_t slot, _pad;   /* WATCH: below BROKER_WATCHED_MAX; the thread that was there makes room */
 	/* OPEN_DEBUG: relative, NUL-terminated */
 	char debug_path[BROKER_DEBUG_PATH_MAX];
 };
@@ -132,6 +135,7 @@ struct broker_message {
 #define BROKER_RING_BYTES (4u << 20)
 #define BROKER_RING_BYTES_MAX (256u << 20)
 #define BROKER_RATE_MAX 20000u
+#define BROKER_WATCHED_MAX 16u  /* threads of a session whose switches are followed */
 #define BROKER_SESSIONS_MAX 32u /* per engine, whatever its user's limits are */
 
 /* Unwind tables of one session; a pool's memory is allocated when the pool is created. */

@@ -96,8 +96,15 @@ static int open_event(pid_t tid, const struct perf_options *options)
 		 * again. */
 		.inherit_thread = !options->follow_children,
 	};
-	int fd = open_in_time(&attr, tid), err;
 	unsigned pause;
+	int fd, err;
+
+	if (options->switches) {
+		attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+		attr.sample_period = CLOCK_OF_SWITCH;
+		attr.inherit = attr.inherit_thread = 0;
+	}
+	fd = open_in_time(&attr, tid);
 
 	/* Serve others until that exec is over. */
 	for (pause = PAUSE_MS; fd == -EINTR && pause <= PAUSE_MS_MAX; pause *= 4) {
@@ -249,6 +256,20 @@ int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_o
 	sigaction(SIGALRM, &action, NULL);
 	err = open_all(events, pid, options);
 	return err == -EINTR ? -ETIMEDOUT : err;
+}
+
+int perf_events__add(struct perf_events *events, pid_t pid, pid_t tid, const struct perf_options *options)
+{
+	_cleanup_close_ int task = -1;
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	task = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (task < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	err = open_thread(events, task, tid, options);
+	return err ? err : perf_events__enable(events);
 }
 
 int perf_events__enable(struct perf_events *events)

@@ -27,6 +27,7 @@ struct perf_options {
 	uint32_t rate;        /* Hz */
 	bool follow_children; /* inherit across fork too */
 	int program;          /* fd of the sampler */
+	bool switches;        /* an event that fires as the thread leaves its CPU, not inherited */
 };
 
 /* One thread that was in /proc/PID/task. */
@@ -44,6 +45,8 @@ struct perf_events {
 /* Opens events for all threads of `pid`, and adds them to `events`. They tick after perf_events__enable(). -ESRCH:
  * the process ended; -EDQUOT: the user's limit of descriptors is reached. */
 int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_options *options);
+/* Opens an event for one thread of `pid`, which fires at once. */
+int perf_events__add(struct perf_events *events, pid_t pid, pid_t tid, const struct perf_options *options);
 int perf_events__enable(struct perf_events *events);
 /* Number of threads that got an event here. */
 size_t perf_events__count(const struct perf_events *events);

@@ -204,6 +204,11 @@ static bool serve_session(struct engine *engine, struct session **slot, const st
 		if (session)
 			session__set_clocks(session, request->number, reply);
 		return true;
+	case BROKER_WATCH:
+		reply->message.kind = BROKER_WATCHED;
+		if (session)
+			session__watch(session, request, reply);
+		return true;
 	case BROKER_ADD_POOL:
 		reply->message.kind = BROKER_POOL;
 		if (session)

@@ -153,7 +153,7 @@ static void put_capture(struct locals_captures *captured_locals, const struct lo
 	set[way].object = capture->object;
 	__atomic_store_n(&set[way].key, capture->key, __ATOMIC_RELEASE);
 	__atomic_store_n(&captured_locals->bits[bit / 64], captured_locals->bits[bit / 64] | 1ull << bit % 64, __ATOMIC_RELEASE);
-	__atomic_store_n(&captured_locals->active, captured_locals->active | 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&captured_locals->active, 1, __ATOMIC_RELEASE);
 }
 
 void ring__capture_locals(struct ring *ring, const struct locals_capture *capture)
@@ -168,15 +168,6 @@ void ring__resend_codes(struct ring *ring)
 {
 	for (unsigned cpu = 0; cpu < ring->cpus; cpu++)
 		__atomic_add_fetch(&ring->samples[cpu].captured_locals.codes, 1, __ATOMIC_RELEASE);
-}
-
-void ring__await(struct ring *ring, bool awaited)
-{
-	for (unsigned cpu = 0; cpu < ring->cpus; cpu++) {
-		struct locals_captures *captured_locals = &ring->samples[cpu].captured_locals;
-
-		__atomic_store_n(&captured_locals->active, (captured_locals->active & 1) | (awaited ? VALUES_AWAITED : 0), __ATOMIC_RELAXED);
-	}
 }
 
 /* The sampler caches what it found in the maps: a new generation number makes it search again. */

@@ -27,8 +27,6 @@ void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 void ring__capture_locals(struct ring *ring, const struct locals_capture *capture);
 /* Has the sampler send each code object that it samples once more: the reader is about to forget those that it has. */
 void ring__resend_codes(struct ring *ring);
-/* Whether threads that hold values may make others wait: if so, ticks of those, and forks, wake the reader. */
-void ring__await(struct ring *ring, bool awaited);
 
 /* Change a map of the sampler, and its generation number in `ring` (NULL: of a dump, which caches nothing). 0 or
  * -errno. */

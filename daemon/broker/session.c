@@ -571,6 +571,16 @@ void session__open_kallsyms(struct session *session, struct reply *reply)
 		reply->fds[reply->n++] = fd;
 }
 
+static void close_events(struct session *session)
+{
+	uint32_t i;
+
+	cpu_clocks__close(&session->clocks);
+	for (i = 0; i < BROKER_WATCHED_MAX; i++)
+		perf_events__close(&session->watched[i]);
+	perf_events__close(&session->events);
+}
+
 /* Called twice with the same value, nothing happens. */
 void session__set_clocks(struct session *session, bool on, struct reply *reply)
 {
@@ -585,11 +595,26 @@ void session__set_clocks(struct session *session, bool on, struct reply *reply)
 		reply__fail_at(reply, &session->charge, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_PERF, err);
 }
 
+/* The sampler itself decides at each switch whether the client may see the thread. */
+void session__watch(struct session *session, const struct broker_message *request, struct reply *reply)
+{
+	const struct perf_options options = {.rate = session->rate, .switches = true, .program = session->sampler ? sampler__program(session->sampler) : -1};
+	struct perf_events *events = request->slot < BROKER_WATCHED_MAX ? &session->watched[request->slot] : NULL;
+	int err = -ESRCH;
+
+	if (events && session->sampler && sampler__is_target(session->sampler, request->pid)) {
+		perf_events__close(events);
+		events->charge = &session->charge;
+		err = perf_events__add(events, request->pid, (pid_t)request->number, &options);
+	}
+	if (err)
+		reply__fail_at(reply, &session->charge, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_PERF, err);
+}
+
 /* Timers first: afterwards no sample can come that is later than the end of waits. */
 void session__end(struct session *session, struct reply *reply)
 {
-	cpu_clocks__close(&session->clocks);
-	perf_events__close(&session->events);
+	close_events(session);
 	if (session->sampler)
 		reply->message.start = sampler__end_waits(session->sampler);
 }
@@ -632,8 +657,7 @@ struct session *session__leave(struct session *session, struct spent *spent)
 
 	if (!session->sampler)
 		return session__free(session);
-	cpu_clocks__close(&session->clocks);
-	perf_events__close(&session->events);
+	close_events(session);
 	sampler__stop(session->sampler);
 	spent->sampler = take_ptr(session->sampler);
 	spent->charge = session->charge;
@@ -648,8 +672,7 @@ struct session *session__free(struct session *session)
 {
 	if (!session)
 		return NULL;
-	cpu_clocks__close(&session->clocks);
-	perf_events__close(&session->events);
+	close_events(session);
 	if (session->pidfd >= 0)
 		close(session->pidfd);
 	sampler__free(session->sampler);

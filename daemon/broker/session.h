@@ -36,6 +36,7 @@ struct session {
 	struct charge charge;       /* what the session holds, of its user */
 	struct perf_events events;
 	struct cpu_clocks clocks;
+	struct perf_events watched[BROKER_WATCHED_MAX]; /* one thread each, whose switches are followed */
 	pid_t *children;      /* descendants that ran already: reported after ATTACHED */
 	size_t n_children, n_sent;
 	struct known_process known[SESSION_KNOWN_MAX]; /* the most recent ones */
@@ -91,6 +92,8 @@ void session__add_pool(struct session *session, const struct broker_message *req
 void session__resume(struct session *session, struct reply *reply);
 /* SET_CLOCKS. */
 void session__set_clocks(struct session *session, bool on, struct reply *reply);
+/* WATCH. */
+void session__watch(struct session *session, const struct broker_message *request, struct reply *reply);
 /* Called before it is freed: stops sampling, and the answer says since when. */
 void session__end(struct session *session, struct reply *reply);
 struct session *session__free(struct session *session); /* NULL; closes all events */

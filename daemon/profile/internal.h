@@ -313,9 +313,11 @@ int workers__decide(struct profile *profile, struct item *item, bool last);
 const struct sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time);
 void waits__free(struct profile *profile, struct thread *thread);
 int waits__keep(struct profile *profile, struct thread *thread, const struct sample *sample);
-/* Sessions of CPU time: the thread was found asleep; a tick shows that it sleeps no more. */
+/* Sessions of CPU time: a thread that compiles fell asleep; a tick shows that it sleeps no more. */
 int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample);
 int waits__woke(struct profile *profile, struct thread *thread, const struct sample *sample);
+/* What a thread waits for, whose cause in rows is WAIT_ASLEEP. `stack`: without the wait's own frame. */
+enum wait_cause waits__cause(struct profile *profile, const struct thread *thread, const struct part_wait *part, uint32_t stack);
 int waits__locate(struct profile *profile, struct item *item, const struct sample *sample,
 		 const struct part_native_frames *native, bool again);
 /* This thread held the GIL then. */

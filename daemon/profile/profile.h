@@ -137,7 +137,10 @@ int profile__sample(struct profile *profile, const struct sample *sample);
 /* In wall mode the time of waits counts from here on, and so do the time lines of threads: after begin, before the
  * first record. */
 void profile__waits_begin(struct profile *profile, uint64_t time);
-int profile__wait(struct profile *profile, const struct record_wait *wait); /* wall mode */
+int profile__wait(struct profile *profile, const struct record_wait *wait); /* wall mode; a wait of a thread that compiles */
+/* Sessions of CPU time: all records up to then came, so compiles that wait have done so until then. That a thread is back is
+ * known after a period. */
+int profile__sleep(struct profile *profile, uint64_t time);
 int profile__fork(struct profile *profile, const struct record_fork *fork);
 int profile__exec(struct profile *profile, const struct record_event *exec);
 int profile__exit(struct profile *profile, const struct record_event *exit);

@@ -409,7 +409,7 @@ int stack__locate(struct profile *profile, struct thread *thread, const struct s
 	if (!err)
 		err = find_stack(profile, &thread->memo, profile->stack->steps, profile->stack->n,
 				 ret_stack);
-	/* A thread that a poll of CPU mode found asleep had no tick. */
+	/* A thread that fell asleep in a session of CPU time had no tick. */
 	if (profile->wall || !(sample->record->flags & SAMPLE_OFF_CPU)) {
 		profile->ledger.samples++;
 		profile->ledger.whole += whole;

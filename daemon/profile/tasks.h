@@ -91,7 +91,7 @@ struct thread {
 	bool cpu_known;              /* cpu_seen is valid */
 	/* May the baseline be older than `begin`? And than the thread's clock, as it was there before the session? */
 	enum { CPU_EXACT, CPU_ROUGH, CPU_LISTED } cpu_base;
-	bool asleep;                 /* waits.c: it was asleep when it was last checked ... */
+	bool asleep, compiles;       /* waits.c: it fell asleep, and no record says that it woke up; in a frame with values */
 	uint64_t asleep_cpu;         /* its CPU time then, ns */
 	bool lost;                   /* the client is not authorised for it any more: its time line ends with `last`, or goes on later */
 	bool changed, ending, end_queued, ended;

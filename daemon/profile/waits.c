@@ -133,8 +133,7 @@ int waits__keep(struct profile *profile, struct thread *thread, const struct sam
 	holder = by_holder(profile, thread, part->holder);
 	if (holder)
 		waits__held(holder, sample->record->header.time);
-	if (profile->wall)
-		workers__left(thread, sample, part->key);
+	workers__left(thread, sample, part->key);
 	point = take(profile, thread->waits, part->key);
 	point->used = sample->record->header.time;
 	if (!has_room(profile, sample->record->header.size))
@@ -179,6 +178,14 @@ static enum wait_cause cause_of(struct profile *profile, const struct thread *th
 		python += frames[in.n++].python;
 	}
 	return wait__cause(&in);
+}
+
+enum wait_cause waits__cause(struct profile *profile, const struct thread *thread, const struct part_wait *part, uint32_t stack)
+{
+	struct part_wait any = *part;
+
+	any.key = 1ull << 63; /* of a place, as in wall mode */
+	return cause_of(profile, thread, &any, stack);
 }
 
 static int node(struct profile *profile, uint32_t stack, enum wait_cause cause, uint32_t *ret)
@@ -335,7 +342,9 @@ static int put(struct profile *profile, struct thread *thread, struct wait_point
 	return err;
 }
 
-/* In CPU mode: the time since the thread's last row becomes a wait at the point where it was found asleep. */
+/* --- sessions of CPU time --- */
+
+/* The time since the thread's last row becomes a wait where it fell asleep. */
 static int sleep_until(struct profile *profile, struct thread *thread, uint64_t time)
 {
 	static const struct record_wait asleep = {.key = WAIT_KEY_ASLEEP};
@@ -344,24 +353,48 @@ static int sleep_until(struct profile *profile, struct thread *thread, uint64_t 
 	return point && time > thread->last ? put(profile, thread, point, &asleep, time - thread->last, false) : 0;
 }
 
-/* CPU mode has no records of context switches: the engine looks for sleeping threads now and then. One that is found
- * asleep is taken to have slept at this point since its last row. If it is known to have left soon after (args[1]), nothing is
- * known of where it is from there on, nor whether others work for it. */
+/* Only threads that compile are followed (bpf/watched.h). There is a row at once, just after the record, whose values
+ * belong to it: what others do from now on is in the compile that waits. What the thread ran since its last row is in
+ * that row, too: less than a period. */
 int waits__asleep(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	const struct part_wait *part = sample->wait;
-	int err = part && thread->asleep ? sleep_until(profile, thread, part->args[0]) : 0;
+	int err;
 
-	err = err ?: waits__keep(profile, thread, sample);
-	thread->asleep = part && !part->args[1];
+	if (!part || part->key != WAIT_KEY_ASLEEP)
+		return 0;
+	err = waits__keep(profile, thread, sample);
+	thread->asleep = true;
+	thread->compiles = sample->values;
 	thread->asleep_cpu = sample->record->cpu_time;
-	if (part && part->args[1])
-		workers__away(thread, sample->record->header.time);
-	return err ?: sleep_until(profile, thread, sample->record->header.time);
+	return err ?: sleep_until(profile, thread, sample->record->header.time + 1);
 }
 
-/* A tick shows that the thread woke up since it was found asleep. How long it ran before that tick: half a period at
- * random, or more, up to one, if its CPU time says so. The rest since its last row was sleep. */
+/* It runs again, and where that leads is known with its next record. */
+static int wake_up(struct profile *profile, struct thread *thread, uint64_t time)
+{
+	int err = profile__full(profile) ? profile__rotate(profile, time) : 0;
+
+	if (!thread->asleep || err)
+		return err;
+	thread->asleep = false;
+	workers__away(thread, time);
+	return sleep_until(profile, thread, time);
+}
+
+int profile__sleep(struct profile *profile, uint64_t time)
+{
+	struct thread *thread;
+	int err = 0;
+
+	for (thread = profile->wall ? NULL : profile->tasks.threads; thread && !err; thread = thread->next)
+		if (thread->asleep && thread->compiles && !thread->ending && !thread->end_queued && !thread->lost)
+			err = sleep_until(profile, thread, time);
+	return err;
+}
+
+/* A tick shows that the thread woke up, which no record said (bpf/offcpu.h, wait_missed()). How long it ran before that
+ * tick: half a period at random, or more, up to one, if its CPU time says so. The rest since its last row was sleep. */
 int waits__woke(struct profile *profile, struct thread *thread, const struct sample *sample)
 {
 	uint64_t period = profile->options.rate ? 1000000000u / profile->options.rate : 0;
@@ -387,6 +420,8 @@ int profile__wait(struct profile *profile, const struct record_wait *wait)
 
 	if (!process || (!process->ended && !thread))
 		return -ENOMEM;
+	if (thread && !thread->end_queued && !profile->wall)
+		return wake_up(profile, thread, wait->header.time);
 	if (!thread || thread->end_queued || wait->header.time <= thread->last)
 		return 0;
 	err = profile__full(profile) ? profile__rotate(profile, wait->header.time) : 0;

@@ -122,16 +122,17 @@ static int decide_left(struct profile *profile, struct thread *thread)
 	const struct sample *kept = waits__kept(thread, thread->left_key, thread->left);
 	struct item item = {.thread = thread};
 	int err = kept ? unfinished__now(profile, kept, &item) : 0;
+	enum wait_cause cause;
+	uint32_t stack;
 
 	if (err == -EAGAIN)
 		return err;
-	if (kept && !err)
+	if (kept && !err) {
 		/* The innermost node is "(waiting: ...)": its parent is the stack. */
-		thread->off = (struct attribution_seen){
-			.time = thread->left,
-			.stack = item.row.stack ? profile->tables.stacks[item.row.stack - 1].parent : 0,
-			.state = (uint8_t)state_of((enum wait_cause)item.row.cause, kept->wait),
-		};
+		stack = item.row.stack ? profile->tables.stacks[item.row.stack - 1].parent : 0;
+		cause = profile->wall ? (enum wait_cause)item.row.cause : waits__cause(profile, thread, kept->wait, stack);
+		thread->off = (struct attribution_seen){.time = thread->left, .stack = stack, .state = (uint8_t)state_of(cause, kept->wait)};
+	}
 	thread->left = 0;
 	return err;
 }

@@ -2,7 +2,7 @@
 /* Code objects, read from the target's memory: names, a line, the bytecode of a call site, and a whole one as the
  * record that the sampler sends.
  *
- * Callers: serve/asleep.c and serve/sleepers.c for threads that have no tick, serve/site.c for call sites, walk.c
+ * Callers: serve/asleep.c for threads that have no tick, serve/site.c for call sites, walk.c
  * for `cprofd dump`.
  *
  * All bytes are the target's and may be anything. Pure over a reader; one thread at a time. Errors: -errno, as in
@@ -36,8 +36,3 @@ void python_code__prefault(struct host_reader *memory, const struct py_layout *l
 
 /* The call site at `offset`: what the bytecode says about the callee. -ENOENT: the bytecode could not be read. */
 int python_site__read(struct values *values, uint64_t code, uint32_t offset, struct call_site *ret);
-
-/* Reads captured locals of the frame at `address`, as bpf/values.h does at a tick. `at`: number of the frame in its
- * stack, from the innermost. */
-void python_locals__read(struct host_reader *memory, const struct py_layout *layout, const struct locals_capture *capture, uint16_t at,
-			 uint64_t address, struct frame_values *ret);

@@ -56,13 +56,6 @@ struct python_walker *python_walker__free(struct python_walker *self)
 	return NULL;
 }
 
-void python_walker__turn_to(struct python_walker *self, const struct image *image)
-{
-	self->image = *image;
-	if (self->codes.n > CODES_KEPT)
-		python_codes__free(&self->codes);
-}
-
 /* --- frames --- */
 
 /* The caller gets frames of its own: the walker's are overwritten by the next walk. */
@@ -165,11 +158,6 @@ int python_walker__take(struct python_walker *self, const struct dump_slot *slot
 uint64_t python_walker__code(const struct python_walker *self, uint64_t key)
 {
 	return python_codes__find(&self->codes, key);
-}
-
-uint64_t python_walker__frame_address(const struct python_walker *self, uint32_t i)
-{
-	return i < self->walk.n && i < RECORD_PY_FRAMES_MAX ? self->walk.places[i] : 0;
 }
 
 int python_walker__locate(const struct python_walker *self, const struct py_frame *frame, struct buf *ret_function, struct buf *ret_file,

@@ -2,7 +2,7 @@
 /* Python frames of a thread that is not running, read from its process's memory: the sampler's walker (cprofd/pywalk.h)
  * in user space, the list of thread states, and the addresses of code objects.
  *
- * Callers: serve/dump.c, serve/sleepers.c and serve/asleep.c.
+ * Callers: serve/dump.c and serve/asleep.c.
  *
  * All bytes are the target's and may be anything. Owner: each object belongs to its caller. Threads: one at a time.
  * Errors: -errno; inconsistent data ends a walk with a loss (enum loss).
@@ -41,8 +41,6 @@ struct python_walker;
 /* `memory` is borrowed, `image` is copied. image->runtime 0: the process runs no Python, so no thread has frames. */
 int python_walker__new(struct host_reader *memory, const struct image *image, struct python_walker **ret);
 struct python_walker *python_walker__free(struct python_walker *python); /* NULL */
-/* Switches to a process with this image. Known code objects are kept: their keys differ between processes. */
-void python_walker__turn_to(struct python_walker *python, const struct image *image);
 
 struct python_frames {
 	struct py_frame *frames; /* the caller's: free() */
@@ -62,8 +60,6 @@ void python_walker__learn(struct python_walker *python, const struct dump_slot *
 
 /* The address of the code object with this key; 0: unknown. */
 uint64_t python_walker__code(const struct python_walker *python, uint64_t key);
-/* The address of the i-th frame of the last walk. */
-uint64_t python_walker__frame_address(const struct python_walker *python, uint32_t i);
 /* Function, file (appended) and line of a frame that was walked; "?" and 0 for what could not be read. -ENOMEM. */
 int python_walker__locate(const struct python_walker *python, const struct py_frame *frame, struct buf *ret_function, struct buf *ret_file,
 			  uint32_t *ret_line);

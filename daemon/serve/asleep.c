@@ -41,8 +41,10 @@ static bool sleeps(int schedstat, const struct record_sample *sample)
 	return sscanf(text, "%llu %llu %llu", &cpu, &delay, &count) == 3 && count == sample->cpu_time;
 }
 
-int session__code(struct session *session, struct host_reader *memory, const struct py_layout *l, const struct record_header *of,
-		  uint64_t key, uint64_t code)
+/* Reads a code object as the sampler would have, and passes it to units and profile. `of`: header of a record of its
+ * process; `key`: the key by which the frame names it; `code`: its address in the target. */
+static int read_code(struct session *session, struct host_reader *memory, const struct py_layout *l, const struct record_header *of,
+		     uint64_t key, uint64_t code)
 {
 	_cleanup_(buf__free) struct buf out = {};
 	int err = python_code__record(memory, l, of, key, code, &out);
@@ -82,7 +84,7 @@ static int put_python(struct session *session, struct tracee *tracee, struct pyt
 		uint64_t code = profile__knows_code(session->profile, frames.frames[i].code) ? 0 : python_walker__code(python, frames.frames[i].code);
 
 		if (code)
-			err = session__code(session, memory, &tracee->image.layout, &sample->header, frames.frames[i].code, code);
+			err = read_code(session, memory, &tracee->image.layout, &sample->header, frames.frames[i].code, code);
 	}
 	if (!err) {
 		*ret_none = frames.no_python;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records, from the rings to the profile. Each record goes through collect twice: at a poll as a preview, for what
- * has to be read at once (values, JIT code, sleeping threads); later, sorted by time, for good (on_sample and its
+ * has to be read at once (values, JIT code); later, sorted by time, for good (on_sample and its
  * neighbours below).
  *
  *    ring__drain() -> on_record() -> collector -> on_preview()            at each poll
@@ -199,7 +199,7 @@ static int on_preview(struct collect_sink *self, const struct sample *sample)
 	if (sample->record->flags & SAMPLE_ASLEEP)
 		return 0;
 	session->urgent = session->urgent || sample->stack || near_jit(session, sample);
-	return session_units__sample(session, sample) ?: sleepers__ticked(session, sample);
+	return session_units__sample(session, sample);
 }
 
 static int on_wait(struct collect_sink *self, const struct record_wait *wait)
@@ -264,25 +264,16 @@ static int on_record(void *ctx, const void *data, size_t len)
 		session->woken = true;
 		return 0;
 	}
-	if (len >= sizeof(struct record_wake) && header->kind == RECORD_FORKED) {
-		session->woken = true;
-		sleepers__forked(session);
+	if (len >= sizeof(struct record_wake) && header->kind == RECORD_SLEEPS) {
+		session->sleeps = true;
 		return 0;
 	}
-	if (len >= sizeof(struct record_moved) && header->kind == RECORD_MOVED) {
-		session->woken |= sleepers__moved(session, data);
-		return 0;
-	}
-	if (len >= sizeof(*header) && header->kind == RECORD_SAMPLE)
-		sleepers__drained(session, header);
 	if (len >= sizeof(*header) && (header->kind == RECORD_CLONE || header->kind == RECORD_FORK))
 		births__record(session, header);
 	if (len >= sizeof(*header) && header->size <= len &&
 	    (header->kind == RECORD_FORK || header->kind == RECORD_EXEC || header->kind == RECORD_EXIT) &&
 	    record__check(data, len) == 0) {
 		session->urgent = session->woken = true;
-		if (header->kind == RECORD_FORK)
-			sleepers__forked(session);
 		session_units__other_memory(session);
 		tracee__record(session->engine, session, header);
 	}
@@ -306,7 +297,9 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 		births__poll(session, engine__now());
 		if (native__refresh(session) != UINT64_MAX || session->woken)
 			session__poll_soon(engine, session);
-		session->woken = false;
+		else if (session->sleeps)
+			session__poll_later(session);
+		session->woken = session->sleeps = false;
 	}
 }
 
@@ -376,7 +369,6 @@ void drain__poll(struct session *session, uint64_t up_to)
 
 	native__refresh(session);
 	err = err ?: collector__preview(session->collector, up_to);
-	err = err ?: sleepers__poll(session, up_to);
 	if (err && !session->error)
 		session->error = err;
 }
@@ -389,6 +381,8 @@ void drain__run(struct engine *engine, struct session *session, uint64_t up_to)
 	native__refresh(session); /* before somebody asks what lies where */
 	if (!err)
 		err = collector__flush(session->collector, up_to);
+	if (!err)
+		err = profile__sleep(session->profile, up_to == UINT64_MAX ? session->detached : up_to - 1000000000ull / session->request.rate);
 	session->handed_on = up_to;
 	if (err && !session->error)
 		session->error = err;
@@ -402,5 +396,4 @@ void drain__close(struct session *session)
 	session->collector = collector__free(session->collector);
 	session->profile = profile__free(session->profile);
 	session_units__close(session);
-	sleepers__close(session);
 }

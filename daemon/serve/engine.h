@@ -292,37 +292,17 @@ int asleep__step(struct session *session, uint64_t *ret_next);
 int asleep__last(struct session *session); /* nothing is sampled any more */
 void asleep__drop(struct tracee *tracee);
 int session_units__replay(struct session *session, struct event_sink *sink);
-/* Which locals the sampler captures in frames of this code object (by its key); false: none. */
-bool session_units__locals_capture(const struct session *session, uint64_t key, struct locals_capture *ret);
-/* The memory of a process, in pages that were read after `time`. Valid until the next call of these two, or the next
- * sample. */
+/* The memory of a process, in pages that were read after `time`. Valid until the next call, or the next sample. */
 struct host_reader *session_units__pages(struct session *session, const struct tracee *tracee, uint64_t time);
-/* ... as it is from now on. */
-struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee);
 
 /* --- asleep.c --- */
-/* Reads a code object as the sampler would have, and passes it to units and profile. `of`: header of a record of its
- * process; `key`: the key by which the frame names it; `code`: its address in the target. */
-int session__code(struct session *session, struct host_reader *memory, const struct py_layout *layout, const struct record_header *of,
-		  uint64_t key, uint64_t code);
-
-/* --- sleepers.c: threads that wait inside of a compile, in sessions of CPU time --- */
-struct sleepers;
-/* A tick's sample, at the preview. */
-int sleepers__ticked(struct session *session, const struct sample *sample);
-/* Checks the threads that had no tick lately, after all ticks until `at` were previewed. */
-int sleepers__poll(struct session *session, uint64_t at);
-/* Nothing is sampled after this time. */
-void sleepers__last(struct session *session, uint64_t time);
-/* A process was made: who made it may wait for it soon. */
-/* A sample came out of a ring; its preview follows, up to SCHEDULE_SETTLE_NS later. */
-void sleepers__drained(struct session *session, const struct record_header *header);
-/* RECORD_MOVED. Is a poll due? */
-bool sleepers__moved(struct session *session, const struct record_moved *record);
-void sleepers__forked(struct session *session);
-/* After a poll: ns until an extra one is wanted, besides the regular ones; 0: none. */
-uint64_t sleepers__pause(struct session *session);
-void sleepers__close(struct session *session);
+/* --- watch.c --- */
+struct watched_thread {
+	uint64_t start, seen; /* when it was in a function of a rule last */
+	uint32_t tid;         /* 0: none */
+};
+/* The thread of this record is in a function that a rule names. */
+void watch__thread(struct session *session, const struct record_header *header);
 
 /* --- cache_dir.c --- */
 /* The directory of unwind tables, of this user's alone; < 0: there is none. Opened by the first
@@ -365,7 +345,8 @@ struct session {
 	uint64_t born;                  /* births.c: when its target made a thread or a process last; 0: never */
 	enum { CLOCKS_OFF, CLOCKS_ON, CLOCKS_REFUSED } clocks; /* of CPUs */
 	/* A record asked for a poll now. Not set by RECORD_MAP alone, which is frequent and mostly needs none. */
-	bool woken;
+	bool woken, sleeps;
+	struct watched_thread watched[BROKER_WATCHED_MAX];
 	/* Polls that were made in a rush: every SCHEDULE_RUSH_TICKS-th does the work that is not urgent. */
 	uint32_t rush_polls;
 	uint64_t rush_until;            /* monotonic ns */
@@ -404,7 +385,6 @@ struct session {
 	struct rules *rules;            /* of the program, and of who attached */
 	/* Sits between the profile and `sink`: it sees the profile's events, and adds those of compile units. */
 	struct session_units *units;
-	struct sleepers *sleepers;      /* NULL: none */
 	struct profile *profile;
 	/* Encoded events that were not published yet; pending_events of them. */
 	struct buf pending;
@@ -450,6 +430,7 @@ unsigned session__subscribers(const struct engine *engine, const struct session 
 void session__reap(struct engine *engine, struct session *session);
 /* The sampler woke the engine: polls now, or as soon as SCHEDULE_POLL_NS have passed since the last poll. */
 void session__poll_soon(struct engine *engine, struct session *session);
+void session__poll_later(struct session *session);
 /* Does what is due; *next falls to when there will be more. */
 void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);
 /* Goes on after the root was identified: announces what is known, then asks the broker to start the timers. */

@@ -219,7 +219,6 @@ static void finish_accounting(struct session *session, uint64_t time)
 	if (err && !session->error)
 		session->error = err;
 	session->detached = time ? time : engine__now();
-	sleepers__last(session, session->detached);
 	for (struct tracee *p = session->tracees; p; p = p->next)
 		if (!p->dead)
 			proc__threads(session, p, true);
@@ -320,20 +319,15 @@ static uint64_t latency_of(const struct session *session)
 	return session->modules && modules__replace_code(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
 }
 
-/* The first half of a poll: rings are emptied, values of frames are read, sleeping threads are checked. True: the rest
+/* The first half of a poll: rings are emptied, values of frames are read. True: the rest
  * may wait until `hand_on_due`, as nothing is urgent and not too much is held. */
 static bool holds_back(struct session *session, uint64_t now)
 {
-	uint64_t pause;
-
 	session->polled = now;
 	session->soon = false;
 	drain__poll(session, now - SCHEDULE_SETTLE_NS);
 	ring__polled(session->ring, now);
 	births__poll(session, now);
-	pause = sleepers__pause(session);
-	if (pause)
-		poll_after(session, pause);
 	if (!session->urgent && !session->rushes && !session->error && now >= session->rush_until && now < session->hand_on_due &&
 	    collector__held(session->collector) < session->request.latency_ms * HOLD_BYTES_PER_MS && !(session->deadline && now >= session->deadline))
 		return true;
@@ -426,6 +420,14 @@ void session__poll_soon(struct engine *engine, struct session *session)
 	} else {
 		poll_after(session, SCHEDULE_POLL_NS - since);
 	}
+}
+
+/* For records of just now, which a poll at once would leave to the next one; as rarely as that. */
+void session__poll_later(struct session *session)
+{
+	uint64_t since = engine__now() - session->polled;
+
+	poll_after(session, since + SCHEDULE_FRESH_NS < SCHEDULE_POLL_NS ? SCHEDULE_POLL_NS - since : SCHEDULE_FRESH_NS);
 }
 
 static void internal_error(struct engine *engine, struct session *session, const char *what, int err)

@@ -138,8 +138,10 @@ void session_units__code(struct session *session, const struct record_code *code
 {
 	struct locals_capture capture;
 
-	if (units__code(session->units->units, code, &capture))
-		ring__capture_locals(session->ring, &capture);
+	if (!units__code(session->units->units, code, &capture))
+		return;
+	ring__capture_locals(session->ring, &capture);
+	watch__thread(session, &code->header);
 }
 
 /* A pid or an address now belongs to another image: what was cached is not used. */
@@ -162,14 +164,10 @@ int session_units__sample(struct session *session, const struct sample *sample)
 	tracee = tracee__find(session, (int32_t)sample->record->header.task.tgid);
 	if (!tracee || !tracee->image.runtime)
 		return 0;
+	watch__thread(session, &sample->record->header);
 	refresh(memory, tracee, sample->record->header.time);
 	return units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader,
 			     &tracee->image.layout);
-}
-
-bool session_units__locals_capture(const struct session *session, uint64_t key, struct locals_capture *ret)
-{
-	return units__locals_capture(session->units->units, key, ret);
 }
 
 struct host_reader *session_units__pages(struct session *session, const struct tracee *tracee, uint64_t time)
@@ -177,20 +175,6 @@ struct host_reader *session_units__pages(struct session *session, const struct t
 	struct page_reader *memory = &session->units->memory;
 
 	refresh(memory, tracee, time);
-	return &memory->reader;
-}
-
-struct host_reader *session_units__memory(struct session *session, const struct tracee *tracee)
-{
-	struct page_reader *memory = &session->units->memory;
-	const struct image *image = &tracee->image;
-	uint32_t i;
-
-	refresh(memory, tracee, engine__now());
-	/* The state of the first thread lies in the interpreter's image, too. */
-	for (i = 0; i < PAGES; i++)
-		if (memory->still.numbers[i] * PAGE > image->runtime && (memory->still.numbers[i] - 1) * PAGE < image->runtime + image->runtime_size)
-			memory->still.numbers[i] = 0;
 	return &memory->reader;
 }
 

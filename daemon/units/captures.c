@@ -220,15 +220,6 @@ static void fill_capture(const struct rule_code *rule_code, struct locals_captur
 	memcpy(ret->slots, rule_code->slots, sizeof(ret->slots));
 }
 
-bool units__locals_capture(const struct units *units, uint64_t key, struct locals_capture *ret)
-{
-	const struct rule_code *known = captures__find(units, key);
-
-	if (known)
-		fill_capture(known, ret);
-	return known;
-}
-
 bool units__code(struct units *units, const struct record_code *code, struct locals_capture *ret)
 {
 	const struct record_part *name = record__part(code, PART_QUALNAME), *file = record__part(code, PART_FILE);

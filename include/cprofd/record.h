@@ -19,11 +19,10 @@ enum record_kind {
 	RECORD_EXIT = 5,    /* a thread ended */
 	RECORD_CLONE = 6,   /* a new thread of a process of the target */
 	RECORD_MAP = 7,     /* new memory was mapped: only if native stacks are requested */
-	RECORD_WAIT = 8,    /* off-CPU time of a thread: sums of one place (wall mode) */
+	RECORD_WAIT = 8,    /* off-CPU time of a thread: sums of one place (wall mode), or of a thread that compiles, since it left its CPU */
 	RECORD_WAKE = 9,    /* struct record_wake: asks the engine to read the samples soon */
 	RECORD_FREED = 10,  /* an exited thread is gone: its final CPU time, of which RECORD_EXIT has only a part */
-	RECORD_FORKED = 11, /* struct record_wake: a target forked a process that is not followed: may wait for it */
-	RECORD_MOVED = 13,  /* struct record_moved: a thread without ticks got a CPU (mode cpu, where switches are not followed) */
+	RECORD_SLEEPS = 11, /* struct record_wake: a thread that compiles left its CPU, and has new values (mode cpu) */
 	RECORD_LOST = 12,   /* the client is no longer authorised for a thread, since some time after its last record */
 };
 
@@ -52,14 +51,6 @@ struct record_wake {
 	__u32 size;
 	__u16 kind;
 	__u16 cpu;
-};
-
-struct record_moved {
-	struct record_wake wake;
-	__u32 tid, _pad;
-	__u64 runs;         /* how often it had got a CPU (third number of /proc/PID/schedstat) ... */
-	__u64 same;         /* ... until at least this time */
-	__u64 runs_now;     /* equal: it had no tick for a while, and is to be polled */
 };
 
 struct record_part {
@@ -97,6 +88,7 @@ enum record_part_kind {
 
 /* The period (ns) tells the sampler's clocks apart: an odd one is a CPU's. */
 #define CLOCK_OF_CPU 1ull
+#define CLOCK_OF_SWITCH 1ull /* the whole period: not a tick, the thread leaves its CPU (mode cpu) */
 
 struct record_sample {
 	struct record_header header;
@@ -301,8 +293,7 @@ _Static_assert(sizeof(struct part_wait) == 72, "part_wait");
 #define WAIT_SEEN 2u        /* with WAIT_KEY_BEFORE: there is a stack nevertheless */
 #define WAIT_KEY_BEFORE 1u  /* it slept before the session began: no stack */
 #define WAIT_KEY_RAN 2u     /* preempted, anywhere */
-#define WAIT_KEY_ASLEEP 3u  /* in CPU time sessions: found asleep by user space. args[0]: time until which its previous
-			     * location is known; args[1]: 1: soon after the record it got a CPU */
+#define WAIT_KEY_ASLEEP 3u  /* in CPU time sessions: wherever a thread that compiles leaves its CPU */
 #define WAIT_KEY_LOST 4u    /* made in user space only: the client was not authorised for it meanwhile */
 
 /* Sums of a thread's waits at one place since its last such record, exact to the ns. */
@@ -365,12 +356,11 @@ struct locals_capture {
 	__u8 slots[FRAME_VALUES_WORDS]; /* the locals to copy */
 	__u32 object;       /* which of them (from 1) also gets the bytes of its object (struct part_object); 0: none */
 };
-#define VALUES_AWAITED 2u
 #define LOCALS_CAPTURE_BITS 4096u
 #define LOCALS_CAPTURE_SETS 64u
 #define LOCALS_CAPTURE_WAYS 4u
 struct locals_captures {
-	__u64 active;       /* 0: nothing below is read. VALUES_AWAITED: a thread with values may wait for others */
+	__u64 active;       /* 0: nothing below is read */
 	/* Generation number: the engine increments it after each change of the maps, which invalidates the sampler's
 	 * caches. In this cache line, as each tick reads it. */
 	__u64 maps;

@@ -13,10 +13,8 @@
 #define SCHEDULE_POLL_NS 15000000ull
 /* ... and at most this often if a sample ring is filling up. */
 #define SCHEDULE_CROWD_NS 2000000ull
-/* A process was forked, for which its parent may soon wait. The sampler reports it at most this often; the engine
- * polls first after the second time. */
-#define SCHEDULE_FORKED_NS 10000000ull
-#define SCHEDULE_FORKED_POLL_NS 8000000ull
+/* A thread without values for that long compiles nothing: where it sleeps is not recorded (bpf/watched.h). */
+#define SCHEDULE_LATELY_NS 1000000000ull
 /* Threads or processes that live for about a period are born: the sampler reports it at most this often. The clocks
  * of CPUs, which sample them, are closed again if it has not for the second time. */
 #define SCHEDULE_BIRTHS_NS 200000000ull

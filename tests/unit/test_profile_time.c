@@ -327,6 +327,104 @@ static void a_tick_of_a_cpu_stands_for_a_period(void **state)
 	assert_true(given > 0);
 }
 
+/* A thread that compiles leaves its CPU in "wait": mode cpu. `values`: in a function of a rule. */
+static void leaves(uint64_t time, bool values)
+{
+	const struct py_frame frames[] = {{.code = 3, .offset = 4}, {.code = 1, .offset = 2}};
+	struct record_sample *record = rec_sample(&rec, time, &task, 0);
+	struct part_wait *wait;
+	struct sample parsed;
+
+	record->flags = SAMPLE_OFF_CPU | SAMPLE_IN_KERNEL;
+	rec_frames(&rec, 0, frames, 2);
+	if (values)
+		rec_part(&rec, PART_VALUES, 0, sizeof(struct part_values), 0);
+	wait = rec_part(&rec, PART_WAIT, 0, sizeof(*wait), 0);
+	wait->key = WAIT_KEY_ASLEEP;
+	wait->syscall = -1;
+	wait->state = 1;
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	record__parse((void *)rec.data, &parsed);
+	assert_int_equal(profile__sample(profile, &parsed), 0);
+}
+
+static void is_back(uint64_t time)
+{
+	struct record_wait wait = {.key = WAIT_KEY_ASLEEP, .count = 1, .syscall = -1, .state = 1};
+
+	wait.header = (struct record_header){.size = sizeof(wait), .kind = RECORD_WAIT, .time = time, .task = task};
+	assert_int_equal(profile__wait(profile, &wait), 0);
+}
+
+static void is_row(uint32_t i, uint64_t time, uint64_t wall, const char *stack)
+{
+	assert_true(i < book->n_samples);
+	assert_int_equal(book->samples[i].time, time);
+	assert_int_equal(book->samples[i].wall, wall);
+	assert_string_equal(book_stack(book, book->samples[i].stack), stack);
+}
+
+#define ASLEEP "main:11;wait:32;(waiting: asleep)"
+static void codes_of_waits(void)
+{
+	code(1, "main", 10);
+	code(2, "work", 20);
+	code(3, "wait", 30);
+}
+
+/* Where it left is a row at once, so that what others do meanwhile is in its compile; and it lasts until it is back, to
+ * the nanosecond, however late that is found. */
+static void a_compile_sleeps_until_it_is_back(void **state)
+{
+	codes_of_waits();
+	sample(T0 + 1 * MS, 0);
+	leaves(T0 + 1500000, true);
+	is_back(T0 + 90 * MS);
+	sample(T0 + 90 * MS + 700000, 0);
+	end(T0 + 91 * MS);
+	assert_int_equal(book->n_samples, 4);
+	is_row(0, T0 + 1 * MS, 1 * MS, "main:11;work:22");
+	is_row(1, T0 + 1500001, 500001, ASLEEP);
+	is_row(2, T0 + 90 * MS, 90 * MS - 1500001, ASLEEP);
+	is_row(3, T0 + 90 * MS + 700000, 700000, "main:11;work:22");
+}
+
+/* Of a wait that goes on there are rows, too, but not of one outside of compiles. */
+static void a_long_sleep_is_seen_while_it_lasts(void **state)
+{
+	codes_of_waits();
+	sample(T0 + 1 * MS, 0);
+	leaves(T0 + 2 * MS, true);
+	assert_int_equal(profile__sleep(profile, T0 + 300 * MS), 0);
+	assert_int_equal(profile__sleep(profile, T0 + 300 * MS), 0);
+	is_back(T0 + 500 * MS);
+	assert_int_equal(profile__sleep(profile, T0 + 600 * MS), 0);
+	leaves(T0 + 601 * MS, false);
+	assert_int_equal(profile__sleep(profile, T0 + 700 * MS), 0);
+	end(T0 + 800 * MS);
+	assert_int_equal(book->n_samples, 5);
+	is_row(2, T0 + 300 * MS, 298 * MS - 1, ASLEEP);
+	is_row(3, T0 + 500 * MS, 200 * MS, ASLEEP);
+	is_row(4, T0 + 601 * MS + 1, 101 * MS + 1, ASLEEP);
+}
+
+/* A record of its return that is missing, or comes twice. */
+static void a_tick_ends_a_sleep_that_no_record_ends(void **state)
+{
+	codes_of_waits();
+	is_back(T0 + 1);
+	sample(T0 + 1 * MS, 0);
+	leaves(T0 + 2 * MS, true);
+	sample(T0 + 9 * MS, 0);
+	is_back(T0 + 10 * MS);
+	sample(T0 + 11 * MS, 0);
+	end(T0 + 12 * MS);
+	assert_int_equal(book->n_samples, 5);
+	is_row(2, T0 + 9 * MS - MS / 2, 7 * MS - MS / 2 - 1, ASLEEP);
+	is_row(3, T0 + 9 * MS, MS / 2, "main:11;work:22");
+	is_row(4, T0 + 11 * MS, 2 * MS, "main:11;work:22");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,6 +440,9 @@ int main(void)
 		TEST(sums_are_exact_over_epochs),
 		TEST(an_epoch_is_ended),
 		TEST(a_tick_of_a_cpu_stands_for_a_period),
+		TEST(a_compile_sleeps_until_it_is_back),
+		TEST(a_long_sleep_is_seen_while_it_lasts),
+		TEST(a_tick_ends_a_sleep_that_no_record_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads that compile, in sessions of CPU time: the sampler follows their switches (bpf/watched.h), because a compile
+ * that waits has no ticks. A thread is one of them from the first time that it is sampled in a function that a rule
+ * names.
+ *
+ *    RECORD_CODE of such a function, or a sample with values -> watch__thread() -> BROKER_WATCH -> BROKER_WATCHED
+ *
+ * The broker has room for BROKER_WATCHED_MAX of them. One that did not compile lately makes room for another. */
+#include "serve/engine.h"
+
+static struct watched_thread *find(struct session *session, const struct record_header *header)
+{
+	struct watched_thread *all = session->watched, *oldest = all;
+	uint32_t i;
+
+	for (i = 0; i < BROKER_WATCHED_MAX; i++) {
+		if (all[i].tid == header->task.tid && all[i].start == header->task.thread_start)
+			return &all[i];
+		if (all[i].seen < oldest->seen)
+			oldest = &all[i];
+	}
+	return oldest;
+}
+
+void watch__thread(struct session *session, const struct record_header *header)
+{
+	struct watched_thread *of = find(session, header);
+	struct broker_message message = {.kind = BROKER_WATCH,
+					 .token = engine__token(session->engine),
+					 .session = session->broker,
+					 .pid = (int32_t)header->task.tgid,
+					 .number = header->task.tid,
+					 .slot = (uint32_t)(of - session->watched)};
+
+	if (session->request.wall || session->request.idle)
+		return;
+	if (of->tid == header->task.tid && of->start == header->task.thread_start)
+		of->seen = header->time;
+	else if (header->time > of->seen + (of->tid ? SCHEDULE_LATELY_NS : 0) && !engine__ask(session->engine, &message))
+		*of = (struct watched_thread){.start = header->task.thread_start, .seen = header->time, .tid = header->task.tid};
+}
