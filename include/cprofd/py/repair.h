@@ -276,6 +276,26 @@ HOST_INLINE int py_repair_inlined(const struct py_walk_context *c)
 	return walk->frame != 0;
 }
 
+/* The one frame that was found is half made. 1: nothing is to be repaired. Apart, as py_repair_link() is above the
+ * functions that read code objects, and kernels give 512 bytes of stack for all of them. */
+HOST_APART int py_repair_half(struct py_walk *walk, const struct image *image)
+{
+	struct py_walk_context c = {.walk = walk, .image = image};
+
+	if (!walk || !image)
+		return 0;
+	/* The outermost frame of a stack that greenlet leaves (py_exposed): only a generator's is linked to nothing otherwise. */
+	if (py_has_object(walk, &image->layout, walk->places[0]) && !py_is_generator(&image->layout, walk->places[0]))
+		return 1;
+	if (image->layout.frame_is_entry != PY_ABSENT)
+		return 0;
+	walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].frame;
+	/* Not of another frame: greenlet, while it switches, has the outermost one of a stack without its shim. */
+	if (py_is_generator(&image->layout, walk->leaf))
+		host_loop(PY_REGISTERS, py_repair_generator, &c);
+	return 0;
+}
+
 /* Some builds store in an order that leaves the innermost link in a register alone for an instant: a
  * generator's `previous` is cleared before the thread state leaves it, a new _PyCFrame stands in front
  * before it knows its predecessor. 1 when walk->frame is that link, proven by a register. */
@@ -288,16 +308,8 @@ HOST_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 	walk->loss_before = walk->loss;
 	walk->frame = 0;
 	walk->leaf = 0;
-	/* The outermost frame of a stack that greenlet leaves (py_exposed): only a generator's is linked to nothing otherwise. */
-	if (walk->n == 1 && walk->loss == LOSS_FRAME_HALF && py_has_object(walk, &image->layout, walk->places[0]) &&
-	    !py_is_generator(&image->layout, walk->places[0]))
+	if (walk->n == 1 && walk->loss == LOSS_FRAME_HALF && py_repair_half(walk, image))
 		return 0;
-	if (walk->n == 1 && walk->loss == LOSS_FRAME_HALF && image->layout.frame_is_entry == PY_ABSENT) {
-		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].frame;
-		/* Not of another frame: greenlet, while it switches, has the outermost one of a stack without its shim. */
-		if (py_is_generator(&image->layout, walk->leaf))
-			host_loop(PY_REGISTERS, py_repair_generator, &c);
-	}
 	if (!walk->frame && image->layout.frames == PY_FRAMES_CFRAME && (!walk->n || walk->loss_before == LOSS_FRAME_HALF)) {
 		walk->n = 0; /* a frame that is not linked is none that runs */
 		if (walk->called && image->layout.frame_is_entry == PY_ABSENT ? py_repair_inlined(&c) : py_repair_called(&c)) {
