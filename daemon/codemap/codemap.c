@@ -106,7 +106,7 @@ struct codemap *codemap__free(struct codemap *self)
 {
 	if (!self)
 		return NULL;
-	namer__free(self->namer);
+	namer__free(self->namer, &self->known);
 	free(self->files);
 	free(self->objects);
 	intern__free(&self->object_numbers);

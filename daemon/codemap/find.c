@@ -57,7 +57,7 @@ struct module_names *files__names(struct codemap *self, const struct module *mod
 	if (found->names || modules__bytes(self->modules, module, &bytes))
 		return found;
 	found->names = bytes.image ? namer__add_image(self->namer, bytes.image, bytes.size)
-				   : namer__add_file(self->namer, bytes.fd, module->path, pid);
+				   : namer__add_file(self->namer, bytes.fd, module->path, pid, module->id);
 	return found;
 }
 
@@ -97,6 +97,20 @@ static const struct callable *find_callable(struct names *names, uint64_t vaddr,
 	return callables ? callables__at(callables, vaddr, within) : NULL;
 }
 
+/* The name of the function at `start`, if it was read before, in this session or an earlier one. Valid until the next
+ * call. */
+static const struct known_name *known_at(struct codemap *self, const struct module_names *names, uint64_t start)
+{
+	const struct known_name *known =
+		known_names__find(&self->known, self->namer->renewed, names->module->id, start);
+
+	if (known || names->switches)
+		return known;
+	self->kept = (struct known_name){.role = WEAVE_CODE,
+					 .name = kept_names__find(&names->names->kept, start)};
+	return self->kept.name ? &self->kept : NULL;
+}
+
 /* Sets ret->start and ret->function, if the address is in a symbol. Returns the function's name if it was read
  * before. */
 static const struct known_name *find_known(struct codemap *self, const struct module_names *names, uint64_t vaddr,
@@ -105,7 +119,7 @@ static const struct known_name *find_known(struct codemap *self, const struct mo
 	if (!names->names || find_start(names->names, vaddr, &ret->start))
 		return NULL;
 	ret->function = ret->start;
-	return known_names__find(&self->known, self->namer->renewed, names->module->id, ret->start);
+	return known_at(self, names, ret->start);
 }
 
 static enum frame_role role_of(const struct module_names *names, const char *symbol)
@@ -210,7 +224,7 @@ static bool locate_file(struct codemap *self, const struct modules_found *found,
 	    !strcmp(found->module->path, "[vdso]") || find_start(names->names, found->vaddr, &ret->start))
 		return false;
 	if (found->interpreter || names->switches) {
-		known = known_names__find(&self->known, self->namer->renewed, found->module->id, ret->start);
+		known = known_at(self, names, ret->start);
 		if (!known)
 			return false;
 		ret->role = (uint8_t)role_at(found, names, known->role);

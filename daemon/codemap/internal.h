@@ -48,6 +48,7 @@ struct codemap {
 	/* Answers of the past: names by function, and buffers of the last answer, which code_location's strings
 	 * point into. */
 	struct known_names known;
+	struct known_name kept; /* known_at(): one that an earlier session knew */
 	struct symbol symbol; /* of the last answer */
 	struct buf display;
 	char module_name[256], nameless[320];

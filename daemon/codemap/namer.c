@@ -166,8 +166,10 @@ static void read_symbols(struct namer *namer, struct names *names)
 {
 	int err = open_symbols(names);
 
-	if (!err && names->kind == NAMES_FILE)
+	if (!err && names->kind == NAMES_FILE) {
+		kept_names__open(names->work, namer->folder, &names->kept);
 		download__want(names, false);
+	}
 	if (!names->small)
 		names__read_callables(names);
 	pthread_mutex_lock(&namer->lock);

@@ -35,6 +35,7 @@
 #include "base/texts.h"
 #include "broker/broker.h"
 #include "classes/callables.h"
+#include "codemap/names_kept.h"
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 
@@ -72,6 +73,7 @@ struct names {
 	enum names_kind kind;
 	char *path;
 	int32_t pid;
+	uint32_t module;
 	void *image;
 	size_t image_size;
 	uint64_t address;
@@ -92,6 +94,7 @@ struct names {
 	struct eval_ranges eval; /* constant once it was read */
 	/* Of a small file the loop's, which reads it itself; else constant once `state` is READ. */
 	struct callables callables;
+	struct kept_names kept; /* constant once `state` is READ, but for the loop, which drops them */
 	bool small, small_read; /* the loop's; `small` is constant */
 	struct line_job *asked, *done;
 	bool lines_sought; /* lines were read once; debuginfod may still bring a debug file */
@@ -117,6 +120,7 @@ struct namer {
 	pthread_cond_t wake, answered;
 	int event;
 	int folder; /* where what takes long to make of a file is kept; < 0: nowhere */
+	struct known_names known; /* at the end: to be stored */
 	bool started, downloads_on;
 	/* under lock */
 	bool stop;
@@ -153,13 +157,14 @@ struct namer {
 
 /* `folder`: as codemap__new(). */
 int namer__new(int folder, struct namer **ret);
-/* NULL. Does not wait: the thread ends, and frees it, when its file lets it. */
-struct namer *namer__free(struct namer *namer);
+/* NULL. Does not wait: the thread ends, and frees it, when its file lets it. Takes `known` (or NULL), to store the
+ * names of functions for the next session. */
+struct namer *namer__free(struct namer *namer, struct known_names *known);
 
 /* --- modules. NULL: out of memory --- */
 
-/* A file: `fd` is copied. `path`, `pid`: as which process sees it, for its debug file. */
-struct names *namer__add_file(struct namer *namer, int fd, const char *path, int32_t pid);
+/* A file: `fd` is copied. `path`, `pid`: as which process sees it, for its debug file. `module`: in known_names. */
+struct names *namer__add_file(struct namer *namer, int fd, const char *path, int32_t pid, uint32_t module);
 /* The vDSO: the bytes are copied. */
 struct names *namer__add_image(struct namer *namer, const void *image, size_t size);
 /* An object of a JIT compiler, for its lines: read from the target's memory (`mem` is copied). It may be gone or

@@ -50,7 +50,7 @@ int namer__new(int folder, struct namer **ret)
 	namer->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = namer->event < 0 ? -errno : hash_seed__draw(&namer->seed);
 	if (err)
-		namer__free(namer);
+		namer__free(namer, NULL);
 	else
 		*ret = namer;
 	return err;
@@ -70,6 +70,9 @@ static void free_jobs(struct line_job *job)
 static void free_names(struct names *names)
 {
 	debuginfod_job__free(names->download);
+	if (names->work)
+		kept_names__store(&names->kept, names->work, names->namer->folder, &names->namer->known, names->module);
+	kept_names__free(&names->kept);
 	if (names->file != names->work)
 		symbol_file__free(names->file);
 	symbol_file__free(names->work);
@@ -101,16 +104,21 @@ static void destroy(void *context)
 	if (namer->event >= 0)
 		close(namer->event);
 	line_rows__free(namer);
+	known_names__free(&namer->known);
 	pthread_cond_destroy(&namer->wake);
 	pthread_cond_destroy(&namer->answered);
 	pthread_mutex_destroy(&namer->lock);
 	free(namer);
 }
 
-struct namer *namer__free(struct namer *namer)
+struct namer *namer__free(struct namer *namer, struct known_names *known)
 {
 	if (!namer)
 		return NULL;
+	if (known) {
+		namer->known = *known;
+		*known = (struct known_names){};
+	}
 	if (namer->started) {
 		pthread_mutex_lock(&namer->lock);
 		namer->stop = true;
@@ -150,7 +158,7 @@ static struct names *add(struct namer *namer, const struct names *given)
 	return names;
 }
 
-struct names *namer__add_file(struct namer *namer, int fd, const char *path, int32_t pid)
+struct names *namer__add_file(struct namer *namer, int fd, const char *path, int32_t pid, uint32_t module)
 {
 	struct stat stat;
 
@@ -158,7 +166,8 @@ struct names *namer__add_file(struct namer *namer, int fd, const char *path, int
 					  .small = !blocking__fstat(fd, &stat) && stat.st_size < NAMER_SMALL_BYTES,
 					  .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
 					  .path = strdup(path),
-					  .pid = pid});
+					  .pid = pid,
+					  .module = module});
 }
 
 struct names *namer__add_image(struct namer *namer, const void *image, size_t size)
@@ -253,6 +262,7 @@ void namer__tick(struct namer *namer)
 		if (names->fresh) {
 			names->file = names->fresh;
 			names->fresh = NULL;
+			names->kept.n = 0;
 			namer->news++;
 			namer->renewed++;
 		}

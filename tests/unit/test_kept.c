@@ -15,6 +15,8 @@
 
 #include "base/kept.h"
 #include "classes/callables.h"
+#include "codemap/names_kept.h"
+#include "weave/weave.h"
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 
@@ -157,6 +159,61 @@ static void eval_ranges_are_the_same(void **state)
 	close(folder);
 }
 
+#define NAMES 40u
+
+/* Stores names of two modules, of which only the first's functions without a role are kept; then more; then damage. */
+static void names_are_the_same(void **state)
+{
+	static char texts[NAMES * 4][16];
+	int folder = open_folder(state), fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const struct symbol_opener opener = {no_file, NULL, folder};
+	struct known_names known = {};
+	struct symbol_file *symbols;
+	struct kept_names read;
+	struct kept_data kept;
+
+	assert_int_equal(symbol_file__open(fd, NULL, &opener, &symbols), 0);
+	for (uint32_t i = 0; i < NAMES * 4; i++) { /* two modules, and every third of a function with a role */
+		snprintf(texts[i], sizeof(texts[i]), "f(%u)", i);
+		known_names__keep(&known, 0, &(struct known_name){.start = 7000 - 16 * i, .module = 1 + i % 2, .role = i % 3 ? WEAVE_CODE : WEAVE_EVAL, .name = texts[i]});
+	}
+	kept_names__open(symbols, folder, &read);
+	assert_int_equal(read.n, 0);
+	kept_names__store(&read, symbols, folder, &known, 3); /* nothing is known of it */
+	assert_int_equal(kept__find(folder, "names", &read.key, 1u << 20, &kept), -ENOENT);
+	kept_names__store(&read, symbols, folder, &known, 1);
+	kept_names__free(&read);
+	kept_names__open(symbols, folder, &read);
+	for (uint32_t i = 0; i < NAMES * 4; i++) {
+		const char *name = kept_names__find(&read, 7000 - 16 * i);
+
+		assert_true(i % 2 || !(i % 3) ? !name : !strcmp(name, texts[i]));
+		assert_null(kept_names__find(&read, 7001 - 16 * i));
+	}
+	known_names__free(&known);
+	assert_int_equal(kept__find(folder, "names", &read.key, 1u << 20, &kept), 0);
+	kept_names__free(&read);
+	for (size_t at = 0; at < kept.len; at++) {
+		struct buf bytes = {};
+
+		assert_int_equal(buf__append(&bytes, kept.data, at % 2 ? kept.len : at), 0);
+		if (bytes.len)
+			bytes.data[at < bytes.len ? at : 0] ^= 0x81;
+		assert_int_equal(kept__put(folder, "names", &read.key, &bytes), 0);
+		buf__free(&bytes);
+		kept_names__open(symbols, folder, &read);
+		for (uint32_t i = 0; i < NAMES * 4; i++) { /* no bound is broken: AddressSanitizer */
+			const char *name = kept_names__find(&read, 7000 - 16 * i);
+
+			assert_true(!name || strlen(name) < kept.len);
+		}
+		kept_names__free(&read);
+	}
+	free(kept.bytes);
+	symbol_file__free(symbols);
+	close(folder);
+}
+
 static void another_file_is_another_key(void **state)
 {
 	int folder = open_folder(state), fd = openat(folder, "file", O_RDWR | O_CREAT, 0600);
@@ -184,6 +241,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(callables_are_the_same, new_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(damage_makes_callables_anew, new_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(eval_ranges_are_the_same, new_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(names_are_the_same, new_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(another_file_is_another_key, new_folder, drop_folder),
 	};
 
