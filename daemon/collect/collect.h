@@ -49,13 +49,8 @@ struct collect_sink {
 	/* Each sample, once, before sample(). */
 	int (*preview)(struct collect_sink *self, const struct sample *sample);
 	int (*sample)(struct collect_sink *self, const struct sample *sample);
-	int (*fork)(struct collect_sink *self, const struct record_fork *fork);
-	int (*exec)(struct collect_sink *self, const struct record_event *exec);
-	int (*exit)(struct collect_sink *self, const struct record_event *exit);
-	int (*clone)(struct collect_sink *self, const struct record_event *clone);
-	int (*freed)(struct collect_sink *self, const struct record_event *freed);
-	int (*lost)(struct collect_sink *self, const struct record_event *lost);
-	int (*wait)(struct collect_sink *self, const struct record_wait *wait);
+	/* What else concerns the profile: forks, execs, ends, waits ... */
+	int (*other)(struct collect_sink *self, const struct record_header *record);
 };
 
 /* Since collector__new(). `bad` becomes LOSS_RECORD_BAD in the ledger. */

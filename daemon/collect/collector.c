@@ -94,8 +94,7 @@ static int preview(struct collector *collector, struct held *held)
 	return collector->sink->preview(collector->sink, &sample);
 }
 
-/* By kind. A kind that the sink has no function for is skipped, as is one that only other readers of the ring use
- * (RECORD_MAP). */
+/* By kind. A kind that the sink has no function for is skipped. */
 static int hand_on(struct collector *collector, const void *record)
 {
 	const struct record_header *header = record;
@@ -110,22 +109,11 @@ static int hand_on(struct collector *collector, const void *record)
 			return 0;
 		record__parse(record, &sample);
 		return sink->sample(sink, &sample);
-	case RECORD_FORK:
-		return sink->fork ? sink->fork(sink, record) : 0;
-	case RECORD_EXEC:
-		return sink->exec ? sink->exec(sink, record) : 0;
-	case RECORD_EXIT:
-		return sink->exit ? sink->exit(sink, record) : 0;
-	case RECORD_WAIT:
-		return sink->wait ? sink->wait(sink, record) : 0;
-	case RECORD_CLONE:
-		return sink->clone ? sink->clone(sink, record) : 0;
-	case RECORD_FREED:
-		return sink->freed ? sink->freed(sink, record) : 0;
-	case RECORD_LOST:
-		return sink->lost ? sink->lost(sink, record) : 0;
+	case RECORD_MAP: /* for other readers of the ring */
+		return 0;
+	default:
+		return sink->other ? sink->other(sink, header) : 0;
 	}
-	return 0;
 }
 
 static int hold(struct collector *collector, const struct record_header *header)

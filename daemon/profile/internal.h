@@ -310,6 +310,7 @@ int workers__decide(struct profile *profile, struct item *item, bool last);
 
 /* waits.c. In wall mode, but for waits__asleep() and waits__woke(). */
 /* The stack that was recorded under this key at exactly that time; NULL: it is not kept any more. */
+int waits__take(struct profile *profile, const struct record_wait *wait);
 const struct sample *waits__kept(const struct thread *thread, uint64_t key, uint64_t time);
 void waits__free(struct profile *profile, struct thread *thread);
 int waits__keep(struct profile *profile, struct thread *thread, const struct sample *sample);

@@ -323,7 +323,7 @@ static void hand_back(struct profile *profile, struct process *process, const st
 	before->cpu_final = exec->cpu_time;
 }
 
-int profile__exec(struct profile *profile, const struct record_event *exec)
+static int take_exec(struct profile *profile, const struct record_event *exec)
 {
 	const struct record_task *task = &exec->header.task;
 	struct process *old = older_image(profile, task);
@@ -337,7 +337,7 @@ int profile__exec(struct profile *profile, const struct record_event *exec)
 	return process ? 0 : -ENOMEM;
 }
 
-int profile__lost(struct profile *profile, const struct record_event *lost)
+static int take_lost(struct profile *profile, const struct record_event *lost)
 {
 	const struct record_task *task = &lost->header.task;
 	struct process *process = tasks__find_process(&profile->tasks, task->tgid, task->process_start, task->exec, true);
@@ -387,7 +387,7 @@ static const struct process *forker(const struct profile *profile, const struct 
 
 /* The child inherits what is known of its parent's Python, as it runs the same image, until the engine identifies it
  * itself. */
-int profile__fork(struct profile *profile, const struct record_fork *fork)
+static int take_fork(struct profile *profile, const struct record_fork *fork)
 {
 	struct process *child = life__process(profile, &fork->header);
 	const struct process *parent;
@@ -412,7 +412,7 @@ int profile__fork(struct profile *profile, const struct record_fork *fork)
 }
 
 /* A new thread; who made it may have given it work (workers.c). */
-int profile__clone(struct profile *profile, const struct record_event *clone)
+static int take_clone(struct profile *profile, const struct record_event *clone)
 {
 	struct process *process = life__process(profile, &clone->header);
 	struct thread *thread;
@@ -427,7 +427,7 @@ int profile__clone(struct profile *profile, const struct record_event *clone)
 
 /* The record has the thread's CPU time at its exit; if more may come (EVENT_SETTLES), RECORD_FREED brings the final
  * sum. */
-int profile__exit(struct profile *profile, const struct record_event *exit)
+static int take_exit(struct profile *profile, const struct record_event *exit)
 {
 	struct process *process;
 	struct thread *thread;
@@ -453,7 +453,7 @@ int profile__exit(struct profile *profile, const struct record_event *exit)
 }
 
 /* The kernel freed the task: its CPU time is final. */
-int profile__freed(struct profile *profile, const struct record_event *freed)
+static int take_freed(struct profile *profile, const struct record_event *freed)
 {
 	const struct record_task *task = &freed->header.task;
 	struct process *process = tasks__find_process(&profile->tasks, task->tgid, task->process_start, task->exec, true);
@@ -539,4 +539,25 @@ int life__settle(struct profile *profile, uint64_t now, bool all)
 		err = announce__process_end(profile, process);
 	}
 	return err;
+}
+
+int profile__record(struct profile *profile, const struct record_header *record)
+{
+	switch (record->kind) {
+	case RECORD_FORK:
+		return take_fork(profile, (const struct record_fork *)record);
+	case RECORD_EXEC:
+		return take_exec(profile, (const struct record_event *)record);
+	case RECORD_EXIT:
+		return take_exit(profile, (const struct record_event *)record);
+	case RECORD_CLONE:
+		return take_clone(profile, (const struct record_event *)record);
+	case RECORD_FREED:
+		return take_freed(profile, (const struct record_event *)record);
+	case RECORD_LOST:
+		return take_lost(profile, (const struct record_event *)record);
+	case RECORD_WAIT:
+		return waits__take(profile, (const struct record_wait *)record);
+	}
+	return 0;
 }

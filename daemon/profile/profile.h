@@ -87,7 +87,7 @@ int profile__begin(struct profile *profile, const struct event_session *session)
 /* --- what the engine knows --- */
 
 /* A process, reported before or after its first record. A second report replaces the first (after an exec: with
- * exec_known, or once profile__exec() had its record).
+ * exec_known, or once its RECORD_EXEC came).
  * Starts are boottime ns; only 10 ms of them are compared, since /proc/PID/stat has no more. */
 struct profile_process {
 	uint32_t tgid;
@@ -137,17 +137,13 @@ int profile__sample(struct profile *profile, const struct sample *sample);
 /* In wall mode the time of waits counts from here on, and so do the time lines of threads: after begin, before the
  * first record. */
 void profile__waits_begin(struct profile *profile, uint64_t time);
-int profile__wait(struct profile *profile, const struct record_wait *wait); /* wall mode; a wait of a thread that compiles */
 /* Sessions of CPU time: all records up to then came, so compiles that wait have done so until then. That a thread is back is
  * known after a period. */
 int profile__sleep(struct profile *profile, uint64_t time);
-int profile__fork(struct profile *profile, const struct record_fork *fork);
-int profile__exec(struct profile *profile, const struct record_event *exec);
-int profile__exit(struct profile *profile, const struct record_event *exit);
-int profile__clone(struct profile *profile, const struct record_event *clone);
-int profile__lost(struct profile *profile, const struct record_event *lost);
-/* All CPU time of a thread that has exited. Its end waits for this record, PROFILE_FREED_NS at most. */
-int profile__freed(struct profile *profile, const struct record_event *freed);
+/* What else happened to a process or a thread: RECORD_FORK, _EXEC, _EXIT, _CLONE, _LOST; RECORD_WAIT, in wall mode and of
+ * a thread that compiles; RECORD_FREED, all CPU time of a thread that has exited: its end waits for that,
+ * PROFILE_FREED_NS at most. */
+int profile__record(struct profile *profile, const struct record_header *record);
 
 /* --- the ledger --- */
 

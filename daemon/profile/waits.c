@@ -410,7 +410,7 @@ int waits__woke(struct profile *profile, struct thread *thread, const struct sam
 /* Takes a sum of time. The row ends at wait->header.time and begins no earlier than the thread's last row ended:
  * rows of a thread never overlap, even if what the sampler reports adds up to more, as it does where records were
  * lost. */
-int profile__wait(struct profile *profile, const struct record_wait *wait)
+int waits__take(struct profile *profile, const struct record_wait *wait)
 {
 	struct process *process = life__process(profile, &wait->header);
 	struct thread *thread = process && !process->ended ? life__thread(profile, process, &wait->header) : NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Records, from the rings to the profile. Each record goes through collect twice: at a poll as a preview, for what
- * has to be read at once (values, JIT code); later, sorted by time, for good (on_sample and its
- * neighbours below).
+/* Polls: records, from the rings to the profile. Each record goes through collect twice: at a poll as a preview, for
+ * what has to be read at once (values, JIT code); later, sorted by time, for good (on_sample and its neighbours).
  *
- *    ring__drain() -> on_record() -> collector -> on_preview()            at each poll
- *                                              -> on_sample(), on_fork()  when samples are handed on */
+ *    drain__tick(), a poll
+ *      holds_back()    ring__drain() -> on_record() -> collector -> on_preview()
+ *      drain__run()    if events are due:              collector -> on_sample(), on_other() -> profile */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,6 +13,10 @@
 #include "python/code.h"
 #include "serve/engine.h"
 #include "target/process.h"
+
+/* Bytes of held records for each ms of latency: 999 Hz of whole stacks. With more, samples are handed on before the
+ * latency is over. */
+#define HOLD_BYTES_PER_MS 800u
 
 /* The sinks are members of the session: no context pointer is needed. */
 static struct session *of(struct collect_sink *sink)
@@ -202,39 +206,9 @@ static int on_preview(struct collect_sink *self, const struct sample *sample)
 	return session_units__sample(session, sample);
 }
 
-static int on_wait(struct collect_sink *self, const struct record_wait *wait)
+static int on_other(struct collect_sink *self, const struct record_header *record)
 {
-	return profile__wait(of(self)->profile, wait);
-}
-
-static int on_fork(struct collect_sink *self, const struct record_fork *fork)
-{
-	return profile__fork(of(self)->profile, fork);
-}
-
-static int on_exec(struct collect_sink *self, const struct record_event *exec)
-{
-	return profile__exec(of(self)->profile, exec);
-}
-
-static int on_ended(struct collect_sink *self, const struct record_event *exit)
-{
-	return profile__exit(of(self)->profile, exit);
-}
-
-static int on_clone(struct collect_sink *self, const struct record_event *clone)
-{
-	return profile__clone(of(self)->profile, clone);
-}
-
-static int on_freed(struct collect_sink *self, const struct record_event *freed)
-{
-	return profile__freed(of(self)->profile, freed);
-}
-
-static int on_lost(struct collect_sink *self, const struct record_event *lost)
-{
-	return profile__lost(of(self)->profile, lost);
+	return profile__record(of(self)->profile, record);
 }
 
 /* The last stage: an event of the profile or of units, encoded into session.pending. publish.c sends it. */
@@ -283,64 +257,6 @@ static int on_record(void *ctx, const void *data, size_t len)
 	return 0; /* the ring is emptied whatever becomes of the records */
 }
 
-/* The sampler wrote to the ring with a wake-up (bpf/: BPF_RB_FORCE_WAKEUP). Most records are written without one, and
- * wait for the next poll. */
-static void ring_ready(struct engine *engine, struct watch *watch, uint32_t events)
-{
-	struct session *session = (struct session *)((char *)watch - offsetof(struct session, ring_watch));
-
-	/* Woken by a fork, an exec, the end of a tracee, a ring that fills, or something urgent; or by a new mapping,
-	 * which mostly lies where no code is. */
-	blocking__owner(session->id);
-	if (session->state == SESSION_RUNNING) {
-		ring__drain(session->ring);
-		births__poll(session, engine__now());
-		if (native__refresh(session) != UINT64_MAX || session->woken)
-			session__poll_soon(engine, session);
-		else if (session->sleeps)
-			session__poll_later(session);
-		session->woken = session->sleeps = false;
-	}
-}
-
-/* Connects sampler, collector, units and profile of a session. After an error, drain__close() frees what was made so
- * far. */
-int drain__open(struct session *session, int ring_fd, int samples_fd)
-{
-	const struct profile_options options = {.rate = session->request.rate,
-						.gil = session->request.gil,
-						.codemap = session->codemap,
-						.call_sites = &session->call_sites};
-	int err;
-
-	call_sites__open(session);
-	session->collect_sink = (struct collect_sink){.code = on_code,
-						      .preview = on_preview,
-						      .sample = on_sample,
-						      .wait = on_wait,
-						      .fork = on_fork,
-						      .exec = on_exec,
-						      .exit = on_ended,
-						      .clone = on_clone,
-						      .freed = on_freed,
-						      .lost = on_lost};
-	session->sink.event = on_event;
-	/* Order: units need the rules and the sink, the profile writes to the units, and the ring comes last, as
-	 * records may flow from then on. */
-	err = collector__new(&session->collect_sink, &session->collector);
-	if (!err)
-		err = session_units__open(session);
-	if (!err)
-		err = profile__new(&options, session_units__sink(session), &session->profile);
-	if (!err)
-		err = ring__new(ring_fd, samples_fd, on_record, session, &session->ring);
-	if (err)
-		return err;
-	session->ring_watch = (struct watch){.fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 3), .ready = ring_ready};
-	/* Edge-triggered: it wakes each time. */
-	return engine__watch(session->engine, &session->ring_watch, EPOLLIN | EPOLLET);
-}
-
 /* Counters that are kept elsewhere (in the kernel, in the collector, in base/blocking.c) become lines of the ledger.
  * The sampler's are totals, the others differences since the last call. */
 void drain__counts(struct session *session)
@@ -362,17 +278,6 @@ void drain__counts(struct session *session)
 		profile__loss(session->profile, LOSS_TARGET_MUTE, missed);
 }
 
-/* Half a poll: see session.c, holds_back(). */
-void drain__poll(struct session *session, uint64_t up_to)
-{
-	int err = ring__drain(session->ring);
-
-	native__refresh(session);
-	err = err ?: collector__preview(session->collector, up_to);
-	if (err && !session->error)
-		session->error = err;
-}
-
 /* All records up to then, in order. */
 void drain__run(struct engine *engine, struct session *session, uint64_t up_to)
 {
@@ -386,6 +291,237 @@ void drain__run(struct engine *engine, struct session *session, uint64_t up_to)
 	session->handed_on = up_to;
 	if (err && !session->error)
 		session->error = err;
+}
+
+/* --- polls --- */
+
+/* What a poll reads, before it knows whether it makes events. */
+static void preview(struct session *session, uint64_t up_to)
+{
+	int err = ring__drain(session->ring);
+
+	native__refresh(session);
+	err = err ?: collector__preview(session->collector, up_to);
+	if (err && !session->error)
+		session->error = err;
+}
+
+/* Between two polls. */
+static uint64_t period_of(const struct session *session)
+{
+	return session->rushes ? SCHEDULE_RUSH_DRAIN_NS : SCHEDULE_DRAIN_NS;
+}
+
+/* The one timer of a session; the engine's loop sleeps until the earliest of all. */
+static void tick_after(struct session *session, uint64_t ns)
+{
+	session->tick_due = engine__now() + ns;
+}
+
+/* Brings the next poll forward. The regular ones go on from there; in a rush they are frequent enough. */
+static void poll_after(struct session *session, uint64_t ns)
+{
+	if (session->soon || session->rushes)
+		return;
+	session->soon = true;
+	tick_after(session, ns);
+}
+
+/* Samples with copies of stacks fill a ring within 20 ms: while there are such samples (until unwind tables are built),
+ * polls come every few ms. */
+static void rush(struct session *session, uint64_t now)
+{
+	bool rushes;
+
+	if (!session->rush_until)
+		session->rush_until = now + SCHEDULE_RUSH_NS;
+	rushes = session->modules && session->request.native == REQUEST_NATIVE_FULL &&
+		 (now < session->rush_until || profile__unfinished(session->profile));
+	if (rushes == session->rushes)
+		return;
+	session->rushes = rushes;
+	tick_after(session, period_of(session));
+}
+
+/* How long samples may be held back before they become events. Where a JIT replaces code, not for long: the code that
+ * they interrupted has to be read while it is there. */
+static uint64_t latency_of(const struct session *session)
+{
+	uint64_t ns = session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* polls come every 100 ms */
+
+	return session->modules && modules__replace_code(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
+}
+
+/* The first half of a poll: rings are emptied, values of frames are read. True: the rest
+ * may wait until `hand_on_due`, as nothing is urgent and not too much is held. */
+static bool holds_back(struct session *session, uint64_t now)
+{
+	session->polled = now;
+	session->soon = false;
+	preview(session, now - SCHEDULE_SETTLE_NS);
+	ring__polled(session->ring, now);
+	births__poll(session, now);
+	if (!session->urgent && !session->rushes && !session->error && now >= session->rush_until && now < session->hand_on_due &&
+	    collector__held(session->collector) < session->request.latency_ms * HOLD_BYTES_PER_MS && !(session->deadline && now >= session->deadline))
+		return true;
+	/* What is urgent seldom comes alone: code of a JIT that runs, a stack to be finished. */
+	if (session->urgent)
+		poll_after(session, SCHEDULE_URGENT_NS);
+	session->urgent = false;
+	session->hand_on_due = now + latency_of(session);
+	return false;
+}
+
+/* A stage had an error. With -ENOMEM the user reads which limit was reached, not "Cannot allocate memory". */
+static void fail(struct engine *engine, struct session *session)
+{
+	char words[sizeof(session->detail)];
+	struct limit_reached reached;
+
+	snprintf(words, sizeof(words), "%s", strerror(-session->error));
+	if (session->error == -ENOMEM && memory__limit(engine, &reached))
+		limit__sentence(&reached, words, sizeof(words));
+	session__stop(engine, session, "failed", words);
+}
+
+/* A poll. Its first half (holds_back) is done each time: rings are emptied, and what cannot wait is read. The second
+ * half, which makes events of samples, is done when it is due, or when something is urgent. It takes only records that
+ * are older than SCHEDULE_SETTLE_NS: rings of several CPUs are read one after the other, and a younger record could
+ * still get an older neighbour. */
+static void tick(struct engine *engine, struct session *session)
+{
+	uint64_t now = engine__now();
+
+	blocking__owner(session->id);
+	if (session->detached)
+		session__linger(engine, session, now);
+	if (session->state != SESSION_RUNNING || holds_back(session, now))
+		return;
+	/* JITs register code before they run it, so what this finds is complete for the samples that are handed on
+	 * next. */
+	if (session->modules)
+		modules__tick(session->modules, now);
+	codemap__tick(session->codemap);
+	gil__poll(session, now);
+	drain__run(engine, session, now - SCHEDULE_SETTLE_NS);
+	if (session->rushes && ++session->rush_polls % SCHEDULE_RUSH_TICKS)
+		return;
+	rush(session, now);
+	tracee__announce_ends(session, now - SCHEDULE_SETTLE_NS);
+	if (now >= session->counts_due) {
+		drain__counts(session);
+		session->counts_due = now + SCHEDULE_COUNTS_NS;
+	}
+	if (!session->error)
+		session->error = profile__tick(session->profile, now);
+	if (profile__resends_codes(session->profile))
+		ring__resend_codes(session->ring);
+	session__publish(engine, session);
+	session__flush_spool_if_due(session, now);
+	if (session->error)
+		fail(engine, session);
+	else if (session->deadline && now >= session->deadline)
+		session__stop(engine, session, "duration", "");
+	else if (!tracee__any_alive(session))
+		session__stop(engine, session, "exited", "the process ended");
+}
+
+/* Called in each turn of the engine's loop. If the loop was late by whole periods, these polls are left out. */
+void drain__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next)
+{
+	if (!session->tick_due)
+		return;
+	if (session->tick_due <= now) {
+		session->tick_due += period_of(session);
+		if (session->tick_due <= now)
+			session->tick_due = now + period_of(session);
+		tick(engine, session);
+	}
+	if (session->tick_due < *next)
+		*next = session->tick_due;
+}
+
+/* The sampler woke us. Not sooner than SCHEDULE_POLL_NS after the last time, however often it does. */
+void drain__poll_soon(struct engine *engine, struct session *session)
+{
+	uint64_t since = engine__now() - session->polled;
+
+	if (since >= SCHEDULE_POLL_NS) {
+		if (!session->rushes)
+			tick_after(session, SCHEDULE_DRAIN_NS); /* after this one */
+		tick(engine, session);
+	} else {
+		poll_after(session, SCHEDULE_POLL_NS - since);
+	}
+}
+
+/* For records of just now, which a poll at once would leave to the next one; as rarely as that. */
+void drain__poll_later(struct session *session)
+{
+	uint64_t since = engine__now() - session->polled;
+
+	poll_after(session, since + SCHEDULE_FRESH_NS < SCHEDULE_POLL_NS ? SCHEDULE_POLL_NS - since : SCHEDULE_FRESH_NS);
+}
+
+/* The timers of threads run: polls begin. */
+void drain__start(struct session *session)
+{
+	tick_after(session, SCHEDULE_DRAIN_NS);
+	rush(session, engine__now());
+}
+
+/* The sampler wrote to the ring with a wake-up (bpf/: BPF_RB_FORCE_WAKEUP). Most records are written without one, and
+ * wait for the next poll. */
+static void ring_ready(struct engine *engine, struct watch *watch, uint32_t events)
+{
+	struct session *session = (struct session *)((char *)watch - offsetof(struct session, ring_watch));
+
+	/* Woken by a fork, an exec, the end of a tracee, a ring that fills, or something urgent; or by a new mapping,
+	 * which mostly lies where no code is. */
+	blocking__owner(session->id);
+	if (session->state == SESSION_RUNNING) {
+		ring__drain(session->ring);
+		births__poll(session, engine__now());
+		if (native__refresh(session) != UINT64_MAX || session->woken)
+			drain__poll_soon(engine, session);
+		else if (session->sleeps)
+			drain__poll_later(session);
+		session->woken = session->sleeps = false;
+	}
+}
+
+/* --- life --- */
+
+/* Connects sampler, collector, units and profile of a session. After an error, drain__close() frees what was made so
+ * far. */
+int drain__open(struct session *session, int ring_fd, int samples_fd)
+{
+	const struct profile_options options = {.rate = session->request.rate,
+						.gil = session->request.gil,
+						.codemap = session->codemap,
+						.call_sites = &session->call_sites};
+	int err;
+
+	call_sites__open(session);
+	session->collect_sink = (struct collect_sink){.code = on_code,
+						      .preview = on_preview,
+						      .sample = on_sample,
+						      .other = on_other};
+	session->sink.event = on_event;
+	/* Order: units need the rules and the sink, the profile writes to the units, and the ring comes last, as
+	 * records may flow from then on. */
+	err = collector__new(&session->collect_sink, &session->collector);
+	if (!err)
+		err = session_units__open(session);
+	if (!err)
+		err = profile__new(&options, session_units__sink(session), &session->profile);
+	if (!err)
+		err = ring__new(ring_fd, samples_fd, on_record, session, &session->ring);
+	if (err)
+		return err;
+	session->ring_watch = (struct watch){.fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 3), .ready = ring_ready};
+	/* Edge-triggered: it wakes each time. */
+	return engine__watch(session->engine, &session->ring_watch, EPOLLIN | EPOLLET);
 }
 
 /* From the source to the sink: nothing may write into what is freed. All of these accept NULL. */

@@ -205,7 +205,7 @@ static void work(struct engine *engine, int *ret_wait)
 			next = now + 1000000;
 	}
 	for (struct session *s = engine->sessions; s; s = s->next)
-		session__tick(engine, s, now, &next);
+		drain__tick(engine, s, now, &next);
 	for (struct session *s = engine->sessions; s; s = s->next)
 		tracee__retry(engine, s, now, &next);
 	for (struct client *c = engine->clients; c; c = c->next)

@@ -428,11 +428,8 @@ void session__refuse(struct engine *engine, struct session *session, const struc
 void session__abandoned(struct engine *engine, struct session *session);
 unsigned session__subscribers(const struct engine *engine, const struct session *session);
 void session__reap(struct engine *engine, struct session *session);
-/* The sampler woke the engine: polls now, or as soon as SCHEDULE_POLL_NS have passed since the last poll. */
-void session__poll_soon(struct engine *engine, struct session *session);
-void session__poll_later(struct session *session);
-/* Does what is due; *next falls to when there will be more. */
-void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);
+/* Between its last sample and its last event: names and lines are still being read. */
+void session__linger(struct engine *engine, struct session *session, uint64_t now);
 /* Goes on after the root was identified: announces what is known, then asks the broker to start the timers. */
 void session__identified(struct engine *engine, struct session *session);
 
@@ -446,10 +443,15 @@ int session__open_spool(struct engine *engine, struct session *session);
 uint64_t session__flush_spool(struct session *session);
 void session__flush_spool_if_due(struct session *session, uint64_t now);
 
-/* --- drain.c: ring -> collect -> profile --- */
+/* --- drain.c: polls, ring -> collect -> profile --- */
 int drain__open(struct session *session, int ring_fd, int samples_fd);
-/* Empties the ring, and reads what must be read of the target before it goes on; what is younger than `up_to` waits. */
-void drain__poll(struct session *session, uint64_t up_to);
+/* The timers of its threads run: polls begin. */
+void drain__start(struct session *session);
+/* The sampler woke the engine: polls now, or as soon as SCHEDULE_POLL_NS have passed since the last poll. */
+void drain__poll_soon(struct engine *engine, struct session *session);
+void drain__poll_later(struct session *session);
+/* Does what is due; *next falls to when there will be more. */
+void drain__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);
 /* Everything that is in the ring; hands on what is older than `up_to`. */
 void drain__run(struct engine *engine, struct session *session, uint64_t up_to);
 void drain__counts(struct session *session);

@@ -4,8 +4,8 @@
  *    ATTACHING     the broker loads or takes a sampler, opens the process           BROKER_ATTACHED
  *    IDENTIFYING   which CPython is it? (serve/identify.c, by reads of its memory)  -
  *    RESUMING      the broker opens events for all threads                          BROKER_THREADS
- *    RUNNING       polls: tick()                                                    BROKER_DETACHED
- *    DETACHING     nothing is sampled; the last names and lines are read: linger()  -
+ *    RUNNING       polls: drain__tick()                                             BROKER_DETACHED
+ *    DETACHING     nothing is sampled; the last names and lines are read: session__linger()  -
  *    DONE          session__reap() frees it
  *
  * A refusal may come in each of them. All of it runs in the engine's main thread, and waits for nothing. */
@@ -25,9 +25,6 @@
 
 /* After this, the lines of a session's last frames were requested once. */
 #define LINES_ASKED_NS (PROFILE_BATCH_NS + SCHEDULE_DRAIN_NS)
-/* Bytes of held records for each ms of latency: 999 Hz of whole stacks. With more, samples are handed on before the
- * latency is over. */
-#define HOLD_BYTES_PER_MS 800u
 
 struct session *session__find(struct engine *engine, uint32_t id)
 {
@@ -249,7 +246,7 @@ static void finish(struct engine *engine, struct session *session)
 
 /* Between BROKER_DETACHED and the end: names and lines of the last frames are still being read in another thread. They
  * are waited for, up to a bound, as a short recording would have few names otherwise. */
-static void linger(struct engine *engine, struct session *session, uint64_t now)
+void session__linger(struct engine *engine, struct session *session, uint64_t now)
 {
 	uint64_t since = now - session->detached;
 	bool symbols = codemap__reads(session->codemap);
@@ -271,163 +268,6 @@ static void read_clocks(struct event_session *ret)
 	ret->monotonic = clock__now();
 	ret->boottime = clock__boottime();
 	ret->realtime = clock__read(CLOCK_REALTIME);
-}
-
-/* Between two polls. */
-static uint64_t period_of(const struct session *session)
-{
-	return session->rushes ? SCHEDULE_RUSH_DRAIN_NS : SCHEDULE_DRAIN_NS;
-}
-
-/* The one timer of a session; the engine's loop sleeps until the earliest of all. */
-static void tick_after(struct session *session, uint64_t ns)
-{
-	session->tick_due = engine__now() + ns;
-}
-
-/* Brings the next poll forward. The regular ones go on from there; in a rush they are frequent enough. */
-static void poll_after(struct session *session, uint64_t ns)
-{
-	if (session->soon || session->rushes)
-		return;
-	session->soon = true;
-	tick_after(session, ns);
-}
-
-/* Samples with copies of stacks fill a ring within 20 ms: while there are such samples (until unwind tables are built),
- * polls come every few ms. */
-static void rush(struct session *session, uint64_t now)
-{
-	bool rushes;
-
-	if (!session->rush_until)
-		session->rush_until = now + SCHEDULE_RUSH_NS;
-	rushes = session->modules && session->request.native == REQUEST_NATIVE_FULL &&
-		 (now < session->rush_until || profile__unfinished(session->profile));
-	if (rushes == session->rushes)
-		return;
-	session->rushes = rushes;
-	tick_after(session, period_of(session));
-}
-
-/* How long samples may be held back before they become events. Where a JIT replaces code, not for long: the code that
- * they interrupted has to be read while it is there. */
-static uint64_t latency_of(const struct session *session)
-{
-	uint64_t ns = session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* polls come every 100 ms */
-
-	return session->modules && modules__replace_code(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
-}
-
-/* The first half of a poll: rings are emptied, values of frames are read. True: the rest
- * may wait until `hand_on_due`, as nothing is urgent and not too much is held. */
-static bool holds_back(struct session *session, uint64_t now)
-{
-	session->polled = now;
-	session->soon = false;
-	drain__poll(session, now - SCHEDULE_SETTLE_NS);
-	ring__polled(session->ring, now);
-	births__poll(session, now);
-	if (!session->urgent && !session->rushes && !session->error && now >= session->rush_until && now < session->hand_on_due &&
-	    collector__held(session->collector) < session->request.latency_ms * HOLD_BYTES_PER_MS && !(session->deadline && now >= session->deadline))
-		return true;
-	/* What is urgent seldom comes alone: code of a JIT that runs, a stack to be finished. */
-	if (session->urgent)
-		poll_after(session, SCHEDULE_URGENT_NS);
-	session->urgent = false;
-	session->hand_on_due = now + latency_of(session);
-	return false;
-}
-
-/* A stage had an error. With -ENOMEM the user reads which limit was reached, not "Cannot allocate memory". */
-static void fail(struct engine *engine, struct session *session)
-{
-	char words[sizeof(session->detail)];
-	struct limit_reached reached;
-
-	snprintf(words, sizeof(words), "%s", strerror(-session->error));
-	if (session->error == -ENOMEM && memory__limit(engine, &reached))
-		limit__sentence(&reached, words, sizeof(words));
-	session__stop(engine, session, "failed", words);
-}
-
-/* A poll. Its first half (holds_back) is done each time: rings are emptied, and what cannot wait is read. The second
- * half, which makes events of samples, is done when it is due, or when something is urgent. It takes only records that
- * are older than SCHEDULE_SETTLE_NS: rings of several CPUs are read one after the other, and a younger record could
- * still get an older neighbour. */
-static void tick(struct engine *engine, struct session *session)
-{
-	uint64_t now = engine__now();
-
-	blocking__owner(session->id);
-	if (session->detached)
-		linger(engine, session, now);
-	if (session->state != SESSION_RUNNING || holds_back(session, now))
-		return;
-	/* JITs register code before they run it, so what this finds is complete for the samples that are handed on
-	 * next. */
-	if (session->modules)
-		modules__tick(session->modules, now);
-	codemap__tick(session->codemap);
-	gil__poll(session, now);
-	drain__run(engine, session, now - SCHEDULE_SETTLE_NS);
-	if (session->rushes && ++session->rush_polls % SCHEDULE_RUSH_TICKS)
-		return;
-	rush(session, now);
-	tracee__announce_ends(session, now - SCHEDULE_SETTLE_NS);
-	if (now >= session->counts_due) {
-		drain__counts(session);
-		session->counts_due = now + SCHEDULE_COUNTS_NS;
-	}
-	if (!session->error)
-		session->error = profile__tick(session->profile, now);
-	if (profile__resends_codes(session->profile))
-		ring__resend_codes(session->ring);
-	session__publish(engine, session);
-	session__flush_spool_if_due(session, now);
-	if (session->error)
-		fail(engine, session);
-	else if (session->deadline && now >= session->deadline)
-		session__stop(engine, session, "duration", "");
-	else if (!tracee__any_alive(session))
-		session__stop(engine, session, "exited", "the process ended");
-}
-
-/* Called in each turn of the engine's loop. If the loop was late by whole periods, these polls are left out. */
-void session__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next)
-{
-	if (!session->tick_due)
-		return;
-	if (session->tick_due <= now) {
-		session->tick_due += period_of(session);
-		if (session->tick_due <= now)
-			session->tick_due = now + period_of(session);
-		tick(engine, session);
-	}
-	if (session->tick_due < *next)
-		*next = session->tick_due;
-}
-
-/* The sampler woke us. Not sooner than SCHEDULE_POLL_NS after the last time, however often it does. */
-void session__poll_soon(struct engine *engine, struct session *session)
-{
-	uint64_t since = engine__now() - session->polled;
-
-	if (since >= SCHEDULE_POLL_NS) {
-		if (!session->rushes)
-			tick_after(session, SCHEDULE_DRAIN_NS); /* after this one */
-		tick(engine, session);
-	} else {
-		poll_after(session, SCHEDULE_POLL_NS - since);
-	}
-}
-
-/* For records of just now, which a poll at once would leave to the next one; as rarely as that. */
-void session__poll_later(struct session *session)
-{
-	uint64_t since = engine__now() - session->polled;
-
-	poll_after(session, since + SCHEDULE_FRESH_NS < SCHEDULE_POLL_NS ? SCHEDULE_POLL_NS - since : SCHEDULE_FRESH_NS);
 }
 
 static void internal_error(struct engine *engine, struct session *session, const char *what, int err)
@@ -529,8 +369,7 @@ static void resumed(struct engine *engine, struct session *session, uint64_t tim
 	struct client *owner = session->owner;
 	struct buf line = {};
 
-	tick_after(session, SCHEDULE_DRAIN_NS);
-	rush(session, engine__now());
+	drain__start(session);
 	session->state = SESSION_RUNNING;
 	profile__waits_begin(session->profile, time);
 	if (request->duration_ms)

@@ -30,13 +30,11 @@ static struct way *way_of(struct collect_sink *self)
 	}
 HAND_ON(code, record_code)
 HAND_ON(sample, sample)
-HAND_ON(fork, record_fork)
-HAND_ON(exec, record_event)
-HAND_ON(exit, record_event)
-HAND_ON(clone, record_event)
-HAND_ON(freed, record_event)
-HAND_ON(lost, record_event)
-HAND_ON(wait, record_wait)
+
+static int take_other(struct collect_sink *self, const struct record_header *record)
+{
+	return profile__record(way_of(self)->profile, record);
+}
 
 /* What lies at an address follows from its bits, so that the fuzzer meets every kind. */
 static int find_location(struct codemap *self, const struct record_task *task, uint64_t address,
@@ -155,7 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct profile_process process = {.tgid = 1, .lines = 1, .name = "x", .python = "3.8"};
 	struct profile_thread thread = {.tgid = 1, .tid = 1, .cpu_known = true};
 	struct way way = {
-		.collect = {.code = take_code, .sample = take_sample, .fork = take_fork, .exec = take_exec, .exit = take_exit, .clone = take_clone, .freed = take_freed, .lost = take_lost, .wait = take_wait}};
+		.collect = {.code = take_code, .sample = take_sample, .other = take_other}};
 	struct collector *collector = NULL;
 	uint64_t now = 0;
 

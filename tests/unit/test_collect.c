@@ -54,11 +54,7 @@ static int note_preview(struct collect_sink *s, const struct sample *r)
 	noted->n_previewed++;
 	return noted->fail_preview;
 }
-static int note_fork(struct collect_sink *s, const struct record_fork *r)
-{
-	return note(s, r);
-}
-static int note_event(struct collect_sink *s, const struct record_event *r)
+static int note_other(struct collect_sink *s, const struct record_header *r)
 {
 	return note(s, r);
 }
@@ -82,10 +78,7 @@ static int set_up(void **state)
 	noted.sink = (struct collect_sink){.code = note_code,
 					   .preview = note_preview,
 					   .sample = note_sample,
-					   .fork = note_fork,
-					   .exec = note_event,
-					   .exit = note_event,
-					   .clone = note_event};
+					   .other = note_other};
 	task = rec_task(10, 11, 1, 5000, "python3");
 	return collector__new(&noted.sink, &collector);
 }

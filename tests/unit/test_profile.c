@@ -233,7 +233,7 @@ static void random_step(uint32_t i)
 	if (i >= 400 && i % 400 == 30) { /* no sample is of this thread any more */
 		t.tid = 99 + i / 400;
 		rec_event(&rec, RECORD_EXIT, T0 + i * MS / 2, &t);
-		assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	}
 	if (!rnd(100))
 		code(1 + rnd(12), "named late", rnd(1000));

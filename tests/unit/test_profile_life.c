@@ -10,20 +10,20 @@ static void processes_fork_exec_and_exit(void **state)
 	code(1, "main", 10);
 	sample(T0 + 10 * MS, 0);
 	rec_fork(&rec, T0 + 50 * MS, &child, 10, 0);
-	assert_int_equal(profile__fork(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	task = child;
 	sample(T0 + 60 * MS, 0);
 	sample(T0 + 70 * MS, 8 * MS);
 	image.exec = 1;
 	strcpy(image.comm, "cc1");
 	rec_event(&rec, RECORD_EXEC, T0 + 80 * MS, &image)->old_tid = 30;
-	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	task = image;
 	sample(T0 + 100 * MS, 20 * MS);
 	tick(T0 + 140 * MS);
 	rec_event(&rec, RECORD_EXIT, T0 + 150 * MS, &image)->cpu_time = 50 * MS;
 	((struct record_event *)rec.data)->group_dead = 1;
-	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	/* It was on its way as the thread ended. */
 	sample(T0 + 149 * MS, 45 * MS);
 	tick(T0 + 300 * MS);
@@ -75,7 +75,7 @@ static void an_image_may_be_told_before_its_exec(void **state)
 	sample(T0 + 40 * MS, 0);
 	task.exec = 1;
 	rec_event(&rec, RECORD_EXEC, T0 + 45 * MS, &task)->old_tid = 10;
-	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	sample(T0 + 60 * MS, 0);
 	tick(T0 + 100 * MS);
 	tick(T0 + 200 * MS);
@@ -98,15 +98,15 @@ static void a_record_for_an_ended_image_changes_nothing(void **state)
 
 	task.exec = 1;
 	rec_event(&rec, RECORD_EXEC, T0 + 10 * MS, &task);
-	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	assert_int_equal(profile__process_gone(profile, 10, task.process_start, T0 + 20 * MS), 0);
 	for (i = 0; i < 2; i++) { /* ending, ended */
 		task.tid++;
 		rec_event(&rec, RECORD_EXEC, T0 + 30 * MS, &task);
-		assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 		task.tid++;
 		rec_event(&rec, RECORD_CLONE, T0 + 30 * MS, &task);
-		assert_int_equal(profile__clone(profile, (void *)rec.data), 0);
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 		tick(T0 + (i + 1) * 300 * MS);
 	}
 	assert_true(book->process_ended[0] && book->process_ended[1]);
@@ -126,7 +126,7 @@ static void an_image_of_somebody_else_is_withheld(void **state)
 	rec_event(&rec, RECORD_EXEC, T0 + 30 * MS, &task)->old_tid = 10;
 	((struct record_event *)rec.data)->cpu_time = 20 * MS;
 	((struct record_event *)rec.data)->flags = EVENT_LOST;
-	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	tick(T0 + 140 * MS);
 	tick(T0 + 250 * MS);
 	assert_int_equal(book->n_processes, 1);
@@ -135,7 +135,7 @@ static void an_image_of_somebody_else_is_withheld(void **state)
 	task.exec = 2; /* and back */
 	strcpy(task.comm, "python3");
 	rec_event(&rec, RECORD_EXEC, T0 + 300 * MS, &task)->old_tid = 10;
-	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	sample(T0 + 310 * MS, 30 * MS);
 	end(T0 + 400 * MS);
 	assert_int_equal(book->n_processes, 2);
@@ -149,7 +149,7 @@ static void an_image_is_shown_when_it_is_authorised(void **state)
 	sample(T0 + 10 * MS, 0);
 	task.exec = 1;
 	rec_event(&rec, RECORD_EXEC, T0 + 30 * MS, &task)->flags = EVENT_LOST;
-	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	tick(T0 + 200 * MS);
 	sample(T0 + 210 * MS, 180 * MS);
 	sample(T0 + 220 * MS, 190 * MS);
@@ -165,10 +165,10 @@ static void a_thread_that_was_lost_ends_where_it_was_met(void **state)
 	sample(T0 + 10 * MS, 0);
 	sample(T0 + 20 * MS, 10 * MS);
 	rec_event(&rec, RECORD_LOST, T0 + 100 * MS, &task);
-	assert_int_equal(profile__lost(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	rec_event(&rec, RECORD_EXIT, T0 + 200 * MS, &task)->flags = EVENT_LOST;
 	((struct record_event *)rec.data)->group_dead = 1;
-	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	end(T0 + 600 * MS);
 	assert_int_equal(book->times[0].wall + book->times[0].tail_wall, 20 * MS);
 	assert_true(book->process_ended[0]);
@@ -179,7 +179,7 @@ static void a_thread_that_was_lost_may_come_back(void **state)
 {
 	sample(T0 + 10 * MS, 0);
 	rec_event(&rec, RECORD_LOST, T0 + 100 * MS, &task);
-	assert_int_equal(profile__lost(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	sample(T0 + 200 * MS, 150 * MS);
 	sample(T0 + 210 * MS, 160 * MS);
 	end(T0 + 210 * MS);
@@ -200,9 +200,9 @@ static void threads_come_and_go(void **state)
 		t.tid = 100 + i;
 		t.thread_start = T0 + BOOT + i * MS;
 		rec_event(&rec, RECORD_CLONE, T0 + i * MS, &t);
-		assert_int_equal(profile__clone(profile, (void *)rec.data), 0);
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 		rec_event(&rec, RECORD_EXIT, T0 + (i + 1) * MS, &t)->cpu_time = MS / 4;
-		assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 		if (i % 20 == 0)
 			tick(T0 + i * MS);
 	}
@@ -233,10 +233,10 @@ static void a_child_runs_the_image_that_forked_it(void **state)
 
 	image.exec = 1;
 	rec_event(&rec, RECORD_EXEC, T0 + 20 * MS, &image)->old_tid = 10;
-	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	assert_int_equal(profile__process(profile, &told), 0);
 	rec_fork(&rec, T0 + 50 * MS, &child, 10, 1);
-	assert_int_equal(profile__fork(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	end(T0 + 100 * MS);
 	assert_int_equal(book->n_processes, 3);
 	assert_string_equal(book->pythons[0], "3.10.2");
@@ -261,9 +261,9 @@ static void exec_is_called_by_a_thread_without_a_name(void **state)
 	task.tid = 10;
 	task.thread_start = image.thread_start;
 	rec_event(&rec, RECORD_EXIT, T0 + 30 * MS, &task)->cpu_time = 3 * MS;
-	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	rec_event(&rec, RECORD_EXEC, T0 + 40 * MS, &image)->cpu_time = 20 * MS;
-	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	task = image;
 	sample(T0 + 60 * MS, 25 * MS);
 	end(T0 + 400 * MS);
@@ -279,16 +279,16 @@ static void an_exec_is_met_by_a_tick_before_it_is_told(void **state)
 
 	code(1, "main", 10);
 	rec_fork(&rec, T0 + 50 * MS, &child, 10, 0);
-	assert_int_equal(profile__fork(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	image.exec = 1;
 	task = image;
 	sample(T0 + 53 * MS, 0);
 	rec_event(&rec, RECORD_EXEC, T0 + 54 * MS, &image)->cpu_time = 3 * MS;
 	((struct record_event *)rec.data)->old_tid = 30;
-	assert_int_equal(profile__exec(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	rec_event(&rec, RECORD_EXIT, T0 + 60 * MS, &image)->cpu_time = 8 * MS;
 	((struct record_event *)rec.data)->group_dead = 1;
-	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	end(T0 + 400 * MS);
 	before = book_time(book, 30, child.thread_start, 0);
 	after = book_time(book, 30, child.thread_start, 1);
@@ -308,10 +308,10 @@ static void an_end_waits_for_what_ran(void **state)
 	exit->cpu_time = 8 * MS;
 	exit->flags = EVENT_SETTLES;
 	exit->group_dead = 1;
-	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	tick(T0 + 2000 * MS);
 	rec_event(&rec, RECORD_FREED, T0 + 2001 * MS, &task)->cpu_time = 8 * MS + MS / 10;
-	assert_int_equal(profile__freed(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	end(T0 + 2100 * MS);
 	assert_int_equal(book->times[0].cpu + book->times[0].tail_cpu, 8 * MS + MS / 10);
 }

@@ -219,7 +219,7 @@ static void run_model(uint64_t period, uint64_t length, unsigned seed)
 	}
 	for (i = 0; i < MODELS; i++) {
 		rec_event(&rec, RECORD_EXIT, time, &models[i].task)->cpu_time = models[i].cpu;
-		assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	}
 	end(time + 100 * MS);
 	for (i = 0; i < MODELS; i++) {
@@ -266,7 +266,7 @@ static void sums_are_exact_over_epochs(void **state)
 			tick(T0 + i * MS);
 	}
 	rec_event(&rec, RECORD_EXIT, T0 + 2001 * MS, &task)->cpu_time = 2001 * MS;
-	assert_int_equal(profile__exit(profile, (void *)rec.data), 0);
+	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
 	end(T0 + 2100 * MS);
 	assert_true(book->epochs > 40);
 	assert_int_equal(book_tid(book, 10)->samples, 2000);
@@ -353,7 +353,7 @@ static void is_back(uint64_t time)
 	struct record_wait wait = {.key = WAIT_KEY_ASLEEP, .count = 1, .syscall = -1, .state = 1};
 
 	wait.header = (struct record_header){.size = sizeof(wait), .kind = RECORD_WAIT, .time = time, .task = task};
-	assert_int_equal(profile__wait(profile, &wait), 0);
+	assert_int_equal(profile__record(profile, &wait.header), 0);
 }
 
 static void is_row(uint32_t i, uint64_t time, uint64_t wall, const char *stack)

@@ -183,7 +183,7 @@ static void waited(unsigned at, unsigned ms)
 	struct record_wait wait = {.key = 0x4711, .waited = ms * MS, .begin = T0 + (at - ms) * MS, .count = 1, .syscall = 9999, .state = 1};
 
 	wait.header = (struct record_header){.size = sizeof(wait), .kind = RECORD_WAIT, .time = T0 + at * MS, .task = task};
-	assert_int_equal(profile__wait(profile, &wait), 0);
+	assert_int_equal(profile__record(profile, &wait.header), 0);
 }
 
 static void counted(enum loss loss, uint64_t n)
@@ -273,7 +273,7 @@ static void waits_after_its_end(void **state)
 
 	made_up.ready = true;
 	leaves(1, LOSS_NONE);
-	assert_int_equal(profile__exit(profile, &gone), 0);
+	assert_int_equal(profile__record(profile, &gone.header), 0);
 	waited(8, 4);
 	end(200);
 	assert_int_equal(book->n_times, 1);
