@@ -25,6 +25,7 @@
 #include <bpf/btf.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "broker/attach_points.h"
 
 #define WANTED 512u /* slots of a hash table: a power of two, at least twice the number of structures in an object */
@@ -91,7 +92,6 @@ static int read_all(struct types *t)
 {
 	_cleanup_close_ int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
 	struct stat stat;
-	size_t done = 0;
 	ssize_t n;
 
 	if (fd < 0 || fstat(fd, &stat))
@@ -104,13 +104,8 @@ static int read_all(struct types *t)
 	t->bytes = malloc(t->size);
 	if (!t->bytes)
 		return -ENOMEM;
-	while (done < t->size) {
-		n = read(fd, (char *)t->bytes + done, t->size - done);
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		done += (size_t)n;
-	}
-	return 0;
+	n = file__read(fd, t->bytes, t->size);
+	return n < 0 ? (int)n : (size_t)n < t->size ? -EIO : 0;
 }
 
 /* Size of a type's record in bytes; 0: unknown kind. The record is struct btf_type, and what its kind adds
@@ -389,19 +384,15 @@ static int write_file(const struct btf *made, int *ret_fd)
 	_cleanup_close_ int fd = memfd_create("kernel_types", MFD_CLOEXEC);
 	const void *bytes;
 	uint32_t size;
-	ssize_t written;
+	int err;
 
 	if (fd < 0)
 		return -errno;
 	bytes = btf__raw_data(made, &size);
-	if (!bytes)
-		return -ENOMEM;
-	written = write(fd, bytes, size);
-	if (written != (ssize_t)size)
-		return written < 0 ? -errno : -EIO;
-	*ret_fd = fd;
-	fd = -1;
-	return 0;
+	err = bytes ? file__write(fd, bytes, size) : -ENOMEM;
+	if (!err)
+		*ret_fd = take_fd(&fd);
+	return err;
 }
 
 int kernel_types__open(const struct btf *local, int *ret_fd)
