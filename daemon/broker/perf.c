@@ -269,6 +269,8 @@ int perf_events__add(struct perf_events *events, pid_t pid, pid_t tid, const str
 	if (task < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	err = open_thread(events, task, tid, options);
+	if (!err && !events->n)
+		return -ESRCH; /* it is a thread of another process */
 	return err ? err : perf_events__enable(events);
 }
 
