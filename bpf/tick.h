@@ -84,7 +84,7 @@ static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_sc
 	own->leaves = !wall && period == CLOCK_OF_SWITCH;
 	if (own->leaves)
 		return watched_leaves(bpf_ktime_get_ns());
-	if (!wall && watched_slot(task)->left)
+	if (!wall)
 		watched_back(bpf_ktime_get_ns());
 	if (period & CLOCK_OF_CPU) {
 		own->clock_at = bpf_ktime_get_ns();
@@ -257,7 +257,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	if (samples_ring->captured_locals.active && image)
 		size = values_part(&samples_ring->captured_locals, walk, image, record, out, size, &fresh);
 	if (!wall && size != own->size)
-		watch(watched_slot(task), task, time);
+		watched_valued(time);
 	own->size = size;
 	size = own->size;
 	if (off && image)
@@ -276,7 +276,9 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	if (!off)
 		wake(own, samples_ring, head + size, time, fresh);
 	if (!off && !wall && own->leaves)
-		watched_left(time, fresh);
+		watched_left(time);
+	if (off || own->leaves)
+		emit_sleeps(fresh);
 	return 0;
 }
 

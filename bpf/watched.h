@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* Where do threads that compile leave their CPU, and when are they back? For sessions of CPU time, which follow no other
- * switches: a compile whose thread waits (for XLA's threads, for a linker, for a CPU) would end at the tick before.
+/* Where do threads that compile fall asleep, and when are they back? For sessions of CPU time, which follow no other
+ * switches: a compile whose thread waits (for XLA's threads, for a linker) would end at the tick before.
  *
- *    it leaves     SAMPLE_OFF_CPU with its stack, its values and WAIT_KEY_ASLEEP
+ *    it sleeps     SAMPLE_OFF_CPU with its stack, its values and WAIT_KEY_ASLEEP
  *    it is back    RECORD_WAIT of that key
  *
  * Such a thread has a second event, which fires as it leaves its CPU (daemon/broker/perf.h): other threads cost nothing.
@@ -10,62 +10,85 @@
  * sampler.bpf.c, before the tick. */
 #pragma once
 
-#define WATCHED 16u
+#define WATCHED_SETS 16u   /* by the thread's id */
+#define WATCHED_WAYS 8u
 #define WATCHED_BUDGET 16u /* stacks that a thread may have taken at once; one a period in the long run */
 struct watched {
-	__u64 task;         /* its address; 0: none */
 	__u64 start;
-	__u64 valued;       /* its last record with values, CLOCK_MONOTONIC ns; the time that it was off its CPU since is added */
-	__u64 left;         /* when it left its CPU, if that was recorded; else 0 */
+	__u64 valued;       /* its last record with values, CLOCK_MONOTONIC ns; the time that it slept since is added */
+	__u64 left;         /* when it fell asleep; 0: it runs */
+	__u64 unseen;       /* ... and no stack was taken: it is taken to be where the last one was */
 	__u64 paid;         /* a token bucket, as in struct wait_slot */
 	struct wait_point back; /* the record is made from this: its users have no stack left */
 };
-static struct watched watched[WATCHED];
+static struct watched watched[WATCHED_SETS * WATCHED_WAYS];
+static __u64 watched_tasks[WATCHED_SETS * WATCHED_WAYS]; /* whose each is; apart, as ticks of all threads search it */
 static __u64 watched_skew; /* CLOCK_MONOTONIC minus the scheduler's clock, ns; 0: not known */
 
-static __always_inline struct watched *watched_slot(const struct task_struct *task)
+#define WATCHED_AT(i) (&watched[(i) & (WATCHED_SETS * WATCHED_WAYS - 1)])
+
+/* The current thread's; NULL: it is not followed. Its memory may have been another task's. */
+static __always_inline struct watched *watched_of(const struct task_struct *task)
 {
-	return &watched[task->pid & (WATCHED - 1)];
+	__u32 first = (task->pid & (WATCHED_SETS - 1)) * WATCHED_WAYS, i;
+
+	_Pragma("clang loop unroll(full)")
+	for (i = first; i < first + WATCHED_WAYS; i++)
+		if (watched_tasks[i & (WATCHED_SETS * WATCHED_WAYS - 1)] == (__u64)task)
+			return WATCHED_AT(i)->start == task->start_boottime ? WATCHED_AT(i) : NULL;
+	return NULL;
 }
 
-/* Its memory may be another task's by now. */
-static __always_inline int is_watched(const struct watched *of, const struct task_struct *task)
+/* Its switches are followed since now. The one whose values are oldest makes room. */
+HOST_APART int watched_add(__u64 now)
 {
-	return of->task == (__u64)task && of->start == task->start_boottime;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 first = (task->pid & (WATCHED_SETS - 1)) * WATCHED_WAYS, at = first, i;
+
+	_Pragma("clang loop unroll(full)")
+	for (i = first; i < first + WATCHED_WAYS; i++)
+		if (WATCHED_AT(i)->valued < WATCHED_AT(at)->valued)
+			at = i;
+	watched_tasks[at & (WATCHED_SETS * WATCHED_WAYS - 1)] = 0;
+	WATCHED_AT(at)->start = task->start_boottime;
+	WATCHED_AT(at)->left = WATCHED_AT(at)->paid = 0;
+	WATCHED_AT(at)->valued = now;
+	watched_tasks[at & (WATCHED_SETS * WATCHED_WAYS - 1)] = (__u64)task;
+	return 0;
 }
 
-/* A record of the current thread has values, or its switches are followed since now. */
-static __always_inline void watch(struct watched *of, struct task_struct *task, __u64 now)
+/* A record of the current thread has values. This and the next ones are functions of their own, so that the verifier
+ * goes through them once. */
+HOST_APART int watched_valued(__u64 now)
 {
-	if (!is_watched(of, task)) {
-		of->task = 0;
-		of->start = task->start_boottime;
-		of->left = of->paid = 0;
-		of->task = (__u64)task;
-	}
-	of->valued = now;
+	struct watched *of = watched_of(bpf_get_current_task_btf());
+
+	if (of)
+		of->valued = now;
+	return 0;
 }
 
-/* At a tick or a switch of the current thread: it has been back since its last arrival on a CPU. This and the next ones
- * are functions of their own, so that the verifier goes through them once. */
+/* At a tick or a switch of the current thread: it has been back since its last arrival on a CPU. */
 HOST_APART int watched_back(__u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct watched *of = watched_slot(task);
-	__u64 back = task->sched_info.last_arrival + watched_skew;
+	struct watched *of = watched_of(task);
+	__u64 back = task->sched_info.last_arrival + watched_skew, slept;
 
-	if (!of->left || !is_watched(of, task))
+	if (!of || !of->left)
 		return 0;
 	if (!watched_skew || back < of->left || back > now)
 		back = now;
+	slept = back - of->left;
 	of->back.key = WAIT_KEY_ASLEEP;
 	of->back.begin = of->left;
-	of->back.waited = back - of->left;
+	of->back.waited = slept;
 	of->back.count = 1;
 	of->back.syscall = -1;
-	of->valued += back - of->left;
+	of->valued += slept;
 	of->left = 0;
-	wait_emit(&of->back, task, back);
+	if (!of->unseen || slept >= tick_period)
+		wait_emit(&of->back, task, back);
 	return 0;
 }
 
@@ -73,8 +96,8 @@ HOST_APART int watched_back(__u64 now)
 HOST_APART int watched_leaves(__u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct watched *of = watched_slot(task);
 	__u64 most = (__u64)tick_period * WATCHED_BUDGET, clock = 0, paid;
+	struct watched *of;
 
 	if (task->flags & PF_EXITING)
 		return 0;
@@ -82,11 +105,20 @@ HOST_APART int watched_leaves(__u64 now)
 		clock = BPF_CORE_READ(task, se.cfs_rq, rq, clock);
 	watched_skew = clock ? now - clock : 0;
 	watched_back(now);
-	if (!is_watched(of, task))
-		watch(of, task, now);
-	paid = of->paid + most > now ? of->paid : now - most;
-	if (now - of->valued > SCHEDULE_LATELY_NS || paid + tick_period > now)
+	of = watched_of(task);
+	if (!of) {
+		watched_add(now);
+		of = watched_of(task);
+	}
+	/* One that is preempted goes on where it is, and ticks soon. Its stacks were as many as its ticks on a busy machine. */
+	if (!of || !task->__state || now - of->valued > SCHEDULE_LATELY_NS)
 		return 0;
+	paid = of->paid + most > now ? of->paid : now - most;
+	if (paid + tick_period > now) {
+		of->unseen = 1;
+		of->left = now;
+		return 0;
+	}
 	of->paid = paid + tick_period;
 	return 1;
 }
@@ -124,19 +156,27 @@ static __always_inline __u32 watched_part(struct record_sample *record, __u8 *ba
 	return size + sizeof(struct part_wait);
 }
 
-/* Its record was written. The engine reads values that are new, and code objects, at a poll: there may be no tick that
- * wakes it. */
-HOST_APART int watched_left(__u64 now, int fresh)
+/* Values that are new, or code objects, of a thread that sleeps: the engine reads them at a poll, as there may be no
+ * tick that wakes it. */
+HOST_APART int emit_sleeps(int fresh)
 {
-	struct record_wake *record;
+	struct record_wake *record = fresh ? bpf_ringbuf_reserve(&ring, sizeof(*record), 0) : NULL;
 
-	watched_slot(bpf_get_current_task_btf())->left = now;
-	if (!fresh)
-		return 0;
-	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
 	if (!record)
 		return 0;
 	*record = (struct record_wake){.size = sizeof(*record), .kind = RECORD_SLEEPS};
 	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/* Its record was written. */
+HOST_APART int watched_left(__u64 now)
+{
+	struct watched *of = watched_of(bpf_get_current_task_btf());
+
+	if (!of)
+		return 0;
+	of->unseen = 0;
+	of->left = now;
 	return 0;
 }

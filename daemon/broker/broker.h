@@ -135,7 +135,7 @@ struct broker_message {
 #define BROKER_RING_BYTES (4u << 20)
 #define BROKER_RING_BYTES_MAX (256u << 20)
 #define BROKER_RATE_MAX 20000u
-#define BROKER_WATCHED_MAX 16u  /* threads of a session whose switches are followed */
+#define BROKER_WATCHED_MAX 64u  /* threads of a session whose switches are followed */
 #define BROKER_SESSIONS_MAX 32u /* per engine, whatever its user's limits are */
 
 /* Unwind tables of one session; a pool's memory is allocated when the pool is created. */

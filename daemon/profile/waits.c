@@ -370,12 +370,23 @@ int waits__asleep(struct profile *profile, struct thread *thread, const struct s
 	return err ?: sleep_until(profile, thread, sample->record->header.time + 1);
 }
 
-/* It runs again, and where that leads is known with its next record. */
-static int wake_up(struct profile *profile, struct thread *thread, uint64_t time)
+/* Among many switches not each has a stack of its own: the one before is as good if it is hardly older. */
+#define SAME_PLACE_PERIODS 4u
+static bool sleeps_there(const struct profile *profile, const struct thread *thread, uint64_t begin)
 {
+	const struct wait_point *point = thread->waits ? find(thread->waits, WAIT_KEY_ASLEEP) : NULL;
+	uint64_t period = profile->options.rate ? 1000000000u / profile->options.rate : 0;
+
+	return thread->asleep || (point && begin < point->used + SAME_PLACE_PERIODS * period);
+}
+
+/* It runs again, and where that leads is known with its next record. */
+static int wake_up(struct profile *profile, struct thread *thread, const struct record_wait *wait)
+{
+	uint64_t time = wait->header.time;
 	int err = profile__full(profile) ? profile__rotate(profile, time) : 0;
 
-	if (!thread->asleep || err)
+	if (err || !sleeps_there(profile, thread, time > wait->waited ? time - wait->waited : 0))
 		return err;
 	thread->asleep = false;
 	workers__away(thread, time);
@@ -421,7 +432,7 @@ int waits__take(struct profile *profile, const struct record_wait *wait)
 	if (!process || (!process->ended && !thread))
 		return -ENOMEM;
 	if (thread && !thread->end_queued && !profile->wall)
-		return wake_up(profile, thread, wait->header.time);
+		return wake_up(profile, thread, wait);
 	if (!thread || thread->end_queued || wait->header.time <= thread->last)
 		return 0;
 	err = profile__full(profile) ? profile__rotate(profile, wait->header.time) : 0;

@@ -22,7 +22,7 @@ enum record_kind {
 	RECORD_WAIT = 8,    /* off-CPU time of a thread: sums of one place (wall mode), or of a thread that compiles, since it left its CPU */
 	RECORD_WAKE = 9,    /* struct record_wake: asks the engine to read the samples soon */
 	RECORD_FREED = 10,  /* an exited thread is gone: its final CPU time, of which RECORD_EXIT has only a part */
-	RECORD_SLEEPS = 11, /* struct record_wake: a thread that compiles left its CPU, and has new values (mode cpu) */
+	RECORD_SLEEPS = 11, /* struct record_wake: a thread that left its CPU has new values */
 	RECORD_LOST = 12,   /* the client is no longer authorised for a thread, since some time after its last record */
 };
 

@@ -348,12 +348,17 @@ static void leaves(uint64_t time, bool values)
 	assert_int_equal(profile__sample(profile, &parsed), 0);
 }
 
-static void is_back(uint64_t time)
+static void is_back_after(uint64_t time, uint64_t waited)
 {
-	struct record_wait wait = {.key = WAIT_KEY_ASLEEP, .count = 1, .syscall = -1, .state = 1};
+	struct record_wait wait = {.key = WAIT_KEY_ASLEEP, .waited = waited, .count = 1, .syscall = -1, .state = 1};
 
 	wait.header = (struct record_header){.size = sizeof(wait), .kind = RECORD_WAIT, .time = time, .task = task};
 	assert_int_equal(profile__record(profile, &wait.header), 0);
+}
+
+static void is_back(uint64_t time)
+{
+	is_back_after(time, 0);
 }
 
 static void is_row(uint32_t i, uint64_t time, uint64_t wall, const char *stack)
@@ -408,6 +413,23 @@ static void a_long_sleep_is_seen_while_it_lasts(void **state)
 	is_row(4, T0 + 601 * MS + 1, 101 * MS + 1, ASLEEP);
 }
 
+/* Of many switches in a row not each has a stack; one that is older than a few periods is of somewhere else. */
+static void a_sleep_without_a_stack_is_where_the_last_one_was(void **state)
+{
+	codes_of_waits();
+	sample(T0 + 1 * MS, 0);
+	leaves(T0 + 2 * MS, true);
+	is_back(T0 + 3 * MS);
+	is_back_after(T0 + 60 * MS, 56 * MS);
+	sample(T0 + 61 * MS, 0);
+	is_back_after(T0 + 90 * MS, 20 * MS);
+	end(T0 + 91 * MS);
+	assert_int_equal(book->n_samples, 5);
+	is_row(2, T0 + 3 * MS, 1 * MS - 1, ASLEEP);
+	is_row(3, T0 + 60 * MS, 57 * MS, ASLEEP);
+	is_row(4, T0 + 61 * MS, 1 * MS, "main:11;work:22");
+}
+
 /* A record of its return that is missing, or comes twice. */
 static void a_tick_ends_a_sleep_that_no_record_ends(void **state)
 {
@@ -442,6 +464,7 @@ int main(void)
 		TEST(a_tick_of_a_cpu_stands_for_a_period),
 		TEST(a_compile_sleeps_until_it_is_back),
 		TEST(a_long_sleep_is_seen_while_it_lasts),
+		TEST(a_sleep_without_a_stack_is_where_the_last_one_was),
 		TEST(a_tick_ends_a_sleep_that_no_record_ends),
 	};
 
