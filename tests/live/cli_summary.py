@@ -87,9 +87,12 @@ def test_short_recordings():
     """What cannot be told is said."""
     with folder() as work:
         with target() as process:
-            for name in ("a.cprof", "b.cprof"):
-                fails(0, run=cprofd("attach", process.pid, "-d", "0.25", "-o", name, cwd=work))
-        diff = cprofd("diff", "a.cprof", "b.cprof", cwd=work)
+            for _ in range(4): # others may leave it hardly any CPU
+                for name in ("a.cprof", "b.cprof"):
+                    fails(0, run=cprofd("attach", process.pid, "-d", "0.25", "-o", name, cwd=work))
+                diff = cprofd("diff", "a.cprof", "b.cprof", cwd=work)
+                if "no row has 30 samples" not in diff.out:
+                    break
         expect(diff.returncode == 0 and re.search("^Whether anything differs is not known: a recording is too short", diff.out, re.M),
                "too short to tell", diff.out)
         with target("print('up', flush=True)\nimport time\ntime.sleep(60)") as process:
@@ -292,7 +295,7 @@ def test_waits_are_counted():
             counts = [int(n.replace(",", "")) for n in re.search(r"([\d,]+) samples and ([\d,]+) waits", run.err).groups()]
             native = int(re.search(r"native stacks: .* whole of ([\d,]+)", run.err).group(1).replace(",", ""))
             expect(2 < counts[1], "it slept some 20 times, less on a busy machine", run.err)
-            expect("-g" in options or abs(sum(counts) - native) < 0.1 * native, "samples and waits are what stacks are counted of", run.err)
+            expect("-g" in options or abs(sum(counts) - native) < 0.1 * native + 10, "samples and waits are what stacks are counted of", run.err)
             expect("(waiting: sleep)" in run.err, "where it waits is told, whoever holds the GIL", run.err)
             expect("Time by %s" % ("line" if "--lines" in options else "function") in run.err, "rows", run.err)
             share = float(re.search(r"\bwaiting ([\d.]+) %", run.err).group(1))
