@@ -84,7 +84,7 @@ static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_sc
 	own->leaves = !wall && period == CLOCK_OF_SWITCH;
 	if (own->leaves)
 		return watched_leaves(bpf_ktime_get_ns());
-	if (!wall)
+	if (!wall && *watched_sleepers(task))
 		watched_back(bpf_ktime_get_ns());
 	if (period & CLOCK_OF_CPU) {
 		own->clock_at = bpf_ktime_get_ns();

@@ -23,6 +23,8 @@ struct watched {
 };
 static struct watched watched[WATCHED_SETS * WATCHED_WAYS];
 static __u64 watched_tasks[WATCHED_SETS * WATCHED_WAYS]; /* whose each is; apart, as ticks of all threads search it */
+/* How many threads with this id modulo 64 sleep, or more (one that ended asleep, or made room): most ticks need no search. */
+static __u32 watched_asleep[64];
 static __u64 watched_skew; /* CLOCK_MONOTONIC minus the scheduler's clock, ns; 0: not known */
 
 #define WATCHED_AT(i) (&watched[(i) & (WATCHED_SETS * WATCHED_WAYS - 1)])
@@ -37,6 +39,19 @@ static __always_inline struct watched *watched_of(const struct task_struct *task
 		if (watched_tasks[i & (WATCHED_SETS * WATCHED_WAYS - 1)] == (__u64)task)
 			return WATCHED_AT(i)->start == task->start_boottime ? WATCHED_AT(i) : NULL;
 	return NULL;
+}
+
+static __always_inline __u32 *watched_sleepers(const struct task_struct *task)
+{
+	return &watched_asleep[task->pid & 63];
+}
+
+/* The current thread falls asleep. */
+static __always_inline void watched_sleeps(struct watched *of, __u64 now, __u64 unseen)
+{
+	of->unseen = unseen;
+	of->left = now;
+	__sync_fetch_and_add(watched_sleepers(bpf_get_current_task_btf()), 1);
 }
 
 /* Its switches are followed since now. The one whose values are oldest makes room. */
@@ -87,6 +102,7 @@ HOST_APART int watched_back(__u64 now)
 	of->back.syscall = -1;
 	of->valued += slept;
 	of->left = 0;
+	__sync_fetch_and_add(watched_sleepers(task), -1);
 	if (!of->unseen || slept >= tick_period)
 		wait_emit(&of->back, task, back);
 	return 0;
@@ -115,8 +131,7 @@ HOST_APART int watched_leaves(__u64 now)
 		return 0;
 	paid = of->paid + most > now ? of->paid : now - most;
 	if (paid + tick_period > now) {
-		of->unseen = 1;
-		of->left = now;
+		watched_sleeps(of, now, 1);
 		return 0;
 	}
 	of->paid = paid + tick_period;
@@ -174,9 +189,7 @@ HOST_APART int watched_left(__u64 now)
 {
 	struct watched *of = watched_of(bpf_get_current_task_btf());
 
-	if (!of)
-		return 0;
-	of->unseen = 0;
-	of->left = now;
+	if (of)
+		watched_sleeps(of, now, 0);
 	return 0;
 }
