@@ -478,30 +478,37 @@ static __always_inline __u64 wait_holder(const struct image *image, struct task_
 	return thread && native != PY_ABSENT ? thread | WAIT_TID : thread;
 }
 
+/* All but who holds the GIL. */
+static __always_inline void wait_fill(struct part_wait *part, struct task_struct *task, __u64 key, __u32 state)
+{
+	const struct pt_regs___entry *regs = entered_with(task);
+
+	part->part.kind = PART_WAIT;
+	part->part.loss = 0;
+	part->part.size = sizeof(*part);
+	part->key = key;
+	part->args[0] = syscall_arg0(regs);
+	part->args[1] = syscall_arg1(regs);
+	part->args[2] = syscall_arg2(regs);
+	part->syscall = (__s32)syscall_number(regs);
+	part->state = state;
+	part->fd_mode = part->syscall >= 0 ? wait_fd_mode_here((__u32)syscall_arg0(regs)) : 0;
+	part->flags = 0;
+	part->holder = 0;
+	part->own = thread_pointer(task);
+}
+
 static __always_inline __u32 wait_part(const struct wait_capture *c, const struct image *image, struct record_sample *record,
 				       __u8 *base, __u32 size)
 {
 	__u64 state = image->gil;
-	const struct pt_regs___entry *regs = entered_with(c->task);
 	struct part_wait *part;
 
 	host_barrier(size);
 	if (size > SAMPLE_RECORD_MAX - sizeof(*part))
 		return size;
 	part = (struct part_wait *)(base + size);
-	part->part.kind = PART_WAIT;
-	part->part.loss = 0;
-	part->part.size = sizeof(*part);
-	part->key = c->key;
-	part->args[0] = syscall_arg0(regs);
-	part->args[1] = syscall_arg1(regs);
-	part->args[2] = syscall_arg2(regs);
-	part->syscall = (__s32)syscall_number(regs);
-	part->state = c->state;
-	part->fd_mode = part->syscall >= 0 ? wait_fd_mode_here((__u32)syscall_arg0(regs)) : 0;
-	part->flags = 0;
-	part->holder = 0;
-	part->own = thread_pointer(c->task);
+	wait_fill(part, c->task, c->key, c->state);
 	if (state && part->syscall == SYSCALL_FUTEX && part->args[0] - state < WAIT_GIL_BYTES) {
 		part->flags = WAIT_FOR_GIL;
 		part->holder = wait_holder(image, c->task);

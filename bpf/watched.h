@@ -12,6 +12,7 @@
 
 #define WATCHED_SETS 16u   /* by the thread's id */
 #define WATCHED_WAYS 8u
+#define WATCHED (WATCHED_SETS * WATCHED_WAYS)
 #define WATCHED_BUDGET 16u /* stacks that a thread may have taken at once; one a period in the long run */
 struct watched {
 	__u64 start;
@@ -21,13 +22,13 @@ struct watched {
 	__u64 paid;         /* a token bucket, as in struct wait_slot */
 	struct wait_point back; /* the record is made from this: its users have no stack left */
 };
-static struct watched watched[WATCHED_SETS * WATCHED_WAYS];
-static __u64 watched_tasks[WATCHED_SETS * WATCHED_WAYS]; /* whose each is; apart, as ticks of all threads search it */
+static struct watched watched[WATCHED];
+static __u64 watched_tasks[WATCHED]; /* whose each is; apart, as ticks of all threads search it */
 /* How many threads with this id modulo 64 sleep, or more (one that ended asleep, or made room): most ticks need no search. */
 static __u32 watched_asleep[64];
 static __u64 watched_skew; /* CLOCK_MONOTONIC minus the scheduler's clock, ns; 0: not known */
 
-#define WATCHED_AT(i) (&watched[(i) & (WATCHED_SETS * WATCHED_WAYS - 1)])
+#define WATCHED_AT(i) (&watched[(i) & (WATCHED - 1)])
 
 /* The current thread's; NULL: it is not followed. Its memory may have been another task's. */
 static __always_inline struct watched *watched_of(const struct task_struct *task)
@@ -36,7 +37,7 @@ static __always_inline struct watched *watched_of(const struct task_struct *task
 
 	_Pragma("clang loop unroll(full)")
 	for (i = first; i < first + WATCHED_WAYS; i++)
-		if (watched_tasks[i & (WATCHED_SETS * WATCHED_WAYS - 1)] == (__u64)task)
+		if (watched_tasks[i & (WATCHED - 1)] == (__u64)task)
 			return WATCHED_AT(i)->start == task->start_boottime ? WATCHED_AT(i) : NULL;
 	return NULL;
 }
@@ -64,11 +65,11 @@ HOST_APART int watched_add(__u64 now)
 	for (i = first; i < first + WATCHED_WAYS; i++)
 		if (WATCHED_AT(i)->valued < WATCHED_AT(at)->valued)
 			at = i;
-	watched_tasks[at & (WATCHED_SETS * WATCHED_WAYS - 1)] = 0;
+	watched_tasks[at & (WATCHED - 1)] = 0;
 	WATCHED_AT(at)->start = task->start_boottime;
 	WATCHED_AT(at)->left = WATCHED_AT(at)->paid = 0;
 	WATCHED_AT(at)->valued = now;
-	watched_tasks[at & (WATCHED_SETS * WATCHED_WAYS - 1)] = (__u64)task;
+	watched_tasks[at & (WATCHED - 1)] = (__u64)task;
 	return 0;
 }
 
@@ -141,24 +142,10 @@ HOST_APART int watched_leaves(__u64 now)
 HOST_APART int watched_fill(struct part_wait *part)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	const struct pt_regs___entry *regs = entered_with(task);
 
-	if (!part)
-		return 0;
-	part->part.kind = PART_WAIT;
-	part->part.loss = 0;
-	part->part.size = sizeof(*part);
-	part->key = WAIT_KEY_ASLEEP;
-	part->args[0] = syscall_arg0(regs);
-	part->args[1] = syscall_arg1(regs);
-	part->args[2] = syscall_arg2(regs);
-	part->syscall = (__s32)syscall_number(regs);
-	part->state = task->__state;
-	part->fd_mode = part->syscall >= 0 ? wait_fd_mode_here((__u32)syscall_arg0(regs)) : 0;
-	part->flags = 0;
-	part->holder = 0;
-	part->own = thread_pointer(task);
-	return 1;
+	if (part)
+		wait_fill(part, task, WAIT_KEY_ASLEEP, task->__state);
+	return 0;
 }
 
 static __always_inline __u32 watched_part(struct record_sample *record, __u8 *base, __u32 size)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/search.h"
 #include "weave/weave.h"
 
@@ -90,20 +91,13 @@ static int add(struct names_array *array, uint64_t start, const char *text)
 	return ARRAY_ADD(array->items, array->n, array->capacity, ((struct name){start, text}));
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct name *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 static int pack(struct names_array *array, struct buf *to)
 {
 	const struct pack_head head = {VERSION, array->n};
 	struct kept_name row = {};
 	int err = buf__append(to, &head, sizeof(head));
 
-	qsort(array->items, array->n, sizeof(*array->items), by_start);
+	qsort(array->items, array->n, sizeof(*array->items), order__u64);
 	for (uint32_t i = 0; !err && i < array->n; i++) {
 		row.start = array->items[i].start;
 		err = buf__append(to, &row, sizeof(row));

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

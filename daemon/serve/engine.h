@@ -295,7 +295,6 @@ int session_units__replay(struct session *session, struct event_sink *sink);
 /* The memory of a process, in pages that were read after `time`. Valid until the next call, or the next sample. */
 struct host_reader *session_units__pages(struct session *session, const struct tracee *tracee, uint64_t time);
 
-/* --- asleep.c --- */
 /* --- watch.c --- */
 struct watched_thread {
 	uint64_t start, seen; /* when it was in a function of a rule last */

@@ -24,16 +24,17 @@ static struct watched_thread *find(struct session *session, const struct record_
 
 void watch__thread(struct session *session, const struct record_header *header)
 {
-	struct watched_thread *of = find(session, header);
 	struct broker_message message = {.kind = BROKER_WATCH,
 					 .token = engine__token(session->engine),
 					 .session = session->broker,
 					 .pid = (int32_t)header->task.tgid,
-					 .number = header->task.tid,
-					 .slot = (uint32_t)(of - session->watched)};
+					 .number = header->task.tid};
+	struct watched_thread *of;
 
 	if (session->request.wall || session->request.idle)
 		return;
+	of = find(session, header);
+	message.slot = (uint32_t)(of - session->watched);
 	if (of->tid == header->task.tid && of->start == header->task.thread_start)
 		of->seen = header->time;
 	else if (header->time > of->seen + (of->tid ? SCHEDULE_LATELY_NS : 0) && !engine__ask(session->engine, &message))

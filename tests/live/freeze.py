@@ -7,6 +7,7 @@
 Users' targets have their arguments on a page of a FUSE mount that does not answer, or a library on one that never lets it be closed; another one's engine is stopped
 while it has to be told of many children; clients send sockets that linger. Meanwhile somebody else attaches, and the daemon ends when it is told to."""
 import argparse
+import contextlib
 import ctypes
 import os
 import re
@@ -213,16 +214,26 @@ def ends(daemon, what):
     check(daemon.process.poll() is not None and took < 6, "%s: SIGTERM ends the daemon: %.2f s" % (what, took))
 
 
-def mute_arguments(daemon, other, usual, folder):
-    """Three attaches of one user at once, and of eight users."""
+@contextlib.contextmanager
+def mute_targets(folder):
+    """Of eight users, by user."""
     mount = os.path.join(folder, "mount")
     os.mkdir(mount)
-    mute = Mute(mount)
-    users = [USER] + [CROWD + i for i in range(7)]
-    targets = []
+    mute, targets = Mute(mount), {}
     try:
-        targets = [start(user, MUTE_ARGUMENTS, os.path.join(mount, "file")) for user in users]
-        for what, pairs in (("3 of one user", [(USER, targets[0])] * 3), ("8 users", list(zip(users, targets)))):
+        for user in [USER] + [CROWD + i for i in range(7)]:
+            targets[user] = start(user, MUTE_ARGUMENTS, os.path.join(mount, "file"))
+        yield targets
+    finally:
+        mute.close()
+        for target in targets.values():
+            stop(target)
+
+
+def mute_arguments(daemon, other, usual, folder):
+    """Three attaches of one user at once, and of eight users."""
+    with mute_targets(folder) as targets:
+        for what, pairs in (("3 of one user", [(USER, targets[USER])] * 3), ("8 users", list(targets.items()))):
             clients = [daemon.attach(user, target.pid, wait=False) for user, target in pairs]
             time.sleep(0.3)
             others(daemon, other, usual, "mute arguments, %s" % what)
@@ -230,36 +241,22 @@ def mute_arguments(daemon, other, usual, folder):
             told = sum(client.returncode == 1 and "inside the kernel" in err for client, err in zip(clients, errors))
             check(told == len(clients), "mute arguments, %s: who asked is told" % what, told, *errors)
         others(daemon, other, usual, "after mute arguments")
-        clients = [daemon.attach(user, target.pid, wait=False) for user, target in zip(users, targets)]
+        clients = [daemon.attach(user, target.pid, wait=False) for user, target in targets.items()]
         time.sleep(0.3)
         ends(daemon, "mute arguments")
         for client in clients:
             client.communicate(timeout=30)
-    finally:
-        mute.close()
-        for target in targets:
-            stop(target)
 
 
 def late_helpers(daemon, other, usual, folder):
     """Eight users have as many calls in the kernel as each may have, 32 in all: who has none is served."""
-    mount = os.path.join(folder, "mount")
-    os.mkdir(mount)
-    mute = Mute(mount)
-    users = [USER] + [CROWD + i for i in range(7)]
-    targets = []
-    try:
-        targets = [start(user, MUTE_ARGUMENTS, os.path.join(mount, "file")) for user in users]
+    with mute_targets(folder) as targets:
         for turn in range(5):
-            clients = [daemon.attach(user, target.pid, wait=False) for user, target in zip(users, targets)]
+            clients = [daemon.attach(user, target.pid, wait=False) for user, target in targets.items()]
             errors = [client.communicate(timeout=30)[1].decode() for client in clients]
             what = "never came back" if turn == 4 else "inside the kernel"
             check(all(what in err for err in errors), "late helpers: attach %d of 8 users is refused by name" % (turn + 1), *errors)
         others(daemon, other, usual, "32 late helpers")
-    finally:
-        mute.close()
-        for target in targets:
-            stop(target)
 
 
 def engine_of(daemon, user):
