@@ -184,9 +184,9 @@ test: deps-test ## everything that this machine can test, below 20 minutes (root
 # Unit tests under ASan and UBSan, and the order of the stages; without root.
 SANITIZE := B=build/san CFLAGS="-O1 -g" \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-.PHONY: check check-unit check-order check-live check-browser check-matrix check-compilers tables-check test-tools
+.PHONY: check check-unit check-order check-stack check-live check-browser check-matrix check-compilers tables-check test-tools
 check: check-order ## unit tests under sanitizers; no root, seconds
-	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-unit check-corpus
+	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-stack check-unit check-corpus
 check-unit: $(UNIT)
 	$(Q)test -n "$(UNIT)"
 	$(Q)for t in $(UNIT); do \
@@ -197,6 +197,10 @@ check-order:
 	$(Q)tools/order-check daemon
 	$(Q)tools/width-check daemon
 	$(Q)tools/arch-check .
+# Of too_deep.bpf.o each program has to be refused.
+check-stack: $(B)/bpf/sampler.bpf.o $(B)/bpf/dump.bpf.o $(B)/tests/bpf/too_deep.bpf.o
+	$(Q)tools/stack-check $(B)/bpf/sampler.bpf.o $(B)/bpf/dump.bpf.o
+	$(Q)test "$$(tools/stack-check $(B)/tests/bpf/too_deep.bpf.o 2>&1 | grep -c ' (at most ')" = "$$(grep -c '^SEC("raw_tp")' tests/bpf/too_deep.bpf.c)"
 
 .PHONY: check-identity
 check-identity: all ## what this tree and OLD=/path/to/cprofd make of the same recordings is the same (root)
