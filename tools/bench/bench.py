@@ -32,10 +32,10 @@ OURS = {"sample", "on_fork", "on_exec", "on_exit", "empty"}
 
 
 class Target:
-    """The Numba loop; collects (time of arrival, CPU seconds) of each compile."""
+    """The Numba loop, or another of its kind; collects (time of arrival, CPU seconds) of each compile."""
 
-    def __init__(self, python):
-        self.process = subprocess.Popen([python, os.path.join(ROOT, "tests/targets/numba_loop.py")],
+    def __init__(self, python, file="numba_loop.py"):
+        self.process = subprocess.Popen([python, os.path.join(ROOT, "tests/targets", file)],
                                         stdout=subprocess.PIPE, universal_newlines=True)
         assert self.process.stdout.readline().strip() == "ready"
         self.compiles = []
