@@ -19,5 +19,7 @@ int export__html(int recording_fd, const struct export_options *options, FILE *o
 		 struct export_report *ret);
 int export__pprof(int recording_fd, const struct export_options *options, FILE *out,
 		  struct export_report *ret);
+int export__firefox(int recording_fd, const struct export_options *options, FILE *out,
+		    struct export_report *ret);
 int export__events(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret);

@@ -14,12 +14,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "base/stream.h"
 #include "export/formats.h"
+#include "export/gzip.h"
 #include "export/protobuf.h"
 #include "export/stack_sums.h"
 #include "export/unit_frames.h"
@@ -62,42 +61,8 @@ struct pprof {
 	struct buf functions_seen;	   /* bool by function id: already written */
 	struct buf locations_seen;	   /* bool by frame id: already written; id + 1 is the location's id */
 	struct buf message, inner, packed; /* scratch */
-	FILE *out;
-	z_stream zip;
-	bool zip_begun;
+	struct gzip file;
 };
-
-/* --- gzip --- */
-
-/* Z_NO_FLUSH may keep everything inside zlib, Z_FINISH writes it all. The loop goes on while the output chunk
- * was filled up. */
-static int zip_out(struct pprof *pprof, const void *data, size_t len, int flush)
-{
-	unsigned char chunk[1 << 14];
-	int status, err;
-
-	pprof->zip.next_in = (unsigned char *)data;
-	pprof->zip.avail_in = (unsigned int)len; /* a message: far below 4 GB */
-	do {
-		pprof->zip.next_out = chunk;
-		pprof->zip.avail_out = sizeof(chunk);
-		status = deflate(&pprof->zip, flush);
-		if (status == Z_STREAM_ERROR)
-			return -EIO;
-		err = stream__write(pprof->out, (const char *)chunk, sizeof(chunk) - pprof->zip.avail_out);
-	} while (!err && !pprof->zip.avail_out);
-	return err;
-}
-
-static int zip_begin(struct pprof *pprof)
-{
-	/* 15: a window of 32 kB, the largest; + 16: write a gzip header. */
-	if (deflateInit2(&pprof->zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
-			 Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
-	pprof->zip_begun = true;
-	return 0;
-}
 
 /* Writes `message` as a field of the profile. A nested message: its tag, its length, its bytes. proto3
  * concatenates fields, so the profile itself needs no frame. */
@@ -109,9 +74,9 @@ static int put_field(struct pprof *pprof, uint32_t field, const struct buf *mess
 	buf__clear(head);
 	err = protobuf__varint(head, field << 3 | PROTOBUF_LENGTH)
 		      ?: protobuf__varint(head, message->len);
-	err = err ?: zip_out(pprof, head->data, head->len, Z_NO_FLUSH);
+	err = err ?: gzip__write(&pprof->file, head->data, head->len);
 	return err	      ? err
-	       : message->len ? zip_out(pprof, message->data, message->len, Z_NO_FLUSH)
+	       : message->len ? gzip__write(&pprof->file, message->data, message->len)
 			      : 0;
 }
 
@@ -123,7 +88,7 @@ static int put_number(struct pprof *pprof, uint32_t field, uint64_t value)
 	buf__clear(head);
 	if (protobuf__number(head, field, value))
 		return -ENOMEM;
-	return head->len ? zip_out(pprof, head->data, head->len, Z_NO_FLUSH) : 0;
+	return head->len ? gzip__write(&pprof->file, head->data, head->len) : 0;
 }
 
 /* --- strings and tables --- */
@@ -393,8 +358,8 @@ static int write_profile(struct pprof *pprof)
 	uint32_t empty;
 	int err = intern__id(&pprof->strings, "", 0, &empty); /* string 0 must be "" */
 
-	err = err ?: zip_begin(pprof) ?: put_about(pprof) ?: put_samples(pprof);
-	return err ?: put_strings(pprof) ?: zip_out(pprof, NULL, 0, Z_FINISH);
+	err = err ?: gzip__begin(&pprof->file) ?: put_about(pprof) ?: put_samples(pprof);
+	return err ?: put_strings(pprof) ?: gzip__end(&pprof->file);
 }
 
 int export__pprof(int recording_fd, const struct export_options *options, FILE *out,
@@ -407,15 +372,14 @@ int export__pprof(int recording_fd, const struct export_options *options, FILE *
 	if (!pprof)
 		return -ENOMEM;
 	lines.lines = true;
-	pprof->out = out;
+	pprof->file.out = out;
 	err = model__init_detailed(&pprof->model, &lines);
 	pprof->model.slice = add_slice;
 	pprof->model.with_units = true;
 	pprof->model.ctx = &pprof->sums;
 	err = err ?: model__read(&pprof->model, recording_fd, &ret->missing) ?: write_profile(pprof);
 	model__report(&pprof->model, ret);
-	if (pprof->zip_begun)
-		deflateEnd(&pprof->zip);
+	gzip__free(&pprof->file);
 	model__free(&pprof->model);
 	sums__free(&pprof->sums);
 	intern__free(&pprof->strings);

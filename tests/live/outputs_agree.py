@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """All outputs agree on totals: of recordings of CPU and wall time, with children, threads that hardly run, a compiler, all outputs give the same shares of
-classes, functions and units: the summary, report as text, JSON and CSV, the HTML page, SVG, collapsed stacks, pprof, speedscope. And classes add up
+classes, functions and units: the summary, report as text, JSON and CSV, the HTML page, SVG, collapsed stacks, pprof, speedscope, Firefox Profiler. And classes add up
 to all there is. Needs root.
 
     outputs_agree.py [--seconds N]"""
@@ -209,6 +209,26 @@ def pprof_functions(data, wall):
     return {name: 100 * n / total for name, n in of.items()}, total
 
 
+def firefox_functions(told):
+    """And the shares of classes."""
+    total, of, classes = 0, collections.Counter(), collections.Counter()
+    for index in told["meta"]["initialVisibleThreads"]:
+        thread = told["threads"][index]
+        strings, stacks, frames, functions = (thread[k] for k in ("stringArray", "stackTable", "frameTable", "funcTable"))
+        for at, weight in zip(thread["samples"]["stack"], thread["samples"]["weight"]):
+            if at is None:
+                continue
+            total += weight
+            classes[told["meta"]["categories"][frames["category"][stacks["frame"][at]]]["name"]] += weight
+            names = set()
+            while at is not None:
+                names.add(strings[functions["name"][frames["func"][stacks["frame"][at]]]])
+                at = stacks["prefix"][at]
+            for name in names:
+                of[name] += weight
+    return ({name: 100 * n / total for name, n in counts.items()} for counts in (of, classes)), total * 1e6
+
+
 def compare(name, what, expected, told, names, slack=0):
     off = {n: (round(expected[n], 2), round(told.get(n, 0), 2)) for n in names if abs(expected[n] - told.get(n, 0)) > POINT + slack}
     check_figures(told and not off, "%s: %s" % (name, what), off)
@@ -256,6 +276,9 @@ def judge(name, code, seconds, *options):
         # Time lines keep in its place what samples of other threads stand for.
         stood = sum(sum(event.get("others", [])) for event in recording.read(path) if event["ev"] == "samples")
         compare(name, "functions of speedscope", functions, shares, most, 100 * stood / sums["speedscope"])
+        (shares, kinds), sums["firefox"] = firefox_functions(json.loads(gzip.decompress(convert("firefox", *idle))))
+        compare(name, "functions of Firefox Profiler", functions, shares, most, 100 * stood / sums["firefox"])
+        compare(name, "classes of Firefox Profiler", classes, kinds, big, 100 * stood / sums["firefox"])
         top = [f for f in most if "<" not in f][:6]
         shares = svg_functions(convert("svg", *idle).decode())
         # One that is in a stack twice has two boxes.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""report.py: svg, pprof and collapsed, read by others' programs or with nothing but their descriptions."""
+"""report.py: svg, pprof, collapsed and Firefox Profiler's format, read by others' programs or with nothing but their descriptions."""
 import collections
 import gzip
+import json
 import os
 import re
 import shutil
@@ -123,6 +124,82 @@ def test_pprof(recordings):
         for sample in samples:
             want[sample.thread["tid"]] += sample.cpu
         same("threads", {k: v for k, v in threads.items() if v}, {k: v for k, v in want.items() if v})
+
+
+def firefox_threads(profile):
+    """(thread, [(stack leaf first: (name, file, first line, line, module)), category, ms, weight in ms, CPU in ns)])."""
+    categories = [c["name"] for c in profile["meta"]["categories"]]
+    for thread in profile["threads"]:
+        strings, stacks, frames, functions, resources = (thread[k] for k in (
+            "stringArray", "stackTable", "frameTable", "funcTable", "resourceTable"))
+        for name, table in thread.items():
+            if isinstance(table, dict):
+                columns = {k: len(v) for k, v in table.items() if isinstance(v, list)}
+                expect(set(columns.values()) <= {table["length"]}, "columns of " + name, columns)
+
+        def frame(index):
+            at = frames["func"][index]
+            text = [strings[i] if i is not None else "" for i in (functions["name"][at], functions["fileName"][at])]
+            module = strings[resources["name"][functions["resource"][at]]] if functions["resource"][at] >= 0 else ""
+            first = functions["lineNumber"][at] or 0
+            return (*text, first, frames["line"][index] or first, module)
+
+        rows, samples = [], thread["samples"]
+        for i in range(samples["length"] - 1):
+            stack, at = [], samples["stack"][i]
+            category = None if at is None else categories[frames["category"][stacks["frame"][at]]]
+            while at is not None:
+                stack.append(frame(stacks["frame"][at]))
+                expect(stacks["prefix"][at] is None or stacks["prefix"][at] < at, "callers come first")
+                at = stacks["prefix"][at]
+            rows.append((stack, category, samples["time"][i + 1] - samples["time"][i], samples["weight"][i], samples["threadCPUDelta"][i + 1]))
+        expect(samples["stack"][-1] is None and samples["weight"][-1] == 0, "the end of the last sample")
+        yield thread, rows
+
+
+def test_firefox(recordings):
+    """Its tables give the sums of the recording; the version is the last one whose threads have tables of their own, for Perfetto."""
+    for name in ("python", "native"):
+        path, samples = recordings.path(name), recordings.samples(name)
+        profile = json.loads(cprofd("convert", "--interpreter-frames", path, "-f", "firefox", "-o", "-").out)
+        told = report(path)["recordings"][0]
+        expect(profile["meta"]["preprocessedProfileVersion"] == 55, "version", profile["meta"]["preprocessedProfileVersion"])
+        sums, classes, threads, wall = collections.defaultdict(lambda: [0, 0]), collections.Counter(), collections.Counter(), 0
+        for thread, rows in firefox_threads(profile):
+            for stack, category, ms, weight, cpu in rows:
+                expect(abs(weight * 1e6 - (cpu if stack else 0)) < 1, "weight", weight, cpu)
+                wall += ms
+                if stack and stack[0][0] != "(not recorded)":
+                    threads[thread["tid"]] += cpu
+                    classes[category] += cpu
+                    sums[stack[0]][0] += cpu
+                    for place in set(stack):
+                        sums[place][1] += cpu
+        have = {key: tuple(pair) for key, pair in sums.items() if pair[1]}
+        same(name, have, add_up(samples, lambda f: (f.name, f.file, f.first, f.line or f.first, f.module), told=lambda stack: stack))
+        want = collections.Counter()
+        for sample in samples:
+            want[sample.class_name] += sample.cpu
+        same("classes", {k: v for k, v in classes.items() if v}, {k: v for k, v in want.items() if v})
+        want = collections.Counter()
+        for sample in samples:
+            want[sample.thread["tid"]] += sample.cpu
+        same("threads", {k: v for k, v in threads.items() if v}, {k: v for k, v in want.items() if v})
+        expect(abs(wall * 1e6 - told["wall_ns"]) < 1e9 / told["rate_hz"] * len(profile["threads"]), "wall time", wall, told["wall_ns"])
+        marked = collections.Counter()
+        for thread in profile["threads"]:
+            markers = thread["markers"]
+            schemas = {schema["name"]: {f["key"] for f in schema["fields"]} for schema in profile["meta"]["markerSchema"]}
+            for at, begin, end, data in zip(markers["name"], markers["startTime"], markers["endTime"], markers["data"]):
+                expect(0 <= begin < end <= profile["meta"]["profilingEndTime"] + 1, "times of a marker", begin, end)
+                expect(data["type"] == "cprofd-" + thread["stringArray"][at] and set(data) - {"type"} <= schemas[data["type"]], "schema", data)
+                if data["type"] != "cprofd-wait":
+                    marked[data["type"], data["name"]] += 1
+        calls = {unit["serial"]: unit for sample in recordings.rows(name) for unit in sample.units}
+        want = collections.Counter(("cprofd-" + ("compile", "phase", "pass")[unit["kind"]], unit["name"]) for unit in calls.values()
+                                   if unit["begin"] < unit["end"])
+        expect(bool(want) == (name == "native"), "compiles of the truth", want)
+        expect(marked == want, "markers", marked - want, want - marked)
 
 
 def test_go_tool_pprof(recordings):

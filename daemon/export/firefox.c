@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* The processed profile format of Firefox Profiler (https://profiler.firefox.com), which Perfetto opens, too: threads
+ * with samples, and markers for compiles and waits.
+ *
+ *     {"meta":{"categories":[...],"markerSchema":[...],...},"libs":[],"threads":[
+ *      {"name":"python3","tid":4242,"samples":{"stack":[7,7,null,...],"time":[0,1.001,2.002,...],"weight":[...],
+ *       "threadCPUDelta":[...]},"markers":{...},"stackTable":{"frame":[...],"prefix":[...]},"frameTable":{...},
+ *       "funcTable":{...},"resourceTable":{...},"stringArray":[...]}]}
+ *
+ * A sample is a slice of the thread's time: it begins at `time`, lasts until the next one, and its weight is how long it
+ * counts in the call tree: its CPU time, or in recordings of waits all of it. Idle time has no stack. Categories are
+ * the classes of time. */
+#include "export/firefox.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "events/json.h"
+#include "export/formats.h"
+#include "export/stack_sums.h"
+
+#define TEXT_MAX (1u << 16)
+
+/* --- writing --- */
+
+void firefox__put(struct firefox *firefox, const char *format, ...)
+{
+	char text[256];
+	va_list list;
+	int len;
+
+	va_start(list, format);
+	len = vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	firefox->err = firefox->err ?: buf__append(&firefox->text, text, (size_t)len < sizeof(text) ? (size_t)len : sizeof(text) - 1);
+	firefox__flush(firefox, TEXT_MAX);
+}
+
+void firefox__string(struct firefox *firefox, const char *string)
+{
+	firefox->err = firefox->err ?: json__string(&firefox->text, string);
+}
+
+void firefox__ms(struct firefox *firefox, uint64_t ns)
+{
+	firefox__put(firefox, "%llu.%06u", (unsigned long long)(ns / 1000000), (unsigned int)(ns % 1000000));
+}
+
+void firefox__flush(struct firefox *firefox, size_t least)
+{
+	if (firefox->err || firefox->text.len < least)
+		return;
+	firefox->err = gzip__write(&firefox->file, firefox->text.data, firefox->text.len);
+	buf__clear(&firefox->text);
+}
+
+/* --- reading --- */
+
+static struct buf *rows_of(struct firefox *firefox, uint32_t thread)
+{
+	return buf__at(&firefox->rows, sizeof(struct buf), thread);
+}
+
+/* Time in which nothing ran is one row, however often it was looked at; a tick is always a row of its own. */
+static bool joins(const struct firefox_row *last, uint32_t place, uint64_t cpu, uint64_t ns)
+{
+	return last->place == place && !last->cpu && !cpu && ns + last->ns <= UINT32_MAX;
+}
+
+/* The model's slices, in the order of time. */
+static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
+{
+	struct firefox *firefox = model->ctx;
+	struct firefox_place key = {.stack = stack == model->idle ? MODEL_ROOT : stack};
+	struct buf *rows = rows_of(firefox, thread->id);
+	uint32_t place;
+	int err = rows ? 0 : -ENOMEM;
+
+	/* Idle time would otherwise have the class of the sample after it. */
+	if (!stack_sums__apart(model, stack))
+		key.category = model->class_now + 1;
+	err = err ?: intern__id(&firefox->places, &key, sizeof(key), &place);
+	if (!err && rows->len && joins(&ITEM(*rows, struct firefox_row, LENGTH(*rows, struct firefox_row) - 1), place, cpu, ns)) {
+		ITEM(*rows, struct firefox_row, LENGTH(*rows, struct firefox_row) - 1).ns += (uint32_t)ns;
+		return 0;
+	}
+	while (ns && !err) {
+		uint32_t part = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns, ran = cpu > part ? part : (uint32_t)cpu;
+		struct firefox_row row = {place, part, ran};
+
+		err = buf__append(rows, &row, sizeof(row));
+		ns -= part;
+		cpu -= ran;
+	}
+	return err;
+}
+
+/* --- samples --- */
+
+/* Rows of the thread; a thread that has none was never there. */
+const struct firefox_row *firefox__rows(const struct firefox *firefox, const struct model_thread *thread, uint32_t *ret_n)
+{
+	const struct buf *rows = thread->id < LENGTH(firefox->rows, struct buf) ? &ITEM(firefox->rows, const struct buf, thread->id) : NULL;
+
+	*ret_n = rows ? LENGTH(*rows, struct firefox_row) : 0;
+	return rows ? (const struct firefox_row *)rows->data : NULL;
+}
+
+uint64_t firefox__begin(const struct firefox *firefox, const struct model_thread *thread)
+{
+	uint64_t from = model__from(&firefox->model);
+
+	return thread->begin > from ? thread->begin - from : 0;
+}
+
+static const char *comma(uint32_t i)
+{
+	return i ? "," : "";
+}
+
+static bool has_stack(const struct firefox *firefox, const struct firefox_row *row)
+{
+	return firefox__place(firefox, row->place).stack != MODEL_ROOT;
+}
+
+static void put_stacks(struct firefox *firefox, const struct firefox_row *row, uint32_t n, struct firefox_tables *tables)
+{
+	uint32_t i, node;
+
+	firefox__put(firefox, "\"stack\":[");
+	for (i = 0; i < n && !firefox->err; i++)
+		if (has_stack(firefox, &row[i])) {
+			firefox->err = firefox_tables__stack(tables, firefox, row[i].place, &node);
+			firefox__put(firefox, "%s%u", comma(i), node);
+		} else {
+			firefox__put(firefox, "%snull", comma(i));
+		}
+	/* The end of the last sample. */
+	firefox__put(firefox, "%snull],\n", comma(n));
+}
+
+static void put_samples(struct firefox *firefox, const struct model_thread *thread, struct firefox_tables *tables)
+{
+	const struct model *model = &firefox->model;
+	bool waits = model->wall_mode || model->options->idle;
+	uint64_t time = firefox__begin(firefox, thread);
+	const struct firefox_row *row;
+	uint32_t i, n;
+
+	row = firefox__rows(firefox, thread, &n);
+	firefox__put(firefox, "\"samples\":{\"weightType\":\"tracing-ms\",\"length\":%u,\n", n + 1);
+	put_stacks(firefox, row, n, tables);
+	firefox__put(firefox, "\"time\":[");
+	for (i = 0; i < n; i++) {
+		firefox__ms(firefox, time);
+		firefox__put(firefox, ",");
+		time += row[i].ns;
+	}
+	firefox__ms(firefox, time);
+	firefox__put(firefox, "],\n\"weight\":[");
+	for (i = 0; i < n; i++) {
+		firefox__ms(firefox, has_stack(firefox, &row[i]) ? waits ? row[i].ns : row[i].cpu : 0);
+		firefox__put(firefox, ",");
+	}
+	/* CPU time since the sample before. */
+	firefox__put(firefox, "0],\n\"threadCPUDelta\":[0");
+	for (i = 0; i < n; i++)
+		firefox__put(firefox, ",%u", row[i].cpu);
+	firefox__put(firefox, "]},\n");
+}
+
+/* --- threads --- */
+
+/* Two programs that had the same pid, one after the other, are two processes. */
+static void put_pid(struct firefox *firefox, const struct model_thread *thread)
+{
+	const struct model_process *process = model__process(&firefox->model, thread->process);
+
+	firefox__put(firefox, process->followed ? "\"%d.%u\"" : "\"%d\"", process->pid, thread->process);
+}
+
+static void put_thread(struct firefox *firefox, uint32_t index)
+{
+	const struct model_thread *thread = firefox->threads[index];
+	const struct model_process *process = model__process(&firefox->model, thread->process);
+	uint64_t from = model__from(&firefox->model);
+	struct firefox_tables tables = {};
+
+	firefox__put(firefox, "%s{\"processType\":\"default\",\"processName\":", index ? ",\n" : "");
+	firefox__string(firefox, process->name);
+	firefox__put(firefox, ",\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":");
+	firefox__ms(firefox, firefox__begin(firefox, thread));
+	firefox__put(firefox, ",\"unregisterTime\":");
+	if (thread->ended && thread->finish >= from)
+		firefox__ms(firefox, thread->finish - from);
+	else
+		firefox__put(firefox, "null");
+	firefox__put(firefox, ",\"pausedRanges\":[],\"name\":");
+	firefox__string(firefox, thread->name);
+	firefox__put(firefox, ",\"isMainThread\":%s,\"pid\":", thread->tid == process->pid ? "true" : "false");
+	put_pid(firefox, thread);
+	firefox__put(firefox, ",\"tid\":%d,\n", thread->tid);
+	put_samples(firefox, thread, &tables);
+	firefox__markers(firefox, index, &tables);
+	firefox_tables__put(&tables, firefox);
+	firefox__put(firefox, "}");
+	firefox_tables__free(&tables);
+}
+
+static int write_file(struct firefox *firefox)
+{
+	uint32_t i;
+
+	firefox__put(firefox, "{\"meta\":");
+	firefox__meta(firefox);
+	firefox__put(firefox, ",\n\"libs\":[],\"pages\":[],\"counters\":[],\"profilerOverhead\":[],\n\"threads\":[\n");
+	for (i = 0; i < firefox->n && !firefox->err; i++)
+		put_thread(firefox, i);
+	firefox__put(firefox, "\n]}\n");
+	firefox__flush(firefox, 0);
+	return firefox->err ?: gzip__end(&firefox->file);
+}
+
+static void free_rows(struct firefox *firefox)
+{
+	uint32_t i;
+
+	for (i = 0; i < LENGTH(firefox->rows, struct buf); i++)
+		buf__free(&ITEM(firefox->rows, struct buf, i));
+	buf__free(&firefox->rows);
+}
+
+int export__firefox(int recording_fd, const struct export_options *options, FILE *out, struct export_report *ret)
+{
+	struct firefox *firefox = calloc(1, sizeof(*firefox));
+	struct export_options lines = *options;
+	struct model *model = firefox ? &firefox->model : NULL;
+	int err;
+
+	if (!firefox)
+		return -ENOMEM;
+	lines.lines = true;
+	firefox->file.out = out;
+	err = model__init_detailed(model, &lines);
+	model->slice = add_slice;
+	model->ctx = firefox;
+	/* Spans need every call, with its begin and end. */
+	model->with_units = model->units.keep = true;
+	err = err ?: model__read(model, recording_fd, &ret->missing) ?: model__order(model, &firefox->threads, &firefox->n);
+	err = err ?: unit_spans__make(model, firefox->threads, firefox->n, model__to(model) - model__from(model), UINT32_MAX, &firefox->spans);
+	err = err ?: firefox__categories(firefox);
+	if (!err && options->compress)
+		err = gzip__begin(&firefox->file);
+	err = err ?: write_file(firefox);
+	model__report(model, ret);
+	gzip__free(&firefox->file);
+	free_rows(firefox);
+	free(firefox->threads);
+	unit_spans__free(&firefox->spans);
+	intern__free(&firefox->places);
+	buf__free(&firefox->categories);
+	buf__free(&firefox->text);
+	model__free(model);
+	free(firefox);
+	return err;
+}
