@@ -63,8 +63,8 @@ struct dwarf_abbrevs {
 	struct dwarf_abbrev *items; /* owned; sorted by code */
 	uint32_t n, capacity;
 	struct dwarf_spec {
-		uint16_t name, form;
-		int32_t constant; /* DW_FORM_implicit_const */
+		uint16_t name, form; /* both 0: bytes that nobody needs */
+		int32_t constant;    /* DW_FORM_implicit_const; how many such bytes */
 	} *specs;
 	uint32_t n_specs, specs_capacity;
 };
@@ -123,6 +123,7 @@ struct dwarf_unit {
 	uint64_t lines;
 	struct dwarf_value directory;
 	bool has_lines, split; /* split: its DIEs are in another file */
+	bool flat;             /* its language is C: no function is inside of a structure */
 };
 
 /* The attributes of a debugging entry that are needed here; VALUE_NONE if it lacks one. All offsets are in
@@ -131,13 +132,13 @@ struct dwarf_die {
 	uint64_t offset, next, sibling; /* next: behind its attributes; sibling: 0 if unknown */
 	uint16_t tag;                   /* 0: the end of a list of children */
 	bool children, dwo;
-	struct dwarf_value low, high, ranges, lines, directory, address_base, ranges_base, strings_base, call_file,
+	struct dwarf_value low, high, ranges, lines, directory, address_base, ranges_base, strings_base, language, call_file,
 		call_line, call_column;
 };
 
-/* dwarf_form.c. Reads the abbreviations at `offset` of .debug_abbrev, replacing those in `abbrevs`: up to the one
- * with this code, or all of them (0). */
-int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, struct dwarf *dwarf, uint64_t offset, uint64_t code);
+/* dwarf_form.c. Reads the unit's abbreviations, replacing those in `abbrevs`: up to the one with this code, or all of
+ * them (0). */
+int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, const struct dwarf_unit *unit, uint64_t code);
 const struct dwarf_abbrev *dwarf_abbrevs__find(const struct dwarf_abbrevs *abbrevs, uint64_t code);
 
 /* dwarf_form.c. Reads a value of this form, or skips it (ret NULL). Errors are the cursor's. */
@@ -156,6 +157,8 @@ int dwarf_unit__read(struct dwarf *dwarf, uint64_t offset, struct dwarf_unit *re
 int dwarf_unit__root(struct dwarf_unit *unit, struct dwarf_abbrevs *abbrevs, struct dwarf_die *ret);
 int dwarf_die__read(const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs, uint64_t offset,
 		    struct dwarf_die *ret);
+/* Is it in struct dwarf_die? */
+bool dwarf_die__has(unsigned attribute);
 
 /* dwarf_ranges.c. Calls back for each range of addresses of a DIE, until that returns not 0, which is the result.
  * Ranges come from the file: they may be empty, overlap, or end before they begin; the callback copes. 0: all were

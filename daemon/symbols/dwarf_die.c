@@ -95,6 +95,23 @@ static uint64_t number(const struct dwarf_value *value, uint64_t otherwise)
 	return value->class == VALUE_CONSTANT || value->class == VALUE_OFFSET ? value->number : otherwise;
 }
 
+/* DW_LANG_C17 and C23 are 0x2c and 0x3e; dwarf.h of Debian 12 does not know the latter. */
+static bool is_c(const struct dwarf_value *language)
+{
+	if (language->class != VALUE_CONSTANT)
+		return false;
+	switch (language->number) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case 0x2c:
+	case 0x3e:
+		return true;
+	}
+	return false;
+}
+
 /* Reads the abbreviations only as far as the root's code: that is mostly the first, and a unit's table has hundreds. */
 int dwarf_unit__root(struct dwarf_unit *unit, struct dwarf_abbrevs *abbrevs, struct dwarf_die *ret)
 {
@@ -104,7 +121,7 @@ int dwarf_unit__root(struct dwarf_unit *unit, struct dwarf_abbrevs *abbrevs, str
 
 	*ret = (struct dwarf_die){};
 	debug_cursor__init(&cursor, &unit->dwarf->sections[DWARF_INFO], unit->root);
-	err = dwarf_abbrevs__read(abbrevs, unit->dwarf, unit->abbrevs_offset, debug_cursor__uleb(&cursor));
+	err = dwarf_abbrevs__read(abbrevs, unit, debug_cursor__uleb(&cursor));
 	if (!err)
 		err = dwarf_die__read(unit, abbrevs, unit->root, ret);
 	if (err)
@@ -113,6 +130,7 @@ int dwarf_unit__root(struct dwarf_unit *unit, struct dwarf_abbrevs *abbrevs, str
 	unit->has_lines = ret->lines.class == VALUE_CONSTANT || ret->lines.class == VALUE_OFFSET;
 	unit->lines = ret->lines.number;
 	unit->directory = ret->directory;
+	unit->flat = is_c(&ret->language);
 	/* Without an attribute: behind the section's first header. */
 	unit->address_base = number(&ret->address_base, unit->version >= 5 ? head : 0);
 	unit->strings_base = number(&ret->strings_base, unit->version >= 5 ? head : 0);
@@ -143,6 +161,8 @@ static struct dwarf_value *member(struct dwarf_die *die, unsigned attribute)
 		return &die->ranges_base;
 	case DW_AT_str_offsets_base:
 		return &die->strings_base;
+	case DW_AT_language:
+		return &die->language;
 	case DW_AT_call_file:
 		return &die->call_file;
 	case DW_AT_call_line:
@@ -151,6 +171,13 @@ static struct dwarf_value *member(struct dwarf_die *die, unsigned attribute)
 		return &die->call_column;
 	}
 	return NULL;
+}
+
+bool dwarf_die__has(unsigned attribute)
+{
+	struct dwarf_die die;
+
+	return attribute == DW_AT_sibling || attribute == DW_AT_dwo_name || attribute == DW_AT_GNU_dwo_name || member(&die, attribute);
 }
 
 /* Charged by the number of attributes, as forms of no bytes (DW_FORM_implicit_const, DW_FORM_flag_present) read
@@ -181,6 +208,10 @@ int dwarf_die__read(const struct dwarf_unit *unit, const struct dwarf_abbrevs *a
 	for (i = 0; i < abbrev->n_specs; i++) {
 		const struct dwarf_spec *spec = &abbrevs->specs[abbrev->specs + i];
 
+		if (!spec->name && !spec->form) {
+			debug_cursor__skip(&cursor, (uint32_t)spec->constant);
+			continue;
+		}
 		if (spec->name == DW_AT_sibling) {
 			dwarf__value(unit, &cursor, spec->form, spec->constant, &sibling);
 			if (sibling.class == VALUE_REFERENCE)

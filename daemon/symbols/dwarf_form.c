@@ -14,6 +14,7 @@
 #include "symbols/dwarf.h"
 
 #define TEXT_MAX 8192u
+#define JOINED_MAX (1 << 20)
 
 void dwarf_abbrevs__free(struct dwarf_abbrevs *abbrevs)
 {
@@ -22,13 +23,54 @@ void dwarf_abbrevs__free(struct dwarf_abbrevs *abbrevs)
 	*abbrevs = (struct dwarf_abbrevs){};
 }
 
+/* How many bytes a value of this form takes, where that does not depend on the value; -1: it does. */
+static int form_size(const struct dwarf_unit *unit, uint64_t form)
+{
+	switch (form) {
+	case DW_FORM_implicit_const:
+	case DW_FORM_flag_present:
+		return 0;
+	case DW_FORM_data1:
+	case DW_FORM_flag:
+	case DW_FORM_ref1:
+		return 1;
+	case DW_FORM_data2:
+	case DW_FORM_ref2:
+		return 2;
+	case DW_FORM_data4:
+	case DW_FORM_ref4:
+		return 4;
+	case DW_FORM_data8:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_sig8:
+		return 8;
+	case DW_FORM_strp:
+	case DW_FORM_line_strp:
+	case DW_FORM_sec_offset:
+		return unit->offset_size;
+	}
+	return -1;
+}
+
+/* Attributes that nobody needs, one behind the other, are most of what a type has: their bytes are passed in one step. */
+static bool join(struct dwarf_abbrevs *abbrevs, uint32_t first, int size)
+{
+	struct dwarf_spec *last = abbrevs->n_specs > first ? &abbrevs->specs[abbrevs->n_specs - 1] : NULL;
+
+	if (!last || last->name || last->form || last->constant > JOINED_MAX)
+		return false;
+	last->constant += size;
+	return true;
+}
+
 /* The attributes of one abbreviation, up to a pair of zeros. Constants matter for DW_AT_call_line and the like
  * alone: what does not fit into 31 bits is 0, unknown. */
-static int read_specs(struct dwarf_abbrevs *abbrevs, struct debug_cursor *cursor)
+static int read_specs(struct dwarf_abbrevs *abbrevs, const struct dwarf_unit *unit, struct debug_cursor *cursor)
 {
+	const uint32_t first = abbrevs->n_specs;
 	uint64_t name, form;
 	int64_t constant;
-	int err;
+	int size, err;
 
 	for (;;) {
 		name = debug_cursor__uleb(cursor);
@@ -36,21 +78,27 @@ static int read_specs(struct dwarf_abbrevs *abbrevs, struct debug_cursor *cursor
 		constant = form == DW_FORM_implicit_const ? debug_cursor__sleb(cursor) : 0;
 		if (cursor->error || (!name && !form))
 			return cursor->error;
-		if (abbrevs->n_specs >= DWARF_SPECS_MAX || form > UINT16_MAX)
+		if (form > UINT16_MAX)
+			return -EBADMSG;
+		if (name > UINT16_MAX)
+			name = UINT16_MAX; /* of nobody */
+		size = dwarf_die__has((unsigned)name) ? -1 : form_size(unit, form);
+		if (size >= 0 && join(abbrevs, first, size))
+			continue;
+		if (abbrevs->n_specs >= DWARF_SPECS_MAX)
 			return -EBADMSG;
 		err = ARRAY_RESERVE(abbrevs->specs, abbrevs->n_specs, abbrevs->specs_capacity);
 		if (err)
 			return err;
-		abbrevs->specs[abbrevs->n_specs++] = (struct dwarf_spec){
-			name > UINT16_MAX ? 0 : (uint16_t)name, (uint16_t)form,
-			constant < 0 || constant > INT32_MAX ? 0 : (int32_t)constant};
+		abbrevs->specs[abbrevs->n_specs++] = size >= 0 ? (struct dwarf_spec){0, 0, size} : (struct dwarf_spec){
+			(uint16_t)name, (uint16_t)form, constant < 0 || constant > INT32_MAX ? 0 : (int32_t)constant};
 	}
 }
 
 /* Codes ascend from 1 in what compilers write, so that find() is an index; of others the array is sorted. The work
  * is charged even though the cursor was charged by windows: small tables of many units would be nearly free
  * otherwise. */
-int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, struct dwarf *dwarf, uint64_t offset, uint64_t code)
+int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, const struct dwarf_unit *unit, uint64_t code)
 {
 	struct dwarf_abbrev abbrev;
 	struct debug_cursor cursor;
@@ -58,12 +106,12 @@ int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, struct dwarf *dwarf, uint
 	int err = 0;
 
 	abbrevs->n = abbrevs->n_specs = 0;
-	debug_cursor__init(&cursor, &dwarf->sections[DWARF_ABBREV], offset);
+	debug_cursor__init(&cursor, &unit->dwarf->sections[DWARF_ABBREV], unit->abbrevs_offset);
 	while (!err && (abbrev.code = debug_cursor__uleb(&cursor))) {
 		abbrev.tag = (uint16_t)debug_cursor__uleb(&cursor);
 		abbrev.children = debug_cursor__u8(&cursor);
 		abbrev.specs = abbrevs->n_specs;
-		err = read_specs(abbrevs, &cursor);
+		err = read_specs(abbrevs, unit, &cursor);
 		abbrev.n_specs = abbrevs->n_specs - abbrev.specs;
 		if (!err && abbrevs->n >= DWARF_SPECS_MAX)
 			err = -EBADMSG;
@@ -79,7 +127,7 @@ int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, struct dwarf *dwarf, uint
 	if (!err)
 		err = cursor.error;
 	if (!err)
-		err = dwarf__charge(dwarf, cursor.at - offset);
+		err = dwarf__charge(unit->dwarf, cursor.at - unit->abbrevs_offset);
 	if (!err && !sorted)
 		qsort(abbrevs->items, abbrevs->n, sizeof(abbrev), order__u64);
 	return err;

@@ -427,11 +427,30 @@ static int by_start(const void *a, const void *b)
 	return x->start != y->start ? (x->start < y->start ? -1 : 1) : (x->size < y->size) - (x->size > y->size);
 }
 
-static void sort(struct line_spans *spans)
+/* Those from `first` on were appended: they are sorted, and merged with what is in order before them. */
+static void sort(struct line_spans *spans, uint32_t first)
 {
-	if (spans->n_blocks)
-		qsort(spans->blocks, spans->n_blocks, sizeof(*spans->blocks), by_start);
+	struct line_block *blocks = spans->blocks, *added;
+	uint32_t n = spans->n_blocks - first, to = spans->n_blocks;
+
 	spans->changed = true;
+	if (!n)
+		return;
+	qsort(blocks + first, n, sizeof(*blocks), by_start);
+	if (!first || by_start(&blocks[first - 1], &blocks[first]) <= 0)
+		return;
+	added = malloc(n * sizeof(*added));
+	if (!added) {
+		qsort(blocks, spans->n_blocks, sizeof(*blocks), by_start);
+		return;
+	}
+	memcpy(added, blocks + first, n * sizeof(*added));
+	while (n) /* from the last on, so that nothing is overwritten before it was moved */
+		if (first && by_start(&blocks[first - 1], &added[n - 1]) > 0)
+			blocks[--to] = blocks[--first];
+		else
+			blocks[--to] = added[--n];
+	free(added);
 }
 
 /* Appends the function's blocks. On error nothing is appended. */
@@ -473,21 +492,24 @@ void line_spans__keep(struct line_spans *spans, const struct line_unit *of, cons
 {
 	struct builder builder = {.of = of};
 	const struct line_block *known = block_of(spans, function->start);
+	uint32_t first;
 	int err;
 
 	if (of->table->partial || (known && known->start == function->start && known->size > 1))
 		return;
 	make_room(spans);
+	first = spans->n_blocks;
 	err = add_function(spans, &builder, function);
 	if (err && err != -ENOENT)
 		add_block(spans, function->start, function->end, UINT32_MAX);
-	sort(spans);
+	sort(spans, first);
 	end_builder(&builder);
 }
 
 bool line_spans__keep_unit(struct line_spans *spans, const struct line_unit *of, const struct line_function *functions, uint32_t n)
 {
 	struct builder builder = {.of = of};
+	uint32_t first;
 
 	if (of->table->partial || of->table->n_rows > LINE_SPANS_ROWS_MAX || n > LINE_SPANS_ROWS_MAX)
 		return false;
@@ -495,10 +517,11 @@ bool line_spans__keep_unit(struct line_spans *spans, const struct line_unit *of,
 		if (spans->units[i] == of->unit->offset)
 			return true;
 	make_room(spans);
+	first = spans->n_blocks;
 	spans->units[spans->n_units++] = of->unit->offset;
 	for (uint32_t i = 0; i < n; i++) /* one that cannot be kept is asked about address by address */
 		add_function(spans, &builder, &functions[i]);
-	sort(spans);
+	sort(spans, first);
 	end_builder(&builder);
 	return true;
 }
@@ -506,12 +529,14 @@ bool line_spans__keep_unit(struct line_spans *spans, const struct line_unit *of,
 void line_spans__keep_one(struct line_spans *spans, uint64_t vaddr, const struct source_line *line)
 {
 	struct line_span span = {.line = line->line, .column = line->column};
+	uint32_t first;
 
 	make_room(spans);
+	first = spans->n_blocks;
 	if (line->file && number_of(spans, line->file, strlen(line->file) + 1, &span.file))
 		return;
 	if (!put_block(spans, vaddr, vaddr + 1, &span, 1))
-		sort(spans);
+		sort(spans, first);
 }
 
 /* --- as bytes: head, units, blocks, their bytes, texts with their NULs --- */

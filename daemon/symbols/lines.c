@@ -377,10 +377,11 @@ static bool is_scope(unsigned tag)
 	       tag == DW_TAG_with_stmt;
 }
 
-static bool holds_functions(unsigned tag)
+/* Most of a unit in C are types, which come from its headers: a structure is passed over with its members. */
+static bool holds_functions(const struct dwarf_unit *unit, unsigned tag)
 {
-	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
-	       tag == DW_TAG_structure_type || tag == DW_TAG_union_type;
+	return !unit->flat && (tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
+			       tag == DW_TAG_structure_type || tag == DW_TAG_union_type);
 }
 
 /* Goes through the functions of the unit, once, in the order of the file. Only namespaces and classes are entered;
@@ -414,12 +415,12 @@ static int list_functions(struct lines *lines)
 		}
 		if (!die.children)
 			continue;
-		if (depth && !holds_functions(die.tag) && die.sibling) {
+		if (depth && !holds_functions(unit, die.tag) && die.sibling) {
 			at = die.sibling;
 			continue;
 		}
 		depth++;
-		if (!inside && depth > 1 && !holds_functions(die.tag))
+		if (!inside && depth > 1 && !holds_functions(unit, die.tag))
 			inside = depth;
 	}
 	return 0;
@@ -443,7 +444,7 @@ static int enter_unit(struct lines *lines, uint32_t number)
 	if (!err)
 		err = dwarf_lines__read(&lines->table, &lines->unit);
 	if (!err && !lines->unit.split)
-		err = dwarf_abbrevs__read(&lines->abbrevs, &lines->dwarf, lines->unit.abbrevs_offset, 0);
+		err = dwarf_abbrevs__read(&lines->abbrevs, &lines->unit, 0);
 	if (!err && !lines->unit.split)
 		err = list_functions(lines);
 	lines->current = number;
