@@ -204,7 +204,8 @@ static void accept_client(struct broker *broker)
 	if (err)
 		refuse__client(fd, broker->options->hello, err, &reached);
 	closer__close(fd, payer);
-	if (!err && !broker->spare.sampler)
+	/* While it makes up its request. Where a used one waits, it is most likely this client's. */
+	if (!err && !broker->spare.sampler && !broker->spare.used)
 		load_spare(broker);
 }
 

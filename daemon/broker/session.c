@@ -199,19 +199,23 @@ static struct sampler *take_sampler(const struct broker_message *request, const 
 				    bool verbose, enum broker_error *ret_error, int *ret_err)
 {
 	struct load_options options = load_options__of(request->flags, verbose);
+	const bool others = spare->used && !identity__same(&spare->owner, client);
 	struct sampler *sampler = NULL;
 
 	options.ring_bytes = request->ring_bytes;
 	*ret_error = BROKER_ERROR_OK;
 	sampler = take_used(spare, client, &options);
-	if (!sampler && spare->sampler && sampler__fits(spare->sampler, &options))
+	if (!sampler && spare->sampler && sampler__fits(spare->sampler, &options)) {
 		sampler = take_ptr(spare->sampler);
-	if (!sampler)
+		spare->wanted = others;
+	}
+	if (!sampler) {
 		*ret_err = sampler__load(&options, &sampler, ret_error);
+		spare->wanted = true;
+	}
 	if (!sampler)
 		return NULL;
 	spare->options = options;
-	spare->wanted = true;
 	*ret_err = sampler__start(sampler);
 	if (*ret_err)
 		*ret_error = BROKER_ERROR_NO_BPF;

@@ -68,7 +68,9 @@ void spent__free(struct spent *spent);
 struct spare {
 	struct sampler *sampler;
 	struct load_options options; /* how to load it: as the last session requested */
-	bool wanted;           /* it was taken */
+	/* One is to be loaded ahead: the last time there was none that fitted, or it was taken while a used one waited for
+	 * another client. A client whose sessions follow each other needs no more than the used one. */
+	bool wanted;
 	bool keeps;            /* keep used ones, too: */
 	struct sampler *used;  /* of a session that is over, emptied, for the next one of the same client */
 	struct identity owner; /* of the used one */

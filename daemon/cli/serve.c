@@ -142,6 +142,7 @@ int serve__run(const struct cli_options *options)
 		.allow = options->allow,
 		.limits = &options->limits,
 		.hello = hello,
+		.expect_flags = BROKER_NATIVE_FULL << BROKER_NATIVE_SHIFT, /* what `attach` asks for by default */
 	};
 	struct sockaddr_un bound;
 	socklen_t len = sizeof(bound);
