@@ -22,11 +22,12 @@
 
 #include "base/style.h"
 #include "broker/broker.h"
+#include "diff/gate.h"
 #include "export/export.h"
 #include "report/report.h"
 
 /* Exit statuses are part of the interface: scripts test them. CLI_USAGE: nothing was started or written. */
-enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2 };
+enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2, CLI_GREW = 3 /* diff --fail-on */ };
 
 /* systemd's cprofd.socket listens here, and `cprofd serve` does without --socket. */
 #define CLI_SOCKET "/run/cprofd/cprofd.sock"
@@ -87,11 +88,12 @@ struct cli_options {
 	const char *per;         /* diff: "share", "compile"; NULL: not given */
 	/* diff: confidence of its intervals, such as 0.999. 0: not given */
 	double level;
+	struct diff_limits fail_on;
 	/* Events go to stdout as they come, and no file is written. */
 	bool stream;
 	bool open;               /* in a browser */
 	bool after_dashes;       /* the operands came after `--`: a command */
-	bool json;
+	bool json, markdown;
 	bool dump;               /* the request is a dump, not a recording */
 	bool verbose, quiet;
 	enum style_when color;

@@ -124,13 +124,15 @@ const struct command commands[] = {
 			"the interval in which each change surely lies. As they are shares, recordings may differ in length. How sure a change is "
 			"follows from how blocks of each recording vary, and from how recordings of one side differ: give several of each, with "
 			"the word `vs` between the sides, to distinguish changes from what differs from one run to the next anyway.\n"
-			"The exit status is 0 whether something differs or not, and 1 when nothing could be compared.\n"
+			"The exit status is 0 whether something differs or not, and 1 when nothing could be compared; with --fail-on it is 3 when something surely "
+			"grew by more than its limit, and 1 when these recordings cannot say (give several a side).\n"
 			"On a terminal columns are left out and names cut to its width (COLUMNS); in a pipe or a file, and with -v, all is there.\n"
 			"Functions are the same by name and module, so that they may be of two versions of a program or of Python.\n"
 			"The JSON is described in docs/diff.md.",
 		.examples = "cprofd diff before.cprof after.cprof\twhat surely differs\n"
 			    "cprofd diff a1.cprof a2.cprof a3.cprof vs b1.cprof b2.cprof b3.cprof\tseveral recordings a side\n"
 			    "cprofd diff a.cprof b.cprof --by=pass --top 20\tthe heaviest passes, too\n"
+			    "cprofd diff old/*.cprof vs new/*.cprof --fail-on 'total>3%,phase>10%' --markdown\tin CI\n"
 			    "cprofd diff a.cprof b.cprof --json | jq '.tables[].rows[] | select(.differs)'\t\n",
 		.bit = COMMAND_DIFF,
 		.run = diff__run,

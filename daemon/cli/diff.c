@@ -103,6 +103,23 @@ static int write_picture(const struct diff *diff, struct output *output)
 	return err;
 }
 
+/* What exceeds a limit is said on stderr, as JSON and Markdown go to stdout. */
+static int judge(const struct diff *diff, const struct diff_limits *limits)
+{
+	struct diff_verdict verdict;
+
+	if (!limits->n)
+		return CLI_DONE;
+	if (diff__judge(diff, limits, "cprofd: grew: ", stderr, &verdict))
+		return CLI_COULD_NOT;
+	if (verdict.exceeded)
+		return CLI_GREW;
+	if (!verdict.unknown)
+		return CLI_DONE;
+	say__failure("give several of each side, with the word " VERSUS " between them", "these recordings cannot say whether %s surely grew", verdict.unknown);
+	return CLI_COULD_NOT;
+}
+
 static int finish(struct diff *diff, const struct cli_options *options, struct output *output)
 {
 	int err = diff__finish(diff);
@@ -124,15 +141,15 @@ static int finish(struct diff *diff, const struct cli_options *options, struct o
 	}
 	if (!err && options->output && write_picture(diff, output))
 		return CLI_COULD_NOT;
-	err = err ?: options->json ? diff__json(diff, stdout) : diff__text(diff, stdout);
+	err = err ?: options->json ? diff__json(diff, stdout) : options->markdown ? diff__markdown(diff, &options->fail_on, stdout) : diff__text(diff, stdout);
 	if (err && err != -EPIPE && !input__print_limit(err, "the comparison"))
 		say__failure("", "the comparison could not be written: %s", strerror(-err));
-	return err || !diff__compared(diff) ? CLI_COULD_NOT : CLI_DONE;
+	return err || !diff__compared(diff) ? CLI_COULD_NOT : judge(diff, &options->fail_on);
 }
 
 int diff__run(const struct cli_options *options)
 {
-	uint32_t tables = options->report_tables ? options->report_tables : TABLES_DEFAULT;
+	uint32_t tables = (options->report_tables ? options->report_tables : TABLES_DEFAULT) | diff_limits__tables(&options->fail_on);
 	struct diff_options how = {
 		.filter = input__filters(options),
 		.tables = tables,
@@ -161,6 +178,10 @@ int diff__run(const struct cli_options *options)
 		say("--by: thread, source, trigger, tree, chain, repeat, failed and callee are tables of report; diff compares class, "
 		    "unit, phase, pass, function, line, "
 		    "package, module, file");
+		return CLI_USAGE;
+	}
+	if (options->json && options->markdown) {
+		say__failure("run it twice", "--json and --markdown both go to stdout");
 		return CLI_USAGE;
 	}
 	if (options->output && !picture_of(options->output)) {

@@ -247,7 +247,7 @@ static void man_page(FILE *out)
 		roff(out, exporter->description);
 		fputc('\n', out);
 	}
-	fputs(".SH EXIT STATUS\n0: done. 1: could not, the reason is on stderr. 2: wrong usage.\n",
+	fputs(".SH EXIT STATUS\n0: done. 1: could not, the reason is on stderr. 2: wrong usage. 3: diff --fail-on, something grew.\n",
 	      out);
 	fprintf(out, ".SH ENVIRONMENT\n.TP\n.B %s\nThe daemon's socket.\n", CLI_SOCKET_VARIABLE);
 	fprintf(out, ".SH FILES\n.TP\n.B %s\nThe daemon's socket, unless another one is given.\n",

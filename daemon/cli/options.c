@@ -246,6 +246,11 @@ static const char *set_level(struct cli_options *options, const char *value)
 		       : "is not from 50% to below 100% (as 99.9%)";
 }
 
+static const char *set_fail_on(struct cli_options *options, const char *value)
+{
+	return diff_limits__parse(value, &options->fail_on);
+}
+
 static const char *set_verbose(struct cli_options *options, const char *value)
 {
 	options->verbose = options->debug = true;
@@ -359,6 +364,8 @@ const struct option_row option_rows[] = {
 	{"phases", 0, NULL, NULL, COMMAND_REPORT, "the tree has the phases and passes of compiles, too", FLAG(phases)},
 	{"per", 0, "WHAT", "share|compile", COMMAND_DIFF, "times as shares of all (default), or for each outermost compile", WORD(per)},
 	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; default 99.9%", .set = set_level},
+	{"fail-on", 0, "LIMITS", NULL, COMMAND_DIFF, "exit status 3 if something surely grew by more, as in 'total>3%,unit>5%': total (CPU time), elapsed, compiles, compiling (their time), class, unit, phase, pass, function ...", .set = set_fail_on},
+	{"markdown", 0, NULL, NULL, COMMAND_DIFF, "for a comment of a merge request, to stdout", FLAG(markdown)},
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", FLAG(csv)},
 	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", FLAG(json)},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", FLAG(json)},

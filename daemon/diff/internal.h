@@ -9,7 +9,8 @@
  *   rest.c    a row's change relative to everything else
  *   totals.c  all time, all compiles; rows that one side alone has
  *   flame.c   stacks: a tree of functions, and what differs in it
- *   text.c, json.c, svg.c, speedscope.c: output */
+ *   gate.c    limits of growth
+ *   text.c, json.c, markdown.c, svg.c, speedscope.c: output */
 #pragma once
 
 #include "base/buf.h"
@@ -222,6 +223,9 @@ struct comparison diff__total(const struct diff *diff, enum diff_total_kind kind
 /* Mean ns per recording. */
 double diff__mean_time(const struct diff *diff, uint32_t row, bool after);
 enum diff_only diff__only(const struct diff *diff, uint32_t row);
+
+/* gate.c: the name of a compile with its signature, of a line with its number; not terminated. */
+int diff__put_key(struct buf *out, const struct diff_key *key);
 
 /* flame.c */
 int flame__add(struct diff *diff, uint32_t stack, uint64_t ns);

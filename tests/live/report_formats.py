@@ -292,3 +292,23 @@ def test_collapsed_is_read_by_others(recordings):
     expect(abs(total - sum(s.cpu for s in recordings.samples("native")) // 1000) <= 1, "total", total)
     run = subprocess.run([gprof2dot(), "-f", "collapse", "-n0", "-e0", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     expect(run.returncode == 0 and b"digraph" in run.stdout and b"run_pass" in run.stdout, "gprof2dot", run.stderr.decode())
+
+
+def test_diff_limits(recordings):
+    """diff --fail-on: of recordings that are twice the same, any growth is sure; of one a side none is."""
+    short, long = recordings.path("again"), recordings.path("python")
+    cpu = [sum(sample.cpu for sample in recordings.rows(name)) for name in ("again", "python")]
+    growth = 100 * (cpu[1] / cpu[0] - 1)
+    expect(growth > 10, "the longer one has more CPU time", cpu)
+    twice = ("diff", short, short, "vs", long, long)
+    run = cprofd(*twice, "--fail-on", "total>%.1f%%" % (growth - 1), status=3)
+    expect("cprofd: grew: CPU time: %.3f s -> %.3f s" % (cpu[0] / 1e9, cpu[1] / 1e9) in run.err, "what grew", run.err)
+    run = cprofd(*twice, "--fail-on", "total>%.1f%%" % (growth + 1), "--markdown")
+    expect(run.out.startswith("**cprofd diff: nothing surely grew") and "| CPU time | %.3f s | %.3f s | %+.1f %% |" % (
+        cpu[0] / 1e9, cpu[1] / 1e9, growth) in run.out and not run.err, "Markdown", run.out, run.err)
+    for line in run.out.splitlines():
+        expect(not line.startswith("|") or len(re.findall(r"(?<!\\)\|", line)) == 6, "cells of a row", line)
+    run = cprofd("diff", short, long, "--fail-on", "total>3%", status=1)
+    expect("cannot say whether total surely grew" in run.err and "several of each side" in run.err, "one a side", run.err)
+    run = cprofd("diff", short, long, "--fail-on", "total>3", status=2)
+    expect("is not of the form" in run.err, "not a limit", run.err)

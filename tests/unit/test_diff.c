@@ -6,6 +6,7 @@
 
 #include "diff/diff.h"
 #include "diff/estimate.h"
+#include "diff/gate.h"
 #include "diff/internal.h"
 #include "export_util.h"
 
@@ -674,6 +675,71 @@ static void what_is_gone_is_said(void **state)
 		close(fds[i]);
 }
 
+/* Three compiles a recording before, and six after: 75 to 76 ms of compiles before, 108 to 109 after (1 ms of each the collector,
+ * whose time is in no other share). The new ones are of a function whose name is markup. */
+static void limits_of_growth(void **state)
+{
+	static const uint32_t more[3][6] = {{20, 10, 30, 12, 25, 11}, {21, 10, 30, 12, 25, 11}, {20, 10, 30, 13, 25, 11}};
+	static const uint32_t few[3][3] = {{20, 30, 25}, {21, 30, 25}, {20, 31, 25}};
+	const struct diff_options options = {.tables = 1u << REPORT_UNIT, .level = 0.999, .inclusive = true};
+	static const struct {
+		const char *limits, *line, *unknown;
+		uint32_t recordings, exceeded;
+	} cases[] = {
+		{"compiles>99%", "outermost compiles: 3.000 -> 6.000, +100.0 %, surely more than +100.0 % (limit 99 %)\n", NULL, 6, 1},
+		{"compiles>100%", "", NULL, 6, 0},
+		{"compiling>30%,total>200%", "time of compiles: 0.076 s -> 0.109 s, +43.6 %, surely more than", NULL, 6, 1},
+		{"compiling>60%", "", NULL, 6, 0},
+		{"unit>5%", "unit a|b`c: new, 0.030 s\n", NULL, 6, 1},
+		{"unit>5%,compiles>0%", "unit a|b`c: new", NULL, 6, 2},
+		{"total>3%", "", "total", 2, 0}, /* one recording a side */
+	};
+	static const char *const wrong[] = {"", "total", "total>3", "total>%", "total>3%,", "total>-1%", "total>inf%", "total>nan%", "thread>3%", "tot>3%", "unit>5%unit>5%"};
+	int fds[6], i;
+	size_t at;
+
+	for (i = 0; i < 3; i++) {
+		fds[i] = compiling(&(struct compiling){.from_begin = true, .ms = few[i], .n = 3});
+		fds[3 + i] = compiling(&(struct compiling){.from_begin = true, .odd = "a|b`c", .ms = more[i], .n = 6});
+	}
+	for (at = 0; at < sizeof(cases) / sizeof(cases[0]); at++) {
+		uint32_t n = cases[at].recordings;
+		struct diff_limits limits = {};
+		struct diff_verdict verdict;
+		struct diff *diff;
+		char *text = NULL;
+		size_t len;
+		FILE *out = open_memstream(&text, &len);
+
+		assert_null(diff_limits__parse(cases[at].limits, &limits));
+		assert_int_equal(diff__new(&options, n, &diff), 0);
+		for (i = 0; i < (int)n; i++)
+			assert_int_equal(diff__read(diff, fds[n == 6 ? i : 3 * i], "it", i >= (int)n / 2), 0);
+		assert_int_equal(diff__finish(diff), 0);
+		assert_int_equal(diff__judge(diff, &limits, "", out, &verdict), 0);
+		fflush(out);
+		assert_int_equal(verdict.exceeded, cases[at].exceeded);
+		assert_memory_equal(text, cases[at].line, strlen(cases[at].line));
+		assert_int_equal(!verdict.unknown, !cases[at].unknown);
+		if (verdict.unknown)
+			assert_string_equal(verdict.unknown, cases[at].unknown);
+		rewind(out);
+		assert_int_equal(diff__markdown(diff, &limits, out), 0);
+		fclose(out);
+		if (strstr(cases[at].limits, "unit")) {
+			assert_non_null(strstr(text, "- `unit a\\|b'c: new, 0.030 s`\n"));
+			assert_non_null(strstr(text, "| `a\\|b'c` **new** | 0.000 % | "));
+		}
+		assert_null(strstr(text, "b`c"));
+		free(text);
+		diff__free(diff);
+	}
+	for (at = 0; at < sizeof(wrong) / sizeof(wrong[0]); at++)
+		assert_non_null(diff_limits__parse(wrong[at], &(struct diff_limits){}));
+	for (i = 0; i < 6; i++)
+		close(fds[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -691,6 +757,7 @@ int main(void)
 		cmocka_unit_test(a_window_cuts_compiles),
 		cmocka_unit_test(what_is_gone_is_said),
 		cmocka_unit_test(scripts_are_the_same_by_place),
+		cmocka_unit_test(limits_of_growth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
