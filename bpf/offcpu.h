@@ -16,7 +16,8 @@
 
 #define WAIT_SLOTS 4096u /* threads; 4-way sets */
 #define WAIT_POINTS 8u
-#define WAIT_ATTRIBUTION 64u /* periods */
+#define WAIT_BUDGET 4u    /* stacks of a thread: one a period, so many at once */
+#define WAIT_RESERVE 64u  /* for new points and old stacks: one in four periods, so many at once */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct bpf_iter__task {
@@ -48,7 +49,8 @@ struct wait_slot {
 	__u32 turn;         /* the point that the next new key replaces */
 	__u64 stay;         /* ns: length of the last wait, not in any sum yet */
 	__u64 delay;        /* the thread's run_delay when it left */
-	__u64 paid;         /* its budget of one stack per period is used up to this time (a token bucket) */
+	__u64 paid;         /* its budget of stacks is used up to this time (a token bucket) */
+	__u64 reserved;     /* ... and its reserve */
 	struct wait_point points[WAIT_POINTS];
 };
 
@@ -255,6 +257,7 @@ static __always_inline void wait_clear(struct wait_slot *slot)
 	slot->delay = 0;
 	slot->woken = 0;
 	slot->paid = 0;
+	slot->reserved = 0;
 	asm volatile("" ::: "memory");
 	slot->thread = 0;
 }
@@ -362,16 +365,39 @@ __attribute__((noinline, weak)) __u32 wait_fd_mode_here(__u64 fd)
 	return wait_fd_mode((struct task_struct *)bpf_get_current_task(), fd);
 }
 
-static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u32 runs)
+/* Where the current thread is in Python: 3.11 and later run functions that call each other at one place of the C stack. Of
+ * a futex only the function, as the GIL is waited for anywhere in it. 0: not known, on this CPU not yet. */
+HOST_APART __u32 wait_python(__u64 now)
 {
-	__u64 key;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_scratch *own = bpf_map_lookup_elem(&scratch, &cpu);
+	struct sample_ring *to = bpf_map_lookup_elem(&samples, &cpu);
+	const struct thread_hint *hint;
+	const struct image *image;
+	__u64 frame = 0, at = 0;
 
-	if (runs)
-		return WAIT_KEY_RAN;
-	key = py_mix(py_mix(entry_pc(regs), entry_sp(regs)), (__u32)syscall_number(regs));
+	if (!own || !to)
+		return 0;
+	hint = thread_hint(own, task, now);
+	image = hint->tstate ? image_of(own, &hint->key, maps_of(to)) : NULL;
+	if (!image)
+		return 0;
+	host_read(&frame, sizeof(frame), hint->tstate + image->layout.tstate_frame);
+	if (image->layout.frames == PY_FRAMES_CFRAME)
+		host_read(&frame, sizeof(frame), frame + image->layout.cframe_current_frame);
+	host_read(&at, sizeof(at), frame + ((__u32)syscall_number(entered_with(task)) == SYSCALL_FUTEX ? image->layout.frame_code : image->layout.frame_lasti));
+	return (__u32)(py_mix(frame, at) >> 32);
+}
+
+/* The upper half is of native code, the lower one of Python's. */
+static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u64 now)
+{
+	__u64 key = py_mix(py_mix(entry_pc(regs), entry_sp(regs)), (__u32)syscall_number(regs));
+
 	if ((__u32)syscall_number(regs) == SYSCALL_FUTEX) /* which one */
 		key = py_mix(key, syscall_arg0(regs));
-	return key | 1ull << 63;
+	return (key & ~0xffffffffull) | 1ull << 63 | wait_python(now);
 }
 
 struct wait_capture {
@@ -381,16 +407,30 @@ struct wait_capture {
 	__u32 state;
 };
 
-/* The index of this key's point in the slot. A new key replaces the oldest point, whose sums are sent first. */
-static __always_inline __u32 wait_point(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now, __u32 state)
+/* At `now`, may a bucket that is used up to *used give a stack? It holds `most` of them, and gets one in each `period`. */
+static __always_inline int wait_affords(__u64 *used, __u64 now, __u64 period, __u32 most)
 {
+	if (*used + most * period < now)
+		*used = now - most * period;
+	return *used + period <= now;
+}
+
+/* The index of this key's point in the slot. A new key replaces the oldest point, whose sums are sent first. Without
+ * a stack for it (`poor`) a point with the same native code serves. */
+static __always_inline __u32 wait_point(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now, __u32 state, __u32 poor)
+{
+	__u32 at, alike = WAIT_POINTS;
 	struct wait_point *point;
-	__u32 at;
 
 	HOST_NO_UNROLL
-	for (at = 0; at < WAIT_POINTS; at++)
+	for (at = 0; at < WAIT_POINTS; at++) {
 		if (slot->points[at].key == key)
 			return at;
+		if (poor && !((slot->points[at].key ^ key) >> 32))
+			alike = at;
+	}
+	if (alike < WAIT_POINTS)
+		return alike;
 	at = slot->turn++;
 	host_barrier(at);
 	at &= WAIT_POINTS - 1;
@@ -414,8 +454,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 	__u64 thread = wait_thread(c->task);
 	struct wait_slot *slot = wait_find(thread);
 	struct wait_point *point;
-	__u32 cpu, fresh, runs = !c->state;
-	__u64 paid;
+	__u32 cpu, budget, reserve, runs = !c->state;
 
 	if (c->task->flags & PF_EXITING || c->state & TASK_DEAD)
 		return 0;
@@ -444,21 +483,23 @@ static __always_inline int wait_out(struct wait_capture *c)
 	} else {
 		slot->delay = wait_delay(c->task);
 	}
-	c->key = wait_key(entered_with(c->task), runs);
-	slot->at = wait_point(slot, c->key, c->task, c->now, c->state);
+	c->key = runs ? WAIT_KEY_RAN : wait_key(entered_with(c->task), c->now);
+	/* One stack per period. A new point may take one of the reserve, and so may one without a stack for WAIT_POINTS
+	 * periods: another call may wait there by now, for long, and must not get the old stack. */
+	budget = wait_affords(&slot->paid, c->now, tick_period, WAIT_BUDGET);
+	reserve = wait_affords(&slot->reserved, c->now, 4ull * tick_period, WAIT_RESERVE);
+	slot->at = wait_point(slot, c->key, c->task, c->now, c->state, !(budget | reserve));
 	slot->runs = runs;
 	slot->out = c->now;
 	point = &slot->points[slot->at & (WAIT_POINTS - 1)];
 	if (!waits_begin)
 		return 0;
-	/* One stack per period; up to four unused ones accumulate. A new point may overdraw the budget, and so may
-	 * one without a stack for WAIT_POINTS periods: another call may wait there by now, for long, and must not
-	 * get the old stack. */
-	paid = slot->paid + 4 * tick_period > c->now ? slot->paid : c->now - 4 * tick_period;
-	fresh = point->taken && c->now - point->taken < WAIT_POINTS * tick_period;
-	if (paid + tick_period > c->now + (fresh ? 0 : WAIT_ATTRIBUTION * tick_period))
+	if (budget)
+		slot->paid += tick_period;
+	else if (reserve && (!point->taken || c->now - point->taken >= WAIT_POINTS * tick_period))
+		slot->reserved += 4ull * tick_period;
+	else
 		return 0;
-	slot->paid = paid + tick_period;
 	point->taken = c->now;
 	c->point = point;
 	return 1;

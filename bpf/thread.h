@@ -28,6 +28,12 @@ IDS_APART __u64 leaving_ids(struct task_struct *task)
 	return leaving && leaving->thread_start == task->start_boottime ? (__u64)leaving->tgid << 32 | leaving->tid : 0;
 }
 
+/* Read again at each use: on_switch has no stack left for it (6.1). */
+static __always_inline __u64 maps_of(const struct sample_ring *to)
+{
+	return *(volatile const __u64 *)&to->captured_locals.maps;
+}
+
 static __always_inline const struct image *image_of(struct cpu_scratch *own, const struct image_key *key,
 						    __u64 maps)
 {

@@ -41,12 +41,6 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Read again at each use: on_switch has no stack left for it (6.1). */
-static __always_inline __u64 maps_of(const struct sample_ring *to)
-{
-	return *(volatile const __u64 *)&to->captured_locals.maps;
-}
-
 /* The round in which code objects are sent: what was sent before is sent again. Mixed, so that it equals no other's key. */
 static __always_inline void codes_round(struct py_walk *walk, const struct sample_ring *to)
 {

@@ -180,6 +180,10 @@ struct sample_row {
 	uint64_t others;
 	/* Since 1.9: the part of `cpu` that samples of other threads represent. */
 	uint64_t given;
+	/* Inside of the engine, of waits; 0: not known. When its stack was recorded (TAKEN_NEVER: it has none), and when it was
+	 * over: `time` is earlier by what the thread ran since its last tick. */
+	uint64_t taken, over;
+#define TAKEN_NEVER 1u
 };
 
 /* The weight of a sample in tables: its CPU time without the part that others represent, plus what it represents. */

@@ -257,6 +257,7 @@ static int use(struct profile *profile, struct item *item, const struct wait_poi
 
 	item->row.stack = item->ready ? point->ready : point->waiting;
 	item->row.cause = item->ready ? WAIT_READY : point->cause;
+	item->row.taken = point->sample ? point->sample->record->header.time : TAKEN_NEVER;
 	if (item->ready || !(gil || point->cause == WAIT_LOCK || point->cause == WAIT_COMPILER_LOCK))
 		return 0;
 	waker = gil && point->sample ? next_holder(profile, item->thread, point->sample->record->header.time) : NULL;
@@ -320,7 +321,7 @@ static int locate_unseen(struct profile *profile, struct item *item, const struc
 static int put(struct profile *profile, struct thread *thread, struct wait_point *point, const struct record_wait *wait, uint64_t ns, bool ready)
 {
 	struct item item = {.thread = thread, .wait = true, .ready = ready, .waker = wait->waker};
-	uint64_t number;
+	uint64_t over = wait->begin + wait->waited + wait->ready, number;
 	int err;
 
 	if (!ns)
@@ -336,6 +337,8 @@ static int put(struct profile *profile, struct thread *thread, struct wait_point
 	life__lasts(thread, thread->last + ns);
 	item.row.time = thread->last;
 	item.row.wall = ns;
+	if (wait->begin)
+		item.row.over = (over < wait->header.time ? over : wait->header.time) - (ready ? 0 : wait->ready);
 	err = profile__push(profile, &item, &number);
 	if (err)
 		free(item.unfinished);

@@ -72,9 +72,12 @@ struct waiting {
 	uint64_t time;
 	uint32_t tid, n;
 	bool off_cpu;             /* the thread was switched out: its event has a later time, or never comes */
+	uint64_t key;            /* ... where (part_wait.key) */
 	uint32_t python;         /* number of Python frames in its stack */
 	struct seen_frame *frames; /* reference counted: equal ones in a row are stored once */
 };
+
+#define OFF_CPU_MAX 16u /* places of a thread, as in profile/waits.c */
 
 /* A thread, as its records show it: the frames and values of its last sample, so that equal ones are not read again. */
 struct reading {
@@ -83,7 +86,7 @@ struct reading {
 	struct seen_frame frames[VALUES_FRAMES_MAX];
 	uint64_t words[VALUES_FRAMES_MAX][FRAME_VALUES_WORDS]; /* of these frames */
 	struct seen_frame *shared; /* the same, with a reference; NULL: none */
-	struct waiting off_cpu;    /* the newest off-CPU record that no event took; frames NULL: none */
+	struct waiting off_cpu[OFF_CPU_MAX]; /* the newest off-CPU record of each place; frames NULL: free */
 	/* code of `once` phases: seen since one began again, and in the last record */
 	uint64_t had[HAD_MAX], now[HAD_MAX];
 	uint32_t n_had, n_now;
@@ -126,7 +129,8 @@ struct open_unit {
 };
 struct thread_units {
 	uint32_t tid, n;
-	uint64_t last;           /* time of its last tick */
+	uint64_t seen;           /* when its newest stack was recorded */
+	uint64_t now;            /* how far its samples have come: of a wait row.over, else row.time */
 	bool asleep;             /* its last sample was off-CPU */
 	struct open_unit *open;  /* outermost first; UNITS_DEPTH_MAX */
 	/* A worker: the unit of the calling thread inside which all units here lie. 0: it works for no other thread. */
@@ -194,8 +198,8 @@ uint32_t captures__rule(const struct units *units, const char *name, const char 
 const struct rule_code *captures__find(const struct units *units, uint64_t key);
 /* read.c: the frames of the record of this sample, or NULL. Valid until the next call. */
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);
-/* The same for off-CPU time that ended at `time`; the thread was switched out at `since` or later. */
-const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t since, uint64_t time);
+/* The same for a wait that ended at `time`, whose stack was recorded at `taken`. */
+const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t taken, uint64_t time);
 /* The thread's frame at this address turned out to be another call: its values are read again with the next record. */
 void read__again(struct units *units, uint32_t tid, uint64_t address);
 void read__free(struct units *units);

@@ -332,16 +332,32 @@ static void frames__drop(struct seen_frame *frames)
 		free(shared_of(frames));
 }
 
-/* Removes the oldest record. One of a thread that was switched out is kept as the thread's `off_cpu`: the event of its
- * off-CPU time comes when that time is over, however late. */
+/* Of a thread that was switched out, the record is kept for its place: events of off-CPU time there come later, some
+ * until the next record of that place. */
+static struct waiting *off_cpu_place(struct reading *reading, uint64_t key)
+{
+	struct waiting *all = reading->off_cpu, *oldest = all;
+	uint32_t i;
+
+	for (i = 0; i < OFF_CPU_MAX; i++) {
+		if (all[i].frames && all[i].key == key)
+			return &all[i];
+		if (all[i].time < oldest->time)
+			oldest = &all[i];
+	}
+	return oldest;
+}
+
+/* Removes the oldest record. */
 static void drop_first(struct units *units)
 {
 	struct waiting *first = &units->waiting[units->waiting_first];
 	struct reading *reading = first->off_cpu ? find_reading(units, first->tid) : NULL;
+	struct waiting *place = reading ? off_cpu_place(reading, first->key) : NULL;
 
-	if (reading) {
-		frames__drop(reading->off_cpu.frames);
-		reading->off_cpu = *first;
+	if (place) {
+		frames__drop(place->frames);
+		*place = *first;
 	} else {
 		frames__drop(first->frames);
 	}
@@ -485,6 +501,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 	waiting->tid = header->task.tid;
 	waiting->n = n;
 	waiting->off_cpu = sample->record->flags & SAMPLE_OFF_CPU;
+	waiting->key = sample->wait ? sample->wait->key : 0;
 	waiting->python = python->n;
 	return 0;
 }
@@ -496,28 +513,39 @@ static void drop_before(struct units *units, uint64_t time)
 		drop_first(units);
 }
 
-const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t since, uint64_t time)
+/* Of the records that wait. */
+static const struct waiting *find_waiting(const struct units *units, uint32_t tid, uint64_t time, bool off_cpu)
 {
-	struct reading *reading = find_reading(units, tid);
+	uint32_t i;
+
+	for (i = 0; i < units->n_waiting; i++) {
+		const struct waiting *waiting = &units->waiting[(units->waiting_first + i) % units->waiting_capacity];
+
+		if (waiting->time > time)
+			break;
+		if (waiting->time == time && waiting->tid == tid && waiting->off_cpu == off_cpu)
+			return waiting;
+	}
+	return NULL;
+}
+
+const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t taken, uint64_t time)
+{
+	const struct reading *reading = find_reading(units, tid);
+	uint32_t i;
 
 	drop_before(units, time);
-	return reading && reading->off_cpu.frames && reading->off_cpu.time >= since ? &reading->off_cpu : NULL;
+	for (i = 0; reading && i < OFF_CPU_MAX; i++)
+		if (reading->off_cpu[i].frames && reading->off_cpu[i].time == taken)
+			return &reading->off_cpu[i];
+	/* A wait's event may have an earlier time than its stack (profile/waits.c). */
+	return find_waiting(units, tid, taken, true);
 }
 
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time)
 {
-	uint32_t i;
-
 	drop_before(units, time);
-	for (i = 0; i < units->n_waiting; i++) {
-		const struct waiting *waiting = &units->waiting[(units->waiting_first + i) % units->waiting_capacity];
-
-		if (waiting->time != time)
-			break;
-		if (waiting->tid == tid && !waiting->off_cpu)
-			return waiting;
-	}
-	return NULL;
+	return find_waiting(units, tid, time, false);
 }
 
 void read__again(struct units *units, uint32_t tid, uint64_t address)
@@ -532,12 +560,13 @@ void read__again(struct units *units, uint32_t tid, uint64_t address)
 
 void read__free(struct units *units)
 {
-	uint32_t i;
+	uint32_t i, place;
 
 	for (i = 0; i < units->waiting_capacity; i++)
 		frames__drop(units->waiting[i].frames);
 	for (i = 0; i < units->n_readings; i++) {
-		frames__drop(units->readings[i].off_cpu.frames);
+		for (place = 0; place < OFF_CPU_MAX; place++)
+			frames__drop(units->readings[i].off_cpu[place].frames);
 		frames__drop(units->readings[i].shared);
 	}
 	free(units->waiting);

@@ -386,17 +386,18 @@ int tree__sample(struct units *units, struct sample_row *row)
 	/* CPU time: one period of CPU passed since the last sample; wall time beyond that was waiting, before this
 	 * work. */
 	uint64_t span = !row->cause && units->period && units->period < row->wall ? units->period : row->wall;
-	uint64_t begin = row->time > span ? row->time - span : 0;
-	uint64_t since;
+	uint64_t before = thread->now, begin, since;
 	struct rule_frame frames[UNITS_DEPTH_MAX];
 	uint32_t n = row->stack ? find_rule_frames(units, row->stack, frames) : 0, i, again;
 	const struct waiting *waiting = NULL;
-	bool doubted;
+	bool doubted, stale = row->cause && row->taken && row->taken < thread->seen;
 	int err = 0;
 
-	/* The off-CPU record that belongs to a wait is the one after the last tick (read__off_cpu()). */
-	if (!row->cause)
-		thread->last = row->time;
+	if (!row->cause || row->taken > thread->seen)
+		thread->seen = row->cause ? row->taken : row->time;
+	if (thread->now < (row->over ?: row->time))
+		thread->now = row->over ?: row->time;
+	begin = thread->now > before + span ? thread->now - span : before;
 	thread->asleep = row->cause;
 	if (thread->outer && row->cause) /* a worker that waits: for its next work, or shortly within it */
 		return row->wall < units->tick ? 0 : leave_outer(units, thread);
@@ -414,11 +415,11 @@ int tree__sample(struct units *units, struct sample_row *row)
 			;
 		row->unit = i ? thread->open[i - 1].id : thread->outer;
 		for (; i; i--)
-			thread->open[i - 1].last = row->time;
+			thread->open[i - 1].last = thread->now;
 		return 0;
 	}
 	if (row->stack)
-		waiting = row->cause ? read__off_cpu(units, thread->tid, thread->last, row->time)
+		waiting = row->cause ? read__off_cpu(units, thread->tid, row->taken, row->time)
 				     : read__take(units, thread->tid, row->time);
 	if (row->stack)
 		add_values(units, row->stack, frames, n, waiting);
@@ -427,15 +428,16 @@ int tree__sample(struct units *units, struct sample_row *row)
 	if (err)
 		return err;
 	for (i = 0; !err && i < n && i < thread->n && continues(units, &thread->open[i], &frames[i]); i++)
-		err = update_open(units, &thread->open[i], &frames[i]);
+		err = stale ? 0 : update_open(units, &thread->open[i], &frames[i]);
 	if (err)
 		return err;
-	if (row->cause && row->cause != WAIT_ASLEEP && row->wall < units->tick) {
-		/* Short waits are summed by location and emitted out of order (docs/waits.md): they end and begin
+	if (stale || (row->cause && !row->taken && row->wall < units->tick)) {
+		/* Waits are summed by location and emitted out of order, and one that followed others quickly has the
+		 * stack of an earlier one (docs/waits.md): what has an older stack than the last row ends and begins
 		 * nothing. */
 		row->unit = i ? thread->open[i - 1].id : thread->outer;
 		for (; i; i--)
-			thread->open[i - 1].last = row->time;
+			thread->open[i - 1].last = thread->now;
 		return 0;
 	}
 	/* The first `again` units continue; those after them end here, and the rest of the stack begins. */
@@ -451,7 +453,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 		err = begin_unit(units, row->thread, thread, &frames[thread->n], begin, thread->n == i ? since : 0,
 				 doubted);
 	for (i = 0; i < thread->n; i++)
-		thread->open[i].last = row->time;
+		thread->open[i].last = thread->now;
 	row->unit = thread->n ? thread->open[thread->n - 1].id : thread->outer;
 	return err;
 }

@@ -192,9 +192,9 @@ static void samples_come_back(void **state)
 {
 	struct keep keep = {.sink = {keep_samples}};
 	const struct sample_row want[] = {
-		{INT64_MAX, INT64_MAX, INT64_MAX, 0, 2, UINT32_MAX, 2, UINT32_MAX, UINT32_MAX, 0, 2, 5, INT64_MAX},
-		{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, INT64_MAX, 0},
-		{12, 11, 10, 0, 1, 9, 1, 7, 3, 0, 1, 0, 6},
+		{INT64_MAX, INT64_MAX, INT64_MAX, 0, 2, UINT32_MAX, 2, UINT32_MAX, UINT32_MAX, 0, 2, 5, INT64_MAX, 0, 0},
+		{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, INT64_MAX, 0, 0, 0},
+		{12, 11, 10, 0, 1, 9, 1, 7, 3, 0, 1, 0, 6, 0, 0},
 	};
 	const struct event event = {.kind = EVENT_SAMPLES, .samples = {3, want}};
 	struct event_decoder *decoder;

@@ -303,9 +303,9 @@ static void sums(void **state)
 		{2, 0, RULE_UNIT, "C", "g", "", 0, 0, "", 0, 0},	 {3, 0, RULE_PHASE, "C", "typing", "", 0, 0, "", 0, 0},
 	};
 	const struct sample_row samples[] = {
-		{10, 10, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}, {20, 10, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0}, {30, 10, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0}, {40, 10, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0}};
+		{.time = 10, .wall = 10, .unit = 1}, {.time = 20, .wall = 10, .unit = 2}, {.time = 30, .wall = 10, .unit = 3}, {.time = 40, .wall = 10, .unit = 4}};
 	const struct unit_row late[] = {{0, 0, RULE_UNIT, "C", "h", "", 70, 0, "", 0, 0}, {1, 0, RULE_UNIT, "C", "i", "", 98, 0, "", 0, 0}};
-	const struct sample_row waited = {100, 50, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0};
+	const struct sample_row waited = {.time = 100, .wall = 50, .unit = 2};
 	const struct unit_line *lines;
 	struct unit_sums *table;
 	uint32_t n;
@@ -487,9 +487,9 @@ static void valued_record(struct state *s, uint32_t flags, uint64_t address, uin
 }
 
 /* ... and its event: a tick's, or a wait's, which comes later. */
-static void valued_event(struct state *s, uint32_t cause)
+static void valued_event(struct state *s, uint64_t taken)
 {
-	struct sample_row row = {.time = cause ? s->now += 5 : s->now, .wall = 10, .stack = 2, .cause = cause};
+	struct sample_row row = {.time = taken ? s->now += 5 : s->now, .wall = 10, .stack = 2, .cause = !!taken, .taken = taken};
 
 	send(s, &(struct event){.kind = EVENT_SAMPLES, .samples = {1, &row}});
 }
@@ -539,20 +539,23 @@ static void arguments_are_deleted(void **state)
 	rules__free(s.rules);
 }
 
-/* What a thread's frames held as it left its CPU, for the time until it is back; not after it has run again. */
+/* What a thread's frames held as it left its CPU, for the waits whose stack was recorded then; one that is older than another row ends and begins nothing. */
 static void waits_have_values(void **state)
 {
 	struct state s = {};
+	uint64_t taken;
 
 	set_up_values(&s, valued, 0);
 	valued_sample(&s, 0x1000, 0x5000, 0);
 	valued_record(&s, SAMPLE_OFF_CPU, 0x1000, 0x6000, 0);
-	valued_event(&s, 1);
+	taken = s.now;
+	valued_event(&s, taken);
 	assert_string_equal(s.keep.words, "+1=<0@0 1 +2=<0@15 2 -1@10 ");
 	s.keep.words[0] = '\0';
 	valued_sample(&s, 0x1000, 0x7000, 0);
-	valued_event(&s, 1);
-	assert_string_equal(s.keep.words, "+3=<0@25 3 -2@25 3 ");
+	valued_event(&s, taken);
+	valued_sample(&s, 0x1000, 0x7000, 0);
+	assert_string_equal(s.keep.words, "+3=<0@25 3 -2@25 0 3 ");
 	units__free(s.units);
 	rules__free(s.rules);
 }

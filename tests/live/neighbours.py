@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Compiles that directly follow each other, of one function that a rule names: each is a unit of its own, with its name, begin and end as the
+target's clock has them (tests/targets/neighbours.py). They sleep, wait for a process, hand locks on tens of thousands of times a second, and wait
+for a CPU; one thread, and 20 at once. Needs root.
+
+    neighbours.py [--compiles N] [--seed N] [--mode cpu|wall] [--show N] [PYTHON ...]"""
+import argparse
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from lib import CPROFD, ROOT
+from lib.result import check_figures, finish
+from lib.wait import few
+from units_told import RATE, Told, await_session
+
+TARGET = os.path.join(ROOT, "tests/targets/neighbours.py")
+RULES = "compiler mine\nunit\n    file */targets/neighbours.py\n    function build\n    has work\n    name name\n"
+KINDS = "cpu,naps,sleep,mixed,locks,pipes"
+GAPS = "none,nap,sleep,cpu"
+# Of compiles: none is told twice or by another's name, so many are not told. Of their time: so much is wrong at begins and ends. In mode
+# cpu a wait for a CPU counts for what was before it or comes after.
+BARS = {"wall": (0.005, 0.1), "cpu": (0.02, 0.3)}
+
+
+def recorded(python, arguments, mode, folder):
+    out, rules = os.path.join(folder, "x.events"), os.path.join(folder, "mine.rules")
+    with open(rules, "w") as file:
+        file.write(RULES)
+    target = subprocess.Popen([python, TARGET, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True)
+    try:
+        target.stdout.readline()
+        with open(out, "w") as stream:
+            client = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "-r", str(RATE), "--mode", mode, "--rules", rules,
+                                       "--stream"], stdout=stream, stderr=subprocess.DEVNULL)
+        await_session(client, out)
+        target.stdin.write("\n")
+        target.stdin.flush()
+        truth = json.loads(target.stdout.readline())
+        client.wait(120)
+    finally:
+        target.kill()
+        target.wait()
+    with open(out) as stream:
+        return truth, Told(map(json.loads, stream))
+
+
+def judge(python, mode, threads, compiles, seed, show):
+    with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
+        truth, told = recorded(python, (threads, compiles, seed, KINDS, GAPS), mode, folder)
+    units = collections.defaultdict(list)
+    for unit in told.units[1:]:
+        units[unit["thread"], unit["name"]].append(unit)
+    missing, twice, off, time = [], [], [], 0
+    for tid, name, kind, after, begin, end in truth:
+        found = units.pop((tid, name), [])
+        time += end - begin
+        what = "%s, %s, then %s: %.1f ms" % (name, kind, after, (end - begin) / 1e6)
+        if len(found) != 1:
+            (twice if found else missing).append((what, *("%.1f to %.1f" % ((x["begin"] - begin) / 1e6, (x["end"] - begin) / 1e6) for x in found)))
+            continue
+        errors = found[0]["begin"] - begin, found[0]["end"] - end
+        off.append((sum(map(abs, errors)), what, "begin %+.1f, end %+.1f" % tuple(x / 1e6 for x in errors)))
+    off.sort(reverse=True)
+    others = [name for _, name in units if name not in ("first", "")]
+    for row in (*twice, *missing, *others, *off)[:show]:
+        print("   ", *row)
+    of = "%s, %s, %d threads, %d compiles:" % (os.path.basename(os.path.realpath(python)), mode, threads, len(truth))
+    untold, wrong = BARS[mode]
+    share = sum(row[0] for row in off) / time
+    check_figures(not twice and not others, of + " none twice, none by another name", len(twice), len(others))
+    check_figures(len(missing) <= few(len(truth), untold), of + " not told", len(missing))
+    check_figures(share < wrong, of + " wrong at begins and ends, %% of their time %.2f, the median %.2f ms" % (100 * share, off[len(off) // 2][0] / 1e6))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--compiles", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mode", choices=list(BARS))
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--show", type=int, default=10)
+    parser.add_argument("python", nargs="*", default=["/usr/bin/python3"])
+    arguments = parser.parse_args()
+    for python in arguments.python:
+        for mode in [arguments.mode] if arguments.mode else BARS:
+            for threads in [arguments.threads] if arguments.threads else (1, 20):
+                judge(python, mode, threads, -(-arguments.compiles // threads), arguments.seed, arguments.show)
+    return finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
