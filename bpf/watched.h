@@ -13,13 +13,17 @@
 #define WATCHED_SETS 16u   /* by the thread's id */
 #define WATCHED_WAYS 8u
 #define WATCHED (WATCHED_SETS * WATCHED_WAYS)
+#define WATCHED_PLACES 8u
 #define WATCHED_BUDGET 16u /* stacks that a thread may have taken at once; one a period in the long run */
 struct watched {
 	__u64 start;
 	__u64 valued;       /* its last record with values, CLOCK_MONOTONIC ns; the time that it slept since is added */
 	__u64 left;         /* when it fell asleep; 0: it runs */
 	__u64 unseen;       /* ... and no stack was taken: it is taken to be where the last one was */
-	__u64 paid;         /* a token bucket, as in struct wait_slot */
+	struct {
+		__u64 key, taken; /* from wait_key(); when its last stack was taken */
+	} places[WATCHED_PLACES];
+	__u64 paid, reserved; /* token buckets, as in struct wait_slot */
 	struct wait_point back; /* the record is made from this: its users have no stack left */
 };
 static struct watched watched[WATCHED];
@@ -67,7 +71,7 @@ HOST_APART int watched_add(__u64 now)
 			at = i;
 	watched_tasks[at & (WATCHED - 1)] = 0;
 	WATCHED_AT(at)->start = task->start_boottime;
-	WATCHED_AT(at)->left = WATCHED_AT(at)->paid = 0;
+	WATCHED_AT(at)->left = WATCHED_AT(at)->paid = WATCHED_AT(at)->reserved = 0;
 	WATCHED_AT(at)->valued = now;
 	watched_tasks[at & (WATCHED - 1)] = (__u64)task;
 	return 0;
@@ -109,11 +113,27 @@ HOST_APART int watched_back(__u64 now)
 	return 0;
 }
 
+/* Where a stack of this place was taken last, or the oldest. */
+static __always_inline __u32 watched_place(const struct watched *of, __u64 key)
+{
+	__u32 i, oldest = 0;
+
+	HOST_NO_UNROLL
+	for (i = 0; i < WATCHED_PLACES; i++) {
+		if (of->places[i].key == key)
+			return i;
+		if (of->places[i].taken < of->places[oldest & (WATCHED_PLACES - 1)].taken)
+			oldest = i;
+	}
+	return oldest;
+}
+
 /* At a switch: is its stack to be taken? The run queue's clock was brought up to date for this switch. */
 HOST_APART int watched_leaves(__u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 most = (__u64)tick_period * WATCHED_BUDGET, clock = 0, paid;
+	__u64 clock = 0, key;
+	__u32 at;
 	struct watched *of;
 
 	if (task->flags & PF_EXITING)
@@ -130,12 +150,21 @@ HOST_APART int watched_leaves(__u64 now)
 	/* One that is preempted goes on where it is, and ticks soon. Its stacks were as many as its ticks on a busy machine. */
 	if (!of || !task->__state || now - of->valued > SCHEDULE_LATELY_NS)
 		return 0;
-	paid = of->paid + most > now ? of->paid : now - most;
-	if (paid + tick_period > now) {
+	key = wait_key(entered_with(task), now);
+	at = watched_place(of, key);
+	host_barrier(at);
+	at &= WATCHED_PLACES - 1;
+	if (wait_affords(&of->paid, now, tick_period, WATCHED_BUDGET)) {
+		of->paid += tick_period;
+	} else if ((of->places[at].key != key || now - of->places[at].taken >= WAIT_POINTS * tick_period) &&
+		   wait_affords(&of->reserved, now, 4ull * tick_period, WAIT_RESERVE)) {
+		of->reserved += 4ull * tick_period;
+	} else {
 		watched_sleeps(of, now, 1);
 		return 0;
 	}
-	of->paid = paid + tick_period;
+	of->places[at].key = key;
+	of->places[at].taken = now;
 	return 1;
 }
 

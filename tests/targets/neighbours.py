@@ -107,6 +107,9 @@ def gap(kind):
 
 def compiles(number, work, truth):
     chance = random.Random(SEED * 1000 + number)
+    # In mode cpu the sampler follows a thread from its first tick in a compile on (docs/waits.md).
+    build("first", work.cpu, 2)
+    time.sleep(0.3)
     for i in range(COMPILES):
         name, kind, after, length = "work%d_%d" % (number, i), chance.choice(KINDS), chance.choice(GAPS), chance.choice((0.7, 1, 2))
         names.append(name)  # it lives on
