@@ -22,6 +22,8 @@
 #include "export/stack_sums.h"
 
 #define TEXT_MAX (1u << 16)
+/* Of an hour, default compression would be most of the time that the file takes. */
+#define GZIP_LEVEL Z_BEST_SPEED
 
 /* --- writing --- */
 
@@ -43,9 +45,39 @@ void firefox__string(struct firefox *firefox, const char *string)
 	firefox->err = firefox->err ?: json__string(&firefox->text, string);
 }
 
-void firefox__ms(struct firefox *firefox, uint64_t ns)
+static void put_comma(struct firefox *firefox, uint32_t i)
 {
-	firefox__put(firefox, "%llu.%06u", (unsigned long long)(ns / 1000000), (unsigned int)(ns % 1000000));
+	if (i)
+		firefox->err = firefox->err ?: buf__append(&firefox->text, ",", 1);
+}
+
+void firefox__item(struct firefox *firefox, uint32_t i, uint64_t number)
+{
+	put_comma(firefox, i);
+	firefox->err = firefox->err ?: json__u64(&firefox->text, number);
+	firefox__flush(firefox, TEXT_MAX);
+}
+
+void firefox__null(struct firefox *firefox, uint32_t i)
+{
+	put_comma(firefox, i);
+	firefox->err = firefox->err ?: buf__append(&firefox->text, "null", 4);
+	firefox__flush(firefox, TEXT_MAX);
+}
+
+/* Six digits after the point, without zeros at their end. */
+void firefox__item_ms(struct firefox *firefox, uint32_t i, uint64_t ns)
+{
+	uint32_t rest = (uint32_t)(ns % 1000000), digit = 100000;
+	char text[8] = ".";
+	size_t len = 1;
+
+	firefox__item(firefox, i, ns / 1000000);
+	if (!rest)
+		return;
+	for (; rest; rest %= digit, digit /= 10)
+		text[len++] = (char)('0' + rest / digit);
+	firefox->err = firefox->err ?: buf__append(&firefox->text, text, len);
 }
 
 void firefox__flush(struct firefox *firefox, size_t least)
@@ -115,11 +147,6 @@ uint64_t firefox__begin(const struct firefox *firefox, const struct model_thread
 	return thread->begin > from ? thread->begin - from : 0;
 }
 
-static const char *comma(uint32_t i)
-{
-	return i ? "," : "";
-}
-
 static bool has_stack(const struct firefox *firefox, const struct firefox_row *row)
 {
 	return firefox__place(firefox, row->place).stack != MODEL_ROOT;
@@ -133,12 +160,13 @@ static void put_stacks(struct firefox *firefox, const struct firefox_row *row, u
 	for (i = 0; i < n && !firefox->err; i++)
 		if (has_stack(firefox, &row[i])) {
 			firefox->err = firefox_tables__stack(tables, firefox, row[i].place, &node);
-			firefox__put(firefox, "%s%u", comma(i), node);
+			firefox__item(firefox, i, node);
 		} else {
-			firefox__put(firefox, "%snull", comma(i));
+			firefox__null(firefox, i);
 		}
 	/* The end of the last sample. */
-	firefox__put(firefox, "%snull],\n", comma(n));
+	firefox__null(firefox, n);
+	firefox__put(firefox, "],\n");
 }
 
 static void put_samples(struct firefox *firefox, const struct model_thread *thread, struct firefox_tables *tables)
@@ -153,21 +181,17 @@ static void put_samples(struct firefox *firefox, const struct model_thread *thre
 	firefox__put(firefox, "\"samples\":{\"weightType\":\"tracing-ms\",\"length\":%u,\n", n + 1);
 	put_stacks(firefox, row, n, tables);
 	firefox__put(firefox, "\"time\":[");
-	for (i = 0; i < n; i++) {
-		firefox__ms(firefox, time);
-		firefox__put(firefox, ",");
-		time += row[i].ns;
-	}
-	firefox__ms(firefox, time);
+	for (i = 0; i < n; time += row[i++].ns)
+		firefox__item_ms(firefox, i, time);
+	firefox__item_ms(firefox, i, time);
 	firefox__put(firefox, "],\n\"weight\":[");
-	for (i = 0; i < n; i++) {
-		firefox__ms(firefox, has_stack(firefox, &row[i]) ? waits ? row[i].ns : row[i].cpu : 0);
-		firefox__put(firefox, ",");
-	}
-	/* CPU time since the sample before. */
-	firefox__put(firefox, "0],\n\"threadCPUDelta\":[0");
 	for (i = 0; i < n; i++)
-		firefox__put(firefox, ",%u", row[i].cpu);
+		firefox__item_ms(firefox, i, has_stack(firefox, &row[i]) ? waits ? row[i].ns : row[i].cpu : 0);
+	firefox__item(firefox, n, 0);
+	/* CPU time since the sample before. */
+	firefox__put(firefox, "],\n\"threadCPUDelta\":[0");
+	for (i = 0; i < n; i++)
+		firefox__item(firefox, 1, row[i].cpu);
 	firefox__put(firefox, "]},\n");
 }
 
@@ -252,7 +276,7 @@ int export__firefox(int recording_fd, const struct export_options *options, FILE
 	err = err ?: unit_spans__make(model, firefox->threads, firefox->n, model__to(model) - model__from(model), UINT32_MAX, &firefox->spans);
 	err = err ?: firefox__categories(firefox);
 	if (!err && options->compress)
-		err = gzip__begin(&firefox->file);
+		err = gzip__begin(&firefox->file, GZIP_LEVEL);
 	err = err ?: write_file(firefox);
 	model__report(model, ret);
 	gzip__free(&firefox->file);

@@ -149,24 +149,20 @@ static void put_all(struct firefox *firefox, const struct markers *markers)
 
 	firefox__put(firefox, "\"markers\":{\"length\":%u,\n\"name\":[", n);
 	for (i = 0; i < n; i++)
-		firefox__put(firefox, "%s%u", i ? "," : "", marker[i].name);
+		firefox__item(firefox, i, marker[i].name);
 	firefox__put(firefox, "],\n\"startTime\":[");
-	for (i = 0; i < n; i++) {
-		firefox__put(firefox, "%s", i ? "," : "");
-		firefox__ms(firefox, marker[i].begin);
-	}
+	for (i = 0; i < n; i++)
+		firefox__item_ms(firefox, i, marker[i].begin);
 	firefox__put(firefox, "],\n\"endTime\":[");
-	for (i = 0; i < n; i++) {
-		firefox__put(firefox, "%s", i ? "," : "");
-		firefox__ms(firefox, marker[i].end);
-	}
+	for (i = 0; i < n; i++)
+		firefox__item_ms(firefox, i, marker[i].end);
 	/* 1: with begin and end. */
 	firefox__put(firefox, "],\n\"phase\":[");
 	for (i = 0; i < n; i++)
-		firefox__put(firefox, "%s1", i ? "," : "");
+		firefox__item(firefox, i, 1);
 	firefox__put(firefox, "],\n\"category\":[");
 	for (i = 0; i < n; i++)
-		firefox__put(firefox, "%s%u", i ? "," : "", FIREFOX_OTHER);
+		firefox__item(firefox, i, FIREFOX_OTHER);
 	firefox__put(firefox, "],\n\"data\":[");
 	for (i = 0; i < n && !firefox->err; i++) {
 		firefox__put(firefox, "%s", i ? ",\n" : "");

@@ -104,15 +104,12 @@ static void put_categories(struct firefox *firefox)
 /* The threads that are shown at first: all but quiet ones. */
 static void put_visible(struct firefox *firefox)
 {
-	const char *separator = "";
-	uint32_t i;
+	uint32_t i, n = 0;
 
 	firefox__put(firefox, "\"initialVisibleThreads\":[");
 	for (i = 0; i < firefox->n; i++)
-		if (!firefox->threads[i]->quiet) {
-			firefox__put(firefox, "%s%u", separator, i);
-			separator = ",";
-		}
+		if (!firefox->threads[i]->quiet)
+			firefox__item(firefox, n++, i);
 	firefox__put(firefox, "]");
 }
 

@@ -157,7 +157,7 @@ static void put_table(struct firefox *firefox, const char *name, const struct bu
 			if (column->always || number == UINT32_MAX)
 				firefox__put(firefox, "%s%s", i ? "," : "", column->always ?: column->otherwise);
 			else
-				firefox__put(firefox, "%s%u", i ? "," : "", number);
+				firefox__item(firefox, i, number);
 		}
 		firefox__put(firefox, "]");
 	}

@@ -6,10 +6,10 @@
 
 #include "base/stream.h"
 
-int gzip__begin(struct gzip *gzip)
+int gzip__begin(struct gzip *gzip, int level)
 {
 	/* 15: a window of 32 kB, the largest; + 16: write a gzip header. */
-	if (deflateInit2(&gzip->zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&gzip->zip, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
 	gzip->begun = true;
 	return 0;

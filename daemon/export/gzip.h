@@ -13,8 +13,8 @@ struct gzip {
 	bool begun;
 };
 
-/* From here on what is written is compressed. */
-int gzip__begin(struct gzip *gzip);
+/* From here on what is written is compressed; `level` as zlib has it. */
+int gzip__begin(struct gzip *gzip, int level);
 int gzip__write(struct gzip *gzip, const void *data, size_t len);
 /* Writes what zlib still holds, and gzip's trailer. */
 int gzip__end(struct gzip *gzip);

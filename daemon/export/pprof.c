@@ -358,7 +358,7 @@ static int write_profile(struct pprof *pprof)
 	uint32_t empty;
 	int err = intern__id(&pprof->strings, "", 0, &empty); /* string 0 must be "" */
 
-	err = err ?: gzip__begin(&pprof->file) ?: put_about(pprof) ?: put_samples(pprof);
+	err = err ?: gzip__begin(&pprof->file, Z_DEFAULT_COMPRESSION) ?: put_about(pprof) ?: put_samples(pprof);
 	return err ?: put_strings(pprof) ?: gzip__end(&pprof->file);
 }
 
