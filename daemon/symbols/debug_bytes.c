@@ -135,7 +135,7 @@ uint8_t debug_cursor__slow(struct debug_cursor *cursor)
 	return section->window[cursor->at++ - section->window_at];
 }
 
-uint64_t debug_cursor__uint(struct debug_cursor *cursor, unsigned bytes)
+uint64_t debug_cursor__slow_uint(struct debug_cursor *cursor, unsigned bytes)
 {
 	uint64_t value = 0;
 	unsigned i;
@@ -163,7 +163,7 @@ static uint64_t leb(struct debug_cursor *cursor, unsigned *ret_shift, uint8_t *r
 	return value;
 }
 
-uint64_t debug_cursor__uleb(struct debug_cursor *cursor)
+uint64_t debug_cursor__slow_uleb(struct debug_cursor *cursor)
 {
 	unsigned shift;
 	uint8_t last;

@@ -6,6 +6,9 @@
  * `error` once, as each read after the first error gives 0 and does not move. */
 #pragma once
 
+#include <endian.h>
+#include <string.h>
+
 #include "base/buf.h"
 #include "elf/elf.h"
 #include "symbols/unpack.h"
@@ -41,8 +44,8 @@ struct debug_cursor {
 
 void debug_cursor__init(struct debug_cursor *cursor, struct debug_section *section, uint64_t at);
 uint8_t debug_cursor__slow(struct debug_cursor *cursor);
-uint64_t debug_cursor__uint(struct debug_cursor *cursor, unsigned bytes); /* 1 to 8, little endian */
-uint64_t debug_cursor__uleb(struct debug_cursor *cursor);
+uint64_t debug_cursor__slow_uint(struct debug_cursor *cursor, unsigned bytes);
+uint64_t debug_cursor__slow_uleb(struct debug_cursor *cursor);
 int64_t debug_cursor__sleb(struct debug_cursor *cursor);
 void debug_cursor__skip(struct debug_cursor *cursor, uint64_t bytes);
 void debug_cursor__skip_string(struct debug_cursor *cursor);
@@ -57,4 +60,29 @@ static inline uint8_t debug_cursor__u8(struct debug_cursor *cursor)
 		return debug_cursor__slow(cursor);
 	cursor->at++;
 	return cursor->section->window[offset];
+}
+
+/* 1 to 8 bytes, little endian. */
+static inline uint64_t debug_cursor__uint(struct debug_cursor *cursor, unsigned bytes)
+{
+	const struct debug_section *section = cursor->section;
+	const uint64_t offset = cursor->at - section->window_at;
+	uint64_t value = 0;
+
+	if (cursor->at >= cursor->end || cursor->end - cursor->at < bytes || offset >= section->window_len ||
+	    section->window_len - offset < bytes)
+		return debug_cursor__slow_uint(cursor, bytes);
+	memcpy(&value, section->window + offset, bytes);
+	cursor->at += bytes;
+	return le64toh(value);
+}
+
+/* Most have one byte. */
+static inline uint64_t debug_cursor__uleb(struct debug_cursor *cursor)
+{
+	const uint64_t offset = cursor->at - cursor->section->window_at;
+
+	if (cursor->at >= cursor->end || offset >= cursor->section->window_len || cursor->section->window[offset] & 0x80)
+		return debug_cursor__slow_uleb(cursor);
+	return cursor->section->window[cursor->at++ - cursor->section->window_at];
 }
