@@ -138,6 +138,7 @@ struct cpu_scratch {
 	__s64 owed;             /* periods of threads' ticks here, minus one requested period per sample, ns */
 	__u64 skipped;          /* the last tick was not taken */
 	__u64 leaves;           /* 1: this is no tick, the thread leaves its CPU (watched.h) */
+	__u64 searches;         /* ... and what watched_leaves() said */
 	/* The record's size while it is built. In memory, because the verifier does not track values there: it walks through
 	 * the rest once, not once per value. */
 	volatile __u32 size;

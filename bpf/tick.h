@@ -76,8 +76,10 @@ static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_sc
 	__u64 period = ctx->sample_period;
 
 	own->leaves = !wall && period == CLOCK_OF_SWITCH;
-	if (own->leaves)
-		return watched_leaves(bpf_ktime_get_ns());
+	if (own->leaves) {
+		own->searches = watched_leaves(bpf_ktime_get_ns());
+		return own->searches != 0;
+	}
 	if (!wall && *watched_sleepers(task))
 		watched_back(bpf_ktime_get_ns());
 	if (period & CLOCK_OF_CPU) {
@@ -252,12 +254,14 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		size = values_part(&samples_ring->captured_locals, walk, image, record, out, size, &fresh);
 	if (!wall && size != own->size)
 		watched_valued(time);
+	else if (!off && !wall && own->leaves && own->searches == WATCHED_SEARCH)
+		return 1;
 	own->size = size;
 	size = own->size;
 	if (off && image)
 		size = wait_part(off, image, record, (__u8 *)out, size);
 	if (!off && !wall && own->leaves)
-		size = watched_part(record, (__u8 *)out, size);
+		size = watched_part(record, (__u8 *)out, size, own->searches);
 	if (large)
 		size = fold_record(record, (__u8 *)out, size);
 	record->header.size = size;

@@ -17,7 +17,8 @@
 #define WATCHED_BUDGET 16u /* stacks that a thread may have taken at once; one a period in the long run */
 struct watched {
 	__u64 start;
-	__u64 valued;       /* its last record with values, CLOCK_MONOTONIC ns; the time that it slept since is added */
+	/* Its last record with values, CLOCK_MONOTONIC ns; the time that it slept since is added. 1: it had none yet. */
+	__u64 valued;
 	__u64 left;         /* when it fell asleep; 0: it runs */
 	__u64 unseen;       /* ... and no stack was taken: it is taken to be where the last one was */
 	struct {
@@ -60,7 +61,7 @@ static __always_inline void watched_sleeps(struct watched *of, __u64 now, __u64 
 }
 
 /* Its switches are followed since now. The one whose values are oldest makes room. */
-HOST_APART int watched_add(__u64 now)
+HOST_APART int watched_add(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 first = (task->pid & (WATCHED_SETS - 1)) * WATCHED_WAYS, at = first, i;
@@ -72,7 +73,7 @@ HOST_APART int watched_add(__u64 now)
 	watched_tasks[at & (WATCHED - 1)] = 0;
 	WATCHED_AT(at)->start = task->start_boottime;
 	WATCHED_AT(at)->left = WATCHED_AT(at)->paid = WATCHED_AT(at)->reserved = 0;
-	WATCHED_AT(at)->valued = now;
+	WATCHED_AT(at)->valued = 1;
 	watched_tasks[at & (WATCHED - 1)] = (__u64)task;
 	return 0;
 }
@@ -128,12 +129,14 @@ static __always_inline __u32 watched_place(const struct watched *of, __u64 key)
 	return oldest;
 }
 
-/* At a switch: is its stack to be taken? The run queue's clock was brought up to date for this switch. */
+/* At a switch: is its stack to be taken? WATCHED_SEARCH: only if there are values in it, as it had none for a second: at a
+ * place that it was not seen at since. The run queue's clock was brought up to date for this switch. */
+#define WATCHED_SEARCH 2
 HOST_APART int watched_leaves(__u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 clock = 0, key;
-	__u32 at;
+	__u64 clock = 0, key, since;
+	__u32 at, late;
 	struct watched *of;
 
 	if (task->flags & PF_EXITING)
@@ -144,45 +147,50 @@ HOST_APART int watched_leaves(__u64 now)
 	watched_back(now);
 	of = watched_of(task);
 	if (!of) {
-		watched_add(now);
+		watched_add();
 		of = watched_of(task);
 	}
 	/* One that is preempted goes on where it is, and ticks soon. Its stacks were as many as its ticks on a busy machine. */
-	if (!of || !task->__state || now - of->valued > SCHEDULE_LATELY_NS)
+	if (!of || !task->__state)
 		return 0;
+	late = now - of->valued > SCHEDULE_LATELY_NS;
 	key = wait_key(entered_with(task), now);
 	at = watched_place(of, key);
 	host_barrier(at);
 	at &= WATCHED_PLACES - 1;
-	if (wait_affords(&of->paid, now, tick_period, WATCHED_BUDGET)) {
+	since = of->places[at].key == key ? now - of->places[at].taken : ~0ull;
+	if (!late && wait_affords(&of->paid, now, tick_period, WATCHED_BUDGET)) {
 		of->paid += tick_period;
-	} else if ((of->places[at].key != key || now - of->places[at].taken >= WAIT_POINTS * tick_period) &&
+	} else if (since >= (late ? SCHEDULE_LATELY_NS : WAIT_POINTS * tick_period) &&
 		   wait_affords(&of->reserved, now, 4ull * tick_period, WAIT_RESERVE)) {
 		of->reserved += 4ull * tick_period;
 	} else {
-		watched_sleeps(of, now, 1);
+		if (!late)
+			watched_sleeps(of, now, 1);
 		return 0;
 	}
 	of->places[at].key = key;
 	of->places[at].taken = now;
-	return 1;
+	return late ? WATCHED_SEARCH : 1;
 }
 
-HOST_APART int watched_fill(struct part_wait *part)
+HOST_APART int watched_fill(struct part_wait *part, __u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	if (part)
 		wait_fill(part, task, WAIT_KEY_ASLEEP, task->__state);
+	if (part)
+		part->flags = flags;
 	return 0;
 }
 
-static __always_inline __u32 watched_part(struct record_sample *record, __u8 *base, __u32 size)
+static __always_inline __u32 watched_part(struct record_sample *record, __u8 *base, __u32 size, __u64 searches)
 {
 	host_barrier(size);
 	if (size > SAMPLE_RECORD_MAX - sizeof(struct part_wait))
 		return size;
-	watched_fill((struct part_wait *)(base + size));
+	watched_fill((struct part_wait *)(base + size), searches == WATCHED_SEARCH ? WAIT_FOUND : 0);
 	record->parts++;
 	return size + sizeof(struct part_wait);
 }

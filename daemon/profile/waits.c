@@ -356,6 +356,16 @@ static int sleep_until(struct profile *profile, struct thread *thread, uint64_t 
 	return point && time > thread->last ? put(profile, thread, point, &asleep, time - thread->last, false) : 0;
 }
 
+/* What went by since the thread's last row, but for a period that it may have run, is none of the compile's. */
+static int slept_before(struct profile *profile, struct thread *thread, const struct sample *sample)
+{
+	static const struct record_wait before = {.key = WAIT_KEY_ASLEEP, .syscall = -1};
+	uint64_t period = profile->options.rate ? 1000000000u / profile->options.rate : 0;
+	uint64_t time = sample->record->header.time;
+
+	return time > thread->last + period ? put(profile, thread, NULL, &before, time - period - thread->last, false) : 0;
+}
+
 /* Only threads that compile are followed (bpf/watched.h). There is a row at once, just after the record, whose values
  * belong to it: what others do from now on is in the compile that waits. What the thread ran since its last row is in
  * that row, too: less than a period. */
@@ -366,7 +376,8 @@ int waits__asleep(struct profile *profile, struct thread *thread, const struct s
 
 	if (!part || part->key != WAIT_KEY_ASLEEP)
 		return 0;
-	err = waits__keep(profile, thread, sample);
+	err = part->flags & WAIT_FOUND ? slept_before(profile, thread, sample) : 0;
+	err = err ?: waits__keep(profile, thread, sample);
 	thread->asleep = true;
 	thread->compiles = sample->values;
 	thread->asleep_cpu = sample->record->cpu_time;

@@ -300,8 +300,8 @@ struct watched_thread {
 	uint64_t start, seen; /* when it was in a function of a rule last */
 	uint32_t tid;         /* 0: none */
 };
-/* The thread of this record is in a function that a rule names. */
-void watch__thread(struct session *session, const struct record_header *header);
+/* The thread of this record is in Python; `compiles`: in a function that a rule names. */
+void watch__thread(struct session *session, const struct record_header *header, bool compiles);
 
 /* --- cache_dir.c --- */
 /* The directory of unwind tables, of this user's alone; < 0: there is none. Opened by the first
@@ -346,6 +346,7 @@ struct session {
 	/* A record asked for a poll now. Not set by RECORD_MAP alone, which is frequent and mostly needs none. */
 	bool woken, sleeps;
 	struct watched_thread watched[BROKER_WATCHED_MAX];
+	bool compiles; /* one of its threads did */
 	/* Polls that were made in a rush: every SCHEDULE_RUSH_TICKS-th does the work that is not urgent. */
 	uint32_t rush_polls;
 	uint64_t rush_until;            /* monotonic ns */

@@ -141,7 +141,7 @@ void session_units__code(struct session *session, const struct record_code *code
 	if (!units__code(session->units->units, code, &capture))
 		return;
 	ring__capture_locals(session->ring, &capture);
-	watch__thread(session, &code->header);
+	watch__thread(session, &code->header, true);
 }
 
 /* A pid or an address now belongs to another image: what was cached is not used. */
@@ -159,12 +159,15 @@ int session_units__sample(struct session *session, const struct sample *sample)
 
 	if (units__count(session->units->units) >= UNITS_EPOCH_MAX)
 		profile__end_epoch(session->profile);
-	if (!sample->values)
+	if (!sample->values) {
+		if (sample->python && sample->python->n)
+			watch__thread(session, &sample->record->header, false);
 		return units__sample(session->units->units, sample, NULL, NULL);
+	}
 	tracee = tracee__find(session, (int32_t)sample->record->header.task.tgid);
 	if (!tracee || !tracee->image.runtime)
 		return 0;
-	watch__thread(session, &sample->record->header);
+	watch__thread(session, &sample->record->header, true);
 	refresh(memory, tracee, sample->record->header.time);
 	return units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader,
 			     &tracee->image.layout);

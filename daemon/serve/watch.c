@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that compile, in sessions of CPU time: the sampler follows their switches (bpf/watched.h), because a compile
  * that waits has no ticks. A thread is one of them from the first time that it is sampled in a function that a rule
- * names.
+ * names; once there is one, others that are sampled in Python are, too, as long as there is room.
  *
  *    RECORD_CODE of such a function, or a sample with values -> watch__thread() -> BROKER_WATCH -> BROKER_WATCHED
  *
@@ -22,7 +22,7 @@ static struct watched_thread *find(struct session *session, const struct record_
 	return oldest;
 }
 
-void watch__thread(struct session *session, const struct record_header *header)
+void watch__thread(struct session *session, const struct record_header *header, bool compiles)
 {
 	struct broker_message message = {.kind = BROKER_WATCH,
 					 .token = engine__token(session->engine),
@@ -33,10 +33,14 @@ void watch__thread(struct session *session, const struct record_header *header)
 
 	if (session->request.wall || session->request.idle)
 		return;
+	session->compiles |= compiles;
+	if (!session->compiles)
+		return;
 	of = find(session, header);
 	message.slot = (uint32_t)(of - session->watched);
 	if (of->tid == header->task.tid && of->start == header->task.thread_start)
-		of->seen = header->time;
-	else if (header->time > of->seen + (of->tid ? SCHEDULE_LATELY_NS : 0) && !engine__ask(session->engine, &message))
-		*of = (struct watched_thread){.start = header->task.thread_start, .seen = header->time, .tid = header->task.tid};
+		of->seen = compiles ? header->time : of->seen;
+	else if ((compiles ? header->time > of->seen + (of->tid ? SCHEDULE_LATELY_NS : 0) : !of->tid) &&
+		 !engine__ask(session->engine, &message))
+		*of = (struct watched_thread){.start = header->task.thread_start, .seen = compiles ? header->time : 1, .tid = header->task.tid};
 }

@@ -291,6 +291,7 @@ _Static_assert(sizeof(struct part_wait) == 72, "part_wait");
 #define WAIT_FOR_GIL 1u     /* the futex is part of the GIL's state */
 #define WAIT_TID (1ull << 63)
 #define WAIT_SEEN 2u        /* with WAIT_KEY_BEFORE: there is a stack nevertheless */
+#define WAIT_FOUND 4u       /* with WAIT_KEY_ASLEEP: it is not known where the thread slept before */
 #define WAIT_KEY_BEFORE 1u  /* it slept before the session began: no stack */
 #define WAIT_KEY_RAN 2u     /* preempted, anywhere */
 #define WAIT_KEY_ASLEEP 3u  /* in CPU time sessions: wherever a thread that compiles leaves its CPU */

@@ -107,8 +107,8 @@ def gap(kind):
 
 def compiles(number, work, truth):
     chance = random.Random(SEED * 1000 + number)
-    # In mode cpu the sampler follows a thread from its first tick in a compile on (docs/waits.md).
-    build("first", work.cpu, 2)
+    # In mode cpu the sampler follows a thread from a tick on, wherever that is, once another one compiled (docs/waits.md).
+    spin(0.008)
     time.sleep(0.3)
     for i in range(COMPILES):
         name, kind, after, length = "work%d_%d" % (number, i), chance.choice(KINDS), chance.choice(GAPS), chance.choice((0.7, 1, 2))
@@ -128,7 +128,7 @@ threads = [threading.Thread(target=compiles, args=(i, work, truth)) for i, work 
 print("ready", flush=True)
 sys.stdin.readline()
 # The sampler is told which locals to give some 20 ms after it met a code object.
-build("first", works[0].cpu, 20)
+build("first", works[0].cpu, 40)
 time.sleep(0.2)
 for thread in threads:
     thread.start()
