@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Compiles that directly follow each other, of one function that a rule names: each is a unit of its own, with its name, begin and end as the
 target's clock has them (tests/targets/neighbours.py). They sleep, wait for a process, hand locks on tens of thousands of times a second, and wait
-for a CPU; one thread, and 20 at once. Needs root.
+for a CPU; one thread, 20 at once, and 8 whose ids are equal modulo 16 and modulo 64. Needs root.
 
     neighbours.py [--compiles N] [--seed N] [--mode cpu|wall] [--show N] [PYTHON ...]"""
 import argparse
@@ -49,9 +49,9 @@ def recorded(python, arguments, mode, folder):
         return truth, Told(map(json.loads, stream))
 
 
-def judge(python, mode, threads, compiles, seed, show):
+def judge(python, mode, threads, compiles, seed, show, modulo=1):
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-        truth, told = recorded(python, (threads, compiles, seed, KINDS, GAPS), mode, folder)
+        truth, told = recorded(python, (threads, compiles, seed, KINDS, GAPS, modulo), mode, folder)
     units = collections.defaultdict(list)
     for unit in told.units[1:]:
         units[unit["thread"], unit["name"]].append(unit)
@@ -69,7 +69,8 @@ def judge(python, mode, threads, compiles, seed, show):
     others = [name for _, name in units if name not in ("first", "")]
     for row in (*twice, *missing, *others, *off)[:show]:
         print("   ", *row)
-    of = "%s, %s, %d threads, %d compiles:" % (os.path.basename(os.path.realpath(python)), mode, threads, len(truth))
+    of = "%s, %s, %d threads%s, %d compiles:" % (os.path.basename(os.path.realpath(python)), mode, threads,
+                                                ", ids equal modulo %d" % modulo if modulo > 1 else "", len(truth))
     untold, wrong = BARS[mode]
     share = sum(row[0] for row in off) / time
     check_figures(not twice and not others, of + " none twice, none by another name", len(twice), len(others))
@@ -90,6 +91,9 @@ def main():
         for mode in [arguments.mode] if arguments.mode else BARS:
             for threads in [arguments.threads] if arguments.threads else (1, 20):
                 judge(python, mode, threads, -(-arguments.compiles // threads), arguments.seed, arguments.show)
+            if not arguments.threads:
+                for modulo in (16, 64):  # sets of bpf/watched.h
+                    judge(python, mode, 8, -(-arguments.compiles // 8), arguments.seed, arguments.show, modulo)
     return finish()
 
 

@@ -2,10 +2,10 @@
 """Compiles that directly follow each other, which sleep, wait and hand locks on: a compiler of our own (build() below), whose rule is in
 tests/live/neighbours.py.
 
-    neighbours.py THREADS COMPILES SEED KINDS GAPS
+    neighbours.py THREADS COMPILES SEED KINDS GAPS [MODULO]
 
 Prints "ready", waits for a line, and prints [[tid, name, kind, gap after it, begin, end], ...] by CLOCK_MONOTONIC. KINDS and GAPS: names of
-functions below, with commas; each compile is one of them by chance, the same for the same SEED."""
+functions below, with commas; each compile is one of them by chance, the same for the same SEED. MODULO: the threads' ids are equal modulo this."""
 import json
 import os
 import random
@@ -106,6 +106,9 @@ def gap(kind):
 
 
 def compiles(number, work, truth):
+    if threading.get_native_id() % MODULO != REST:
+        return
+    kept.append(number)
     chance = random.Random(SEED * 1000 + number)
     # In mode cpu the sampler follows a thread from a tick on, wherever that is, once another one compiled (docs/waits.md).
     spin(0.008)
@@ -121,17 +124,23 @@ def compiles(number, work, truth):
 
 THREADS, COMPILES, SEED = map(int, sys.argv[1:4])
 KINDS, GAPS = sys.argv[4].split(","), sys.argv[5].split(",")
-names, truth = [], []
+MODULO = int(sys.argv[6]) if len(sys.argv) > 6 else 1
+REST = 0
+names, truth, kept = [], [], []
 pipes = [Pipe() for _ in range(THREADS)]  # before there are threads
 works = [Work(Pair(), pipe) for pipe in pipes]
-threads = [threading.Thread(target=compiles, args=(i, work, truth)) for i, work in enumerate(works)]
 print("ready", flush=True)
 sys.stdin.readline()
 # The sampler is told which locals to give some 20 ms after it met a code object.
 build("first", works[0].cpu, 40)
 time.sleep(0.2)
-for thread in threads:
-    thread.start()
+threads = []
+while len(kept) < THREADS:
+    threads.append(threading.Thread(target=compiles, args=(len(kept), works[len(kept)], truth)))
+    before = len(kept)
+    threads[-1].start()
+    while threads[-1].is_alive() and len(kept) == before:
+        time.sleep(0.0002)
 for thread in threads:
     thread.join()
 time.sleep(0.1)
