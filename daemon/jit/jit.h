@@ -67,6 +67,8 @@ int jit__add_descriptor(struct jit *jit, uint64_t address);
 
 /* Can code be replaced by other code at the same address? True if a list dropped an object, or if there are files. */
 bool jit__replaces(const struct jit *jit);
+/* Are there files? They have no record of an end: what they name may be replaced at any time. */
+bool jit__has_files(const struct jit *jit);
 
 /* Where JIT code ever was (reach.h), of all sources. Never shrinks. */
 const struct jit_reach *jit__reach(const struct jit *jit);

@@ -137,7 +137,6 @@ uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct range *re
 	return n;
 }
 
-/* Files have no record of an end: their code may be replaced at any time. */
 bool jit__replaces(const struct jit *jit)
 {
 	uint32_t i;
@@ -145,6 +144,11 @@ bool jit__replaces(const struct jit *jit)
 	for (i = 0; i < jit->n_lists; i++)
 		if (jit->lists[i].drops)
 			return true;
+	return jit__has_files(jit);
+}
+
+bool jit__has_files(const struct jit *jit)
+{
 	return jit->perf_map.ended || jit->dump.ended;
 }
 

@@ -343,13 +343,30 @@ static void rush(struct session *session, uint64_t now)
 	tick_after(session, period_of(session));
 }
 
-/* How long samples may be held back before they become events. Where a JIT replaces code, not for long: the code that
- * they interrupted has to be read while it is there. */
+/* How long samples may be held back before they become events. */
 static uint64_t latency_of(const struct session *session)
 {
-	uint64_t ns = session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* polls come every 100 ms */
+	return session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* polls come every 100 ms */
+}
+
+/* ... and before they are handed on. Where a JIT replaces code, not for long: the code that they interrupted has to be
+ * read while it is there. */
+static uint64_t hold_of(const struct session *session)
+{
+	uint64_t ns = latency_of(session);
 
 	return session->modules && modules__replace_code(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
+}
+
+/* Samples near JIT code are urgent; all others need nothing of it. So objects of a list are looked for with the urgent ones,
+ * and else as rarely as samples of other targets are handed on: most of JAX's are on no stack before they are dropped. Files
+ * have no record of what was replaced, and are read each time. */
+static void poll_modules(struct session *session, uint64_t now)
+{
+	if (!session->modules || (now < session->modules_due && !modules__jit_files(session->modules)))
+		return;
+	modules__tick(session->modules, now);
+	session->modules_due = now + latency_of(session);
 }
 
 /* The first half of a poll: rings are emptied, values of frames are read. True: the rest
@@ -365,10 +382,12 @@ static bool holds_back(struct session *session, uint64_t now)
 	    collector__held(session->collector) < session->request.latency_ms * HOLD_BYTES_PER_MS && !(session->deadline && now >= session->deadline))
 		return true;
 	/* What is urgent seldom comes alone: code of a JIT that runs, a stack to be finished. */
+	if (session->urgent || session->rushes)
+		session->modules_due = 0;
 	if (session->urgent)
 		poll_after(session, SCHEDULE_URGENT_NS);
 	session->urgent = false;
-	session->hand_on_due = now + latency_of(session);
+	session->hand_on_due = now + hold_of(session);
 	return false;
 }
 
@@ -399,8 +418,7 @@ static void tick(struct engine *engine, struct session *session)
 		return;
 	/* JITs register code before they run it, so what this finds is complete for the samples that are handed on
 	 * next. */
-	if (session->modules)
-		modules__tick(session->modules, now);
+	poll_modules(session, now);
 	codemap__tick(session->codemap);
 	gil__poll(session, now);
 	drain__run(engine, session, now - SCHEDULE_SETTLE_NS);

@@ -337,6 +337,8 @@ struct session {
 	bool urgent;
 	/* When held samples are handed on in any case. */
 	uint64_t hand_on_due;
+	/* When JIT code and mappings are looked for next, if no sample is urgent before. */
+	uint64_t modules_due;
 	/* When the rings were drained last. */
 	uint64_t polled;
 	/* The next poll was brought forward already. */
