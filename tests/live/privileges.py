@@ -21,6 +21,7 @@ import time
 
 from lib.command import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder, names, profile, target
 from lib.client import Client, Refused
+from lib.recording import Batches, rows
 from lib.wait import asleep, mount_namespaces, until
 
 # Its dump is larger than a pipe: who prints it waits there.
@@ -570,6 +571,49 @@ def test_attach_to_one_that_hides_at_times():
             run = cprofd("attach", process.pid, "-q", "-d", "0.2", "-o", "a.json", "--socket", os.path.join(place, "socket"), cwd=work, prefix=as_nobody())
             expect(run.returncode in (0, 1), "attached or refused", run.err)
             expect(run.returncode or "secret" not in names(os.path.join(work, "a.json")), "a frame of what it hides")
+
+
+COMPILES = BUSY + """
+import ctypes, time
+prctl = ctypes.CDLL(None).prctl
+def secret():
+    for _ in range(4):
+        time.sleep(0.003)
+        busy(0.003)
+def build(told):
+    busy(0.005)
+    time.sleep(0.005)
+    prctl(4, 0) # PR_SET_DUMPABLE
+    secret()
+    prctl(4, 1)
+    time.sleep(0.005)
+while True:
+    build("work")
+"""
+
+
+def test_a_compile_that_hides_at_times():
+    """Where a thread that compiles falls asleep is followed (BROKER_WATCH in mode cpu): not while its process is not dumpable."""
+    with folder(NOBODY) as work, folder() as place, daemon(os.path.join(place, "socket")), target(COMPILES, uid=NOBODY) as process:
+        with open(os.path.join(work, "my.rules"), "w") as file:
+            file.write(RULES.replace("leaf", "build"))
+        os.chmod(file.name, 0o644)
+        for mode in "cpu", "wall":
+            for _ in range(50):  # refused while it hides
+                run = cprofd("attach", process.pid, "-d", "2", "--mode", mode, "--rules", "my.rules", "-f", "events", "-o", "a.ndjson",
+                             "--socket", os.path.join(place, "socket"), cwd=work, prefix=as_nobody())
+                if not run.returncode:
+                    break
+            expect(run.returncode == 0, "attached", run.err)
+            tables, slept = Batches(), 0
+            with open(os.path.join(work, "a.ndjson")) as file:
+                for event in map(tables.feed, file):
+                    if event["ev"] == "samples":
+                        for _, stack, cause, wall in rows(event, "stack", "cause", "wall"):
+                            found = {function[0] for function, _ in tables.path(stack)}
+                            expect("secret" not in found, "a frame of what it hides, mode " + mode, found)
+                            slept += wall if cause and "build" in found else 0
+            expect(slept > 1e8, "waits in what it shows, mode " + mode, slept)
 
 
 def test_client_under_sudo():
