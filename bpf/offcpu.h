@@ -478,7 +478,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 		wait_settle(slot, c->task);
 		/* Send all of them: otherwise this one's time would be placed too early by what the others still
 		 * hold. */
-		if (point->waited + point->ready >= tick_period)
+		if (point->waited + point->ready >= each_tick.tick_period)
 			wait_flush(c->now, 0);
 	} else {
 		slot->delay = wait_delay(c->task);
@@ -486,8 +486,8 @@ static __always_inline int wait_out(struct wait_capture *c)
 	c->key = runs ? WAIT_KEY_RAN : wait_key(entered_with(c->task), c->now);
 	/* One stack per period. A new point may take one of the reserve, and so may one without a stack for WAIT_POINTS
 	 * periods: another call may wait there by now, for long, and must not get the old stack. */
-	budget = wait_affords(&slot->paid, c->now, tick_period, WAIT_BUDGET);
-	reserve = wait_affords(&slot->reserved, c->now, 4ull * tick_period, WAIT_RESERVE);
+	budget = wait_affords(&slot->paid, c->now, each_tick.tick_period, WAIT_BUDGET);
+	reserve = wait_affords(&slot->reserved, c->now, 4ull * each_tick.tick_period, WAIT_RESERVE);
 	slot->at = wait_point(slot, c->key, c->task, c->now, c->state, !(budget | reserve));
 	slot->runs = runs;
 	slot->out = c->now;
@@ -495,9 +495,9 @@ static __always_inline int wait_out(struct wait_capture *c)
 	if (!waits_begin)
 		return 0;
 	if (budget)
-		slot->paid += tick_period;
-	else if (reserve && (!point->taken || c->now - point->taken >= WAIT_POINTS * tick_period))
-		slot->reserved += 4ull * tick_period;
+		slot->paid += each_tick.tick_period;
+	else if (reserve && (!point->taken || c->now - point->taken >= WAIT_POINTS * each_tick.tick_period))
+		slot->reserved += 4ull * each_tick.tick_period;
 	else
 		return 0;
 	point->taken = c->now;

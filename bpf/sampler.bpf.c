@@ -46,13 +46,15 @@ struct {
 /* A Bloom filter of the targets, by tgid: bit clear, no target. Set by the broker and by on_fork. */
 #define TARGET_BITS 4096u
 __u64 target_bits[TARGET_BITS / 64];
-/* The tgid of the target, if there can be only one and ids are the kernel's own; else 0. Most switches of the
- * machine are then dismissed by one comparison. */
-int only_target;
-/* When the engine was woken last, CLOCK_MONOTONIC ns. In one cache line with tick_period, as each tick reads both. */
-__u64 woken;
-/* Of the requested rate, ns; set by the broker. The clocks of threads tick faster (is_chosen). */
-__u32 tick_period;
+/* What each tick reads: one structure, as clang puts variables in no order of their own. */
+struct {
+	__u64 woken;       /* when the engine was woken last, CLOCK_MONOTONIC ns */
+	__u32 tick_period; /* of the requested rate, ns; set by the broker. The clocks of threads tick faster (is_chosen) */
+	/* The tgid of the target, if there can be only one and ids are the kernel's own; else 0. Most switches of the
+	 * machine are then dismissed by one comparison. */
+	int only_target;
+	__u32 asleep;      /* threads in watched_asleep[] */
+} each_tick __attribute__((aligned(64)));
 
 const volatile __u32 follow_children = 0;
 const volatile __u32 wall = 0; /* off-CPU time, too */
@@ -154,7 +156,8 @@ struct cpu_scratch {
 		__u64 tstate;
 		__u64 until;
 		__u64 cframe, caller, shim;
-	} hints[HINTS];
+		__u64 valued;           /* when watched_valued() was called last */
+	} hints[HINTS] __attribute__((aligned(64))); /* each in two lines */
 	struct {
 		__u32 tgid, tid;
 	} ids[HINTS];           /* of these threads, if cprofd's differ from the kernel's */

@@ -19,7 +19,7 @@ IDS_APART int passing_targets(struct task_struct *prev, struct task_struct *next
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
 {
-	int only = only_target, which;
+	int only = each_tick.only_target, which;
 	struct wait_capture c;
 
 	if (only && prev->tgid != only && next->tgid != only)
@@ -65,7 +65,7 @@ int each_last(struct bpf_iter__task *ctx)
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	int only = only_target;
+	int only = each_tick.only_target;
 	struct wait_slot *slot;
 	__u32 tgid;
 	__u64 now;

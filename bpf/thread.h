@@ -65,7 +65,7 @@ static __always_inline struct thread_hint *thread_hint(struct cpu_scratch *own, 
 		hint->tid = task->pid;
 		hint->exec = task->self_exec_id;
 		hint->start = task->start_boottime;
-		hint->tstate = hint->until = hint->cframe = hint->caller = hint->shim = 0;
+		hint->tstate = hint->until = hint->cframe = hint->caller = hint->shim = hint->valued = 0;
 	}
 	mm = BPF_CORE_READ(task, mm);
 	hint->key.arg_start = BPF_CORE_READ(mm, arg_start);

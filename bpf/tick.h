@@ -16,7 +16,7 @@ static __always_inline int is_seen(const struct cpu_scratch *own, const struct s
 
 static __always_inline void wake(struct cpu_scratch *own, const struct sample_ring *to, __u64 head, __u64 now, int fresh)
 {
-	__s64 since = now - woken;
+	__s64 since = now - each_tick.woken;
 	struct record_wake *record;
 
 	if (own->fresh_at && is_seen(own, to))
@@ -32,7 +32,7 @@ static __always_inline void wake(struct cpu_scratch *own, const struct sample_ri
 		   (__s64)(now - to->polled) < (__s64)SCHEDULE_POLL_NS) {
 		return;
 	}
-	woken = now;
+	each_tick.woken = now;
 	own->fresh_at = 0;
 	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
 	if (!record)
@@ -61,7 +61,7 @@ static __always_inline void codes_round(struct py_walk *walk, const struct sampl
 #define OWED_PART 5 /* log2: the part of the debt that one tick corrects */
 static __always_inline int is_chosen(struct cpu_scratch *own, __u64 period)
 {
-	__s64 asked = tick_period, drawn = (__u64)bpf_get_prandom_u32() * period >> 32;
+	__s64 asked = each_tick.tick_period, drawn = (__u64)bpf_get_prandom_u32() * period >> 32;
 	int chosen = own->skipped || drawn >= asked - (__s64)period - (own->owed >> OWED_PART);
 
 	own->skipped = !chosen;
@@ -80,11 +80,11 @@ static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_sc
 		own->searches = watched_leaves(bpf_ktime_get_ns());
 		return own->searches != 0;
 	}
-	if (!wall && *watched_sleepers(task))
+	if (!wall && each_tick.asleep && *watched_sleepers(task))
 		watched_back(bpf_ktime_get_ns());
 	if (period & CLOCK_OF_CPU) {
 		own->clock_at = bpf_ktime_get_ns();
-		if (!task->pid || (only_target && task->tgid != only_target))
+		if (!task->pid || (each_tick.only_target && task->tgid != each_tick.only_target))
 			return 0;
 		return is_target(task_tgid(task)) || (task->flags & PF_EXITING && leaving_ids(task));
 	}
@@ -252,10 +252,14 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		size = kernel_part(ctx, record, (__u8 *)out, size, c);
 	if (samples_ring->captured_locals.active && image)
 		size = values_part(&samples_ring->captured_locals, walk, image, record, out, size, &fresh);
-	if (!wall && size != own->size)
-		watched_valued(time);
-	else if (!off && !wall && own->leaves && own->searches == WATCHED_SEARCH)
+	if (!wall && size != own->size) {
+		if (own->leaves || time - hint->valued > WATCHED_NOTE_NS) {
+			hint->valued = time;
+			watched_valued(time);
+		}
+	} else if (!off && !wall && own->leaves && own->searches == WATCHED_SEARCH) {
 		return 1;
+	}
 	own->size = size;
 	size = own->size;
 	if (off && image)

@@ -532,7 +532,7 @@ int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target 
 	uint32_t key = (uint32_t)pid;
 
 	if (!sampler->skel->rodata->nested && !sampler->options.follow_children)
-		sampler->skel->bss->only_target = pid;
+		sampler->skel->bss->each_tick.only_target = pid;
 	if (sampler->options.wall)
 		__atomic_fetch_or(&sampler->skel->bss->target_bits[key % TARGET_BITS / 64], 1ull << key % 64, __ATOMIC_RELAXED);
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, as, BPF_ANY);
@@ -540,7 +540,7 @@ int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target 
 
 void sampler__set_rate(struct sampler *sampler, uint32_t rate)
 {
-	sampler->skel->bss->tick_period = 1000000000u / rate;
+	sampler->skel->bss->each_tick.tick_period = 1000000000u / rate;
 }
 
 void sampler__watch_waits(struct sampler *sampler)
