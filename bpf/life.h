@@ -222,7 +222,10 @@ int BPF_PROG(on_exit, struct task_struct *who)
 	bpf_ringbuf_output(&ring, &event, sizeof(event), dead ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	if (allowed)
 		dead_add(key); /* after its exit event */
-	if (dead)
+	if (dead) {
 		bpf_map_delete_elem(&targets, &tgid);
+		if (each_tick.any_target == (int)tgid)
+			each_tick.any_target = 0;
+	}
 	return 0;
 }

@@ -53,6 +53,7 @@ struct {
 	/* The tgid of the target, if there can be only one and ids are the kernel's own; else 0. Most switches of the
 	 * machine are then dismissed by one comparison. */
 	int only_target;
+	int any_target;    /* the same, while its client may read every process (TARGET_ANY): it need not be looked up; else 0 */
 	__u32 asleep;      /* threads in watched_asleep[] */
 } each_tick __attribute__((aligned(64)));
 
@@ -139,6 +140,7 @@ struct cpu_scratch {
 	__u64 clock_at;         /* the last tick of this CPU's own clock, CLOCK_MONOTONIC ns; 0: it has none */
 	__s64 owed;             /* periods of threads' ticks here, minus one requested period per sample, ns */
 	__u64 skipped;          /* the last tick was not taken */
+	__u64 chance;           /* state of a xorshift generator, for is_chosen(): a call of the kernel's costs more; 0: not seeded */
 	__u64 leaves;           /* 1: this is no tick, the thread leaves its CPU (watched.h) */
 	__u64 searches;         /* ... and what watched_leaves() said */
 	/* The record's size while it is built. In memory, because the verifier does not track values there: it walks through
@@ -182,6 +184,8 @@ static __always_inline int is_target(__u32 tgid)
 /* enum authorised: check it before any memory, register, address or wait of a thread is read or sent. */
 static __always_inline int authorised(struct task_struct *task, __u32 tgid)
 {
+	if (tgid && tgid == (__u32)each_tick.any_target)
+		return AUTHORISED_YES;
 	return authorised_as(task, bpf_map_lookup_elem(&targets, &tgid));
 }
 

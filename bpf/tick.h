@@ -61,8 +61,18 @@ static __always_inline void codes_round(struct py_walk *walk, const struct sampl
 #define OWED_PART 5 /* log2: the part of the debt that one tick corrects */
 static __always_inline int is_chosen(struct cpu_scratch *own, __u64 period)
 {
-	__s64 asked = each_tick.tick_period, drawn = (__u64)bpf_get_prandom_u32() * period >> 32;
-	int chosen = own->skipped || drawn >= asked - (__s64)period - (own->owed >> OWED_PART);
+	__s64 asked = each_tick.tick_period, drawn;
+	__u64 chance = own->chance;
+	int chosen;
+
+	if (!chance)
+		chance = bpf_get_prandom_u32() + 1ull;
+	chance ^= chance << 13;
+	chance ^= chance >> 7;
+	chance ^= chance << 17;
+	own->chance = chance;
+	drawn = (chance >> 32) * period >> 32;
+	chosen = own->skipped || drawn >= asked - (__s64)period - (own->owed >> OWED_PART);
 
 	own->skipped = !chosen;
 	own->owed += (__s64)period - (chosen ? asked : 0);

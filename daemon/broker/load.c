@@ -531,8 +531,10 @@ int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target 
 {
 	uint32_t key = (uint32_t)pid;
 
-	if (!sampler->skel->rodata->nested && !sampler->options.follow_children)
+	if (!sampler->skel->rodata->nested && !sampler->options.follow_children) {
 		sampler->skel->bss->each_tick.only_target = pid;
+		sampler->skel->bss->each_tick.any_target = as->state == TARGET_ANY ? pid : 0;
+	}
 	if (sampler->options.wall)
 		__atomic_fetch_or(&sampler->skel->bss->target_bits[key % TARGET_BITS / 64], 1ull << key % 64, __ATOMIC_RELAXED);
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, as, BPF_ANY);
