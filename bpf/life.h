@@ -92,7 +92,7 @@ int BPF_PROG(on_fork, struct task_struct *from, struct task_struct *child)
 {
 	struct task_struct *parent = bpf_get_current_task_btf();
 	__u32 parent_tgid = task_tgid(parent), tgid = child_tgid(child);
-	const struct target *as = bpf_map_lookup_elem(&targets, &parent_tgid);
+	const struct target *as = is_other(parent_tgid) ? NULL : bpf_map_lookup_elem(&targets, &parent_tgid);
 	struct target of_child;
 	struct record_fork fork = {};
 	struct record_event clone = {};
@@ -148,7 +148,7 @@ int BPF_PROG(on_map, unsigned long address, struct vm_unmapped_area_info *info)
 	struct record_map map = {};
 	__u64 now, flags = BPF_RB_NO_WAKEUP;
 
-	if ((__s64)address <= 0 || authorised(task, task_tgid(task)) != AUTHORISED_YES)
+	if ((__s64)address <= 0 || is_other(task_tgid(task)) || authorised(task, task_tgid(task)) != AUTHORISED_YES)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (now - mapped_at > SCHEDULE_MAPPED_NS && !is_anonymous(task))
@@ -179,7 +179,7 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct record_event event = {};
 
-	if (!is_target(task_tgid(task)))
+	if (is_other(task_tgid(task)) || !is_target(task_tgid(task)))
 		return 0;
 	fill_header(&event.header, RECORD_EXEC, sizeof(event), task);
 	event.cpu_time = ran_until(task, event.header.time);
@@ -201,7 +201,7 @@ int BPF_PROG(on_exit, struct task_struct *who)
 	struct leaving leaving;
 	int dead, allowed;
 
-	if (!is_target(tgid))
+	if (is_other(tgid) || !is_target(tgid))
 		return 0;
 	allowed = authorised(task, tgid) != AUTHORISED_NO;
 	if (wall)

@@ -50,9 +50,7 @@ __u64 target_bits[TARGET_BITS / 64];
 struct {
 	__u64 woken;       /* when the engine was woken last, CLOCK_MONOTONIC ns */
 	__u32 tick_period; /* of the requested rate, ns; set by the broker. The clocks of threads tick faster (is_chosen) */
-	/* The tgid of the target, if there can be only one and ids are the kernel's own; else 0. Most switches of the
-	 * machine are then dismissed by one comparison. */
-	int only_target;
+	int only_target;   /* the tgid of the target, if there can be only one and ids are the kernel's own; else 0 */
 	int any_target;    /* the same, while its client may read every process (TARGET_ANY): it need not be looked up; else 0 */
 	__u32 asleep;      /* threads in watched_asleep[] */
 } each_tick __attribute__((aligned(64)));
@@ -179,6 +177,14 @@ struct {
 static __always_inline int is_target(__u32 tgid)
 {
 	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
+}
+
+/* Not the only target: what the other processes of the machine do costs one comparison. */
+static __always_inline int is_other(__u32 tgid)
+{
+	__u32 only = (__u32)each_tick.only_target;
+
+	return only && tgid != only;
 }
 
 /* enum authorised: check it before any memory, register, address or wait of a thread is read or sent. */

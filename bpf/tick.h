@@ -94,7 +94,7 @@ static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_sc
 		watched_back(bpf_ktime_get_ns());
 	if (period & CLOCK_OF_CPU) {
 		own->clock_at = bpf_ktime_get_ns();
-		if (!task->pid || (each_tick.only_target && task->tgid != each_tick.only_target))
+		if (!task->pid || is_other(task_tgid(task)))
 			return 0;
 		return is_target(task_tgid(task)) || (task->flags & PF_EXITING && leaving_ids(task));
 	}

@@ -28,7 +28,6 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.join(ROOT, "build")
 CPROFD = os.environ.get("CPROFD", os.path.join(BUILD, "cprofd"))
 NO_RULES = os.path.join(BUILD, "no-rules/cprofd")
-OURS = {"sample", "on_fork", "on_exec", "on_exit", "empty"}
 
 
 class Target:
@@ -71,10 +70,10 @@ def held(pid):
     return ids
 
 
-def programs(pid=None):
-    """All of ours; of this process and its children, when others may profile here too."""
-    ids = held(pid) if pid else None
-    return {p["id"]: p for p in bpftool("prog") if p.get("name") in OURS and (ids is None or p["id"] in ids)}
+def programs(pid):
+    """All that this process and its children have loaded: also those that follow forks, mappings and switches."""
+    ids = held(pid)
+    return {p["id"]: p for p in bpftool("prog") if p["id"] in ids}
 
 
 def tree(pid):
