@@ -118,11 +118,14 @@ HOST_APART int watched_back(__u64 now)
 	return 0;
 }
 
-/* Where a stack of this place was taken last, or the oldest. */
-static __always_inline __u32 watched_place(const struct watched *of, __u64 key)
+/* Where a stack of this place was taken last, or the oldest. Apart: of what it returns the verifier knows nothing, and goes through what
+ * follows once, not once for each place. */
+HOST_APART __u32 watched_place(const struct watched *of, __u64 key)
 {
 	__u32 i, oldest = 0;
 
+	if (!of)
+		return 0;
 	HOST_NO_UNROLL
 	for (i = 0; i < WATCHED_PLACES; i++) {
 		if (of->places[i].key == key)
