@@ -295,12 +295,18 @@ void drain__run(struct engine *engine, struct session *session, uint64_t up_to)
 
 /* --- polls --- */
 
-/* What a poll reads, before it knows whether it makes events. */
-static void preview(struct session *session, uint64_t up_to)
+/* What a poll reads, before it knows whether it makes events. The last values of a thread that sleeps are read at once, or
+ * the engine would have to be woken twice; an older record that still comes is previewed after them. */
+static void preview(struct session *session, uint64_t now)
 {
-	int err = ring__drain(session->ring);
+	bool sleeps = session->sleeps;
+	uint64_t up_to;
+	int err;
 
+	session->sleeps = false; /* of a record that comes from here on, the sample may be missed */
+	err = ring__drain(session->ring);
 	native__refresh(session);
+	up_to = sleeps ? engine__now() : now - SCHEDULE_SETTLE_NS;
 	err = err ?: collector__preview(session->collector, up_to);
 	if (err && !session->error)
 		session->error = err;
@@ -375,7 +381,7 @@ static bool holds_back(struct session *session, uint64_t now)
 {
 	session->polled = now;
 	session->soon = false;
-	preview(session, now - SCHEDULE_SETTLE_NS);
+	preview(session, now);
 	ring__polled(session->ring, now);
 	births__poll(session, now);
 	if (!session->urgent && !session->rushes && !session->error && now >= session->rush_until && now < session->hand_on_due &&
@@ -473,14 +479,6 @@ void drain__poll_soon(struct engine *engine, struct session *session)
 	}
 }
 
-/* For records of just now, which a poll at once would leave to the next one; as rarely as that. */
-void drain__poll_later(struct session *session)
-{
-	uint64_t since = engine__now() - session->polled;
-
-	poll_after(session, since + SCHEDULE_FRESH_NS < SCHEDULE_POLL_NS ? SCHEDULE_POLL_NS - since : SCHEDULE_FRESH_NS);
-}
-
 /* The timers of threads run: polls begin. */
 void drain__start(struct session *session)
 {
@@ -500,11 +498,9 @@ static void ring_ready(struct engine *engine, struct watch *watch, uint32_t even
 	if (session->state == SESSION_RUNNING) {
 		ring__drain(session->ring);
 		births__poll(session, engine__now());
-		if (native__refresh(session) != UINT64_MAX || session->woken)
+		if (native__refresh(session) != UINT64_MAX || session->woken || session->sleeps)
 			drain__poll_soon(engine, session);
-		else if (session->sleeps)
-			drain__poll_later(session);
-		session->woken = session->sleeps = false;
+		session->woken = false;
 	}
 }
 
