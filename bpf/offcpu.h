@@ -415,13 +415,14 @@ static __always_inline int wait_affords(__u64 *used, __u64 now, __u64 period, __
 	return *used + period <= now;
 }
 
-/* The index of this key's point in the slot. A new key replaces the oldest point, whose sums are sent first. Without
- * a stack for it (`poor`) a point with the same native code serves. */
-static __always_inline __u32 wait_point(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now, __u32 state, __u32 poor)
+/* The index of this key's point in the slot, or WAIT_POINTS. Without a stack for it (`poor`) a point with the same native
+ * code serves. Apart, as the verifier would go through all that follows once for each point. */
+HOST_APART __u32 wait_find_point(const struct wait_slot *slot, __u64 key, __u32 poor)
 {
 	__u32 at, alike = WAIT_POINTS;
-	struct wait_point *point;
 
+	if (!slot)
+		return WAIT_POINTS;
 	HOST_NO_UNROLL
 	for (at = 0; at < WAIT_POINTS; at++) {
 		if (slot->points[at].key == key)
@@ -429,8 +430,17 @@ static __always_inline __u32 wait_point(struct wait_slot *slot, __u64 key, struc
 		if (poor && !((slot->points[at].key ^ key) >> 32))
 			alike = at;
 	}
-	if (alike < WAIT_POINTS)
-		return alike;
+	return alike;
+}
+
+/* The same; a new key replaces the oldest point, whose sums are sent first. */
+static __always_inline __u32 wait_point(struct wait_slot *slot, __u64 key, struct task_struct *task, __u64 now, __u32 state, __u32 poor)
+{
+	__u32 at = wait_find_point(slot, key, poor);
+	struct wait_point *point;
+
+	if (at < WAIT_POINTS)
+		return at;
 	at = slot->turn++;
 	host_barrier(at);
 	at &= WAIT_POINTS - 1;
