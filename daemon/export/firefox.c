@@ -36,7 +36,10 @@ void firefox__put(struct firefox *firefox, const char *format, ...)
 	va_start(list, format);
 	len = vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
-	firefox->err = firefox->err ?: buf__append(&firefox->text, text, (size_t)len < sizeof(text) ? (size_t)len : sizeof(text) - 1);
+	if ((size_t)len >= sizeof(text)) /* it is for short constants and numbers */
+		firefox->err = firefox->err ?: -EOVERFLOW;
+	else
+		firefox->err = firefox->err ?: buf__append(&firefox->text, text, (size_t)len);
 	firefox__flush(firefox, TEXT_MAX);
 }
 
