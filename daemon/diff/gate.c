@@ -18,12 +18,10 @@
 
 static bool find_what(const char *name, size_t len, struct diff_limit *ret)
 {
-	static const char *const totals[DIFF_TOTALS] = {
-		[DIFF_TOTAL_TIME] = "total", [DIFF_TOTAL_SPAN] = "elapsed", [DIFF_TOTAL_COMPILES] = "compiles", [DIFF_TOTAL_COMPILING] = "compiling"};
 	int i;
 
 	for (i = 0; i < DIFF_TOTALS; i++)
-		if (strlen(totals[i]) == len && !strncmp(totals[i], name, len)) {
+		if (strlen(diff_total_names[i].limit) == len && !strncmp(diff_total_names[i].limit, name, len)) {
 			*ret = (struct diff_limit){.total = true, .what = i};
 			return true;
 		}
@@ -77,17 +75,17 @@ uint32_t diff_limits__tables(const struct diff_limits *limits)
 
 /* --- judging --- */
 
+/* Of one whose margin is known. */
 static bool exceeds(const struct comparison *c, double growth)
 {
-	return c->margin >= 0 && c->change - c->margin > growth * c->before && c->change > 0;
+	return c->change - c->margin > growth * c->before && c->change > 0;
 }
 
 /* "12.400 % -> 15.000 %", "1.200 s -> 1.400 s". */
 static int put_values(struct buf *out, const struct diff *diff, const struct diff_limit *limit, const struct comparison *c)
 {
-	bool count = limit->total && limit->what == DIFF_TOTAL_COMPILES;
-	const char *unit = count ? "" : limit->total ? " s" : diff->per == DIFF_SHARE ? " %" : " ms";
-	double scale = count ? 1 : limit->total ? 1e-9 : diff->per == DIFF_SHARE ? 100 : 1e-6;
+	const char *unit = limit->total ? diff__total_unit((enum diff_total_kind)limit->what) : diff__unit(diff);
+	double scale = limit->total ? diff__total_scale((enum diff_total_kind)limit->what) : diff__scale(diff);
 	int err = buf__printf(out, "%.3f%s -> %.3f%s", scale * c->before, unit, scale * c->after, unit);
 
 	if (c->before > 0)
@@ -114,59 +112,64 @@ int diff__put_key(struct buf *out, const struct diff_key *key)
 	return err;
 }
 
-static int judge_total(const struct diff *diff, const struct diff_limit *limit, struct buf *line, bool *ret_known, bool *ret_exceeds)
+static int put_total(struct buf *out, const struct diff *diff, const struct diff_limit *limit, const struct comparison *c)
 {
-	const struct comparison c = diff__total(diff, (enum diff_total_kind)limit->what);
-	const char *words = diff_total_names[limit->what].words;
+	enum diff_total_kind kind = (enum diff_total_kind)limit->what;
+	/* Of its own line, and not of the one before it in a table. */
+	const char *words = kind == DIFF_TOTAL_COMPILING ? "time of compiles" : diff__total_words(diff, kind);
 
-	*ret_known = c.margin >= 0;
-	*ret_exceeds = exceeds(&c, limit->growth);
-	buf__clear(line);
-	return buf__printf(line, "%s: ", limit->what == DIFF_TOTAL_COMPILING ? "time of compiles" : words ?: diff->wall ? "all time" : "CPU time") ?:
-	       put_values(line, diff, limit, &c);
+	return buf__printf(out, "%s: ", words) ?: put_values(out, diff, limit, c);
 }
 
-static int judge_row(const struct diff *diff, const struct diff_limit *limit, const struct diff_row *row, struct buf *line, bool *ret_exceeds)
+static int put_row(struct buf *out, const struct diff *diff, const struct diff_limit *limit, const struct diff_row *row)
 {
 	struct diff_key key = diff__key(diff, row->row);
-	bool new = row->only == DIFF_ONLY_AFTER;
-	int err;
+	int err = buf__printf(out, "%s ", report_names[limit->what]) ?: diff__put_key(out, &key) ?: buf__puts(out, ": ");
 
-	*ret_exceeds = new || (!row->too_few && exceeds(&row->comparison, limit->growth));
-	buf__clear(line);
-	err = buf__printf(line, "%s ", report_names[limit->what]) ?: diff__put_key(line, &key) ?: buf__puts(line, ": ");
-	return err ?: new ? buf__printf(line, "new, %.3f s", diff__mean_time(diff, row->row, true) / 1e9) : put_values(line, diff, limit, &row->comparison);
+	if (row->only == DIFF_ONLY_AFTER)
+		return err ?: buf__printf(out, "new, %.3f s", diff__mean_time(diff, row->row, true) / 1e9);
+	return err ?: put_values(out, diff, limit, &row->comparison);
+}
+
+/* Where one limit is exceeded. *ret_known: something can be said; a table without rows has nothing that could have grown. */
+static int judge(const struct diff *diff, const struct diff_limit *limit, const char *before_line, FILE *out, uint32_t *exceeded, bool *ret_known)
+{
+	const struct diff_table *table = limit->total ? NULL : &diff->tables[limit->what];
+	uint32_t i, n = table ? table->n_rows : 1;
+	struct buf line = {};
+	int err = 0;
+
+	*ret_known = !n;
+	for (i = 0; i < n && !err; i++) {
+		const struct diff_row *row = table ? &table->rows[i] : NULL;
+		const struct comparison c = row ? row->comparison : diff__total(diff, (enum diff_total_kind)limit->what);
+		bool new = row && row->only == DIFF_ONLY_AFTER, judged = c.margin >= 0 && !(row && row->too_few);
+
+		*ret_known |= new || judged;
+		if (!new && !(judged && exceeds(&c, limit->growth)))
+			continue;
+		++*exceeded;
+		buf__clear(&line);
+		err = row ? put_row(&line, diff, limit, row) : put_total(&line, diff, limit, &c);
+		err = err ?: put_line(out, before_line, &line);
+	}
+	buf__free(&line);
+	return err;
 }
 
 int diff__judge(const struct diff *diff, const struct diff_limits *limits, const char *before_line, FILE *out, struct diff_verdict *ret)
 {
-	struct buf line = {};
-	uint32_t i, row;
+	uint32_t i;
 	int err = 0;
 
 	*ret = (struct diff_verdict){};
 	for (i = 0; i < limits->n && !err; i++) {
 		const struct diff_limit *limit = &limits->items[i];
-		const struct diff_table *table = limit->total ? NULL : &diff->tables[limit->what];
-		uint32_t n = table ? table->n_rows : 1;
-		bool known = false, more;
+		bool known;
 
-		for (row = 0; row < n && !err; row++) {
-			if (table) {
-				err = judge_row(diff, limit, &table->rows[row], &line, &more);
-				known |= more || (!table->rows[row].too_few && table->rows[row].comparison.margin >= 0);
-			} else {
-				err = judge_total(diff, limit, &line, &known, &more);
-			}
-			if (err || !more)
-				continue;
-			ret->exceeded++;
-			err = put_line(out, before_line, &line);
-		}
-		/* A table without rows has nothing that could have grown. */
-		if (!known && n && !ret->unknown)
-			ret->unknown = table ? report_names[limit->what] : limit->what == DIFF_TOTAL_COMPILES ? "compiles" : "total";
+		err = judge(diff, limit, before_line, out, &ret->exceeded, &known);
+		if (!known && !ret->unknown)
+			ret->unknown = limit->total ? diff_total_names[limit->what].limit : report_names[limit->what];
 	}
-	buf__free(&line);
 	return err;
 }

@@ -216,13 +216,16 @@ struct measure *diff__measure(const struct diff *diff, struct diff_recording *re
 /* totals.c */
 enum diff_total_kind { DIFF_TOTAL_TIME, DIFF_TOTAL_SPAN, DIFF_TOTAL_COMPILES, DIFF_TOTAL_COMPILING, DIFF_TOTALS };
 extern const struct diff_total_name {
-	const char *key, *words;
+	const char *key, *limit, *words; /* in the JSON, of --fail-on, in the text (diff__total_words) */
 } diff_total_names[DIFF_TOTALS];
 /* Compares the mean of the sides' recordings, in ns or a number. margin < 0: a side has one recording. */
 struct comparison diff__total(const struct diff *diff, enum diff_total_kind kind);
 /* Mean ns per recording. */
 double diff__mean_time(const struct diff *diff, uint32_t row, bool after);
 enum diff_only diff__only(const struct diff *diff, uint32_t row);
+
+/* totals.c: what a total is called. */
+const char *diff__total_words(const struct diff *diff, enum diff_total_kind kind);
 
 /* gate.c: the name of a compile with its signature, of a line with its number; not terminated. */
 int diff__put_key(struct buf *out, const struct diff_key *key);
@@ -239,6 +242,28 @@ double flame__width(const struct diff *diff, uint32_t id);
 static inline double diff__most(const struct diff *diff)
 {
 	return diff->per == DIFF_SHARE ? 1 : 0;
+}
+
+/* Rows are percent, or ms per compile. */
+static inline double diff__scale(const struct diff *diff)
+{
+	return diff->per == DIFF_SHARE ? 100 : 1e-6;
+}
+
+static inline const char *diff__unit(const struct diff *diff)
+{
+	return diff->per == DIFF_SHARE ? " %" : " ms";
+}
+
+/* Totals are seconds, or a number. */
+static inline double diff__total_scale(enum diff_total_kind kind)
+{
+	return kind == DIFF_TOTAL_COMPILES ? 1 : 1e-9;
+}
+
+static inline const char *diff__total_unit(enum diff_total_kind kind)
+{
+	return kind == DIFF_TOTAL_COMPILES ? "" : " s";
 }
 
 static inline bool diff__wants(const struct diff *diff, enum report_by by)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The comparison in Markdown, for the comment of a merge request:
  *
- *     **cprofd diff: 1 limit exceeded**
+ *     **cprofd diff: 1 above the limit**
  *     - `unit foo(int64): 12.400 % -> 15.000 %, +21.0 %, surely more than +8.1 % (limit 5 %)`
  *
  *     | | before | after | change | surely |
@@ -55,10 +55,9 @@ static int put_totals(struct buf *out, const struct diff *diff)
 
 	for (kind = 0; kind < DIFF_TOTALS && !err; kind++) {
 		const struct comparison c = diff__total(diff, (enum diff_total_kind)kind);
-		bool count = kind == DIFF_TOTAL_COMPILES;
 
-		err = buf__printf(out, "| %s", diff_total_names[kind].words ?: diff->wall ? "all time" : "CPU time");
-		err = err ?: put_change(out, diff, &c, count ? 1 : 1e-9, count ? "" : " s", 0);
+		err = buf__printf(out, "| %s", diff__total_words(diff, (enum diff_total_kind)kind));
+		err = err ?: put_change(out, diff, &c, diff__total_scale((enum diff_total_kind)kind), diff__total_unit((enum diff_total_kind)kind), 0);
 	}
 	return err;
 }
@@ -84,8 +83,7 @@ static int put_table(struct buf *out, const struct diff *diff, enum report_by by
 		err = err ?: buf__puts(out, "| ") ?: put_code(out, name.data);
 		if (row->only)
 			err = err ?: buf__printf(out, " **%s**", row->only == DIFF_ONLY_AFTER ? "new" : "gone");
-		err = err ?: put_change(out, diff, &row->comparison, diff->per == DIFF_SHARE ? 100 : 1e-6, diff->per == DIFF_SHARE ? " %" : " ms",
-					diff__most(diff));
+		err = err ?: put_change(out, diff, &row->comparison, diff__scale(diff), diff__unit(diff), diff__most(diff));
 	}
 	buf__free(&name);
 	return err;

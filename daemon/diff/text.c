@@ -61,15 +61,9 @@ static double plain(double number)
 	return fabs(number) < 0.0005 ? 0 : number;
 }
 
-/* Rows are percent, or ms per compile. */
-static double scale_of(const struct diff *diff)
-{
-	return diff->per == DIFF_SHARE ? 100 : 1e-6;
-}
-
 static double shown(const struct diff *diff, double value)
 {
-	return plain(scale_of(diff) * value);
+	return plain(diff__scale(diff) * value);
 }
 
 /* The name at the end of a row, from column `at` on. */
@@ -158,14 +152,13 @@ static void put_total(const struct diff *diff, enum diff_total_kind kind, FILE *
 	bool count = kind == DIFF_TOTAL_COMPILES;
 	double unit = count ? 1 : 1e9;
 	int digits = count ? 1 : 3;
-	const char *words = diff_total_names[kind].words;
 	char name[64];
 	int at;
 
 	at = fprintf(out, "%9.*f %9.*f %+9.*f", digits, total.before / unit, digits, total.after / unit, digits, total.change / unit);
 	at += put_interval(diff, &total, 0, 1 / unit, digits, out);
 	put_word(out, !total.differs ? "" : total.change > 0 ? "more" : "less", 5);
-	snprintf(name, sizeof(name), "%s%s", words ?: diff->wall ? "wall time of its threads" : "CPU time", count ? "" : ", s");
+	snprintf(name, sizeof(name), "%s%s", diff__total_words(diff, kind), count ? "" : ", s");
 	fputc(' ', out);
 	put_name(diff, name, at + 6, out);
 	fputc('\n', out);
@@ -217,7 +210,7 @@ static void put_row(const struct diff *diff, const struct diff_row *row, bool re
 	if (has_seconds(diff))
 		at += fprintf(out, "%9.3f %9.3f  ", diff__mean_time(diff, row->row, false) / 1e9, diff__mean_time(diff, row->row, true) / 1e9);
 	at += fprintf(out, "%9.3f %9.3f %+9.3f", shown(diff, c->before), shown(diff, c->after), shown(diff, c->change));
-	at += put_interval(diff, c, diff__most(diff), scale_of(diff), 3, out);
+	at += put_interval(diff, c, diff__most(diff), diff__scale(diff), 3, out);
 	put_word(out, words_of(row), 7);
 	fputc(' ', out);
 	at += 8 + (rest ? put_rest(diff, &row->rest, out) : 0);

@@ -69,11 +69,16 @@ struct comparison diff__total(const struct diff *diff, enum diff_total_kind kind
 }
 
 const struct diff_total_name diff_total_names[DIFF_TOTALS] = {
-	[DIFF_TOTAL_TIME] = {"time", NULL},
-	[DIFF_TOTAL_SPAN] = {"span", "from begin to end"},
-	[DIFF_TOTAL_COMPILES] = {"compiles", "outermost compiles"},
-	[DIFF_TOTAL_COMPILING] = {"compiling", "... their time"},
+	[DIFF_TOTAL_TIME] = {"time", "total", NULL},
+	[DIFF_TOTAL_SPAN] = {"span", "elapsed", "from begin to end"},
+	[DIFF_TOTAL_COMPILES] = {"compiles", "compiles", "outermost compiles"},
+	[DIFF_TOTAL_COMPILING] = {"compiling", "compiling", "... their time"},
 };
+
+const char *diff__total_words(const struct diff *diff, enum diff_total_kind kind)
+{
+	return diff_total_names[kind].words ?: diff->wall ? "wall time of its threads" : "CPU time";
+}
 
 /* --- rows --- */
 

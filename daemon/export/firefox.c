@@ -143,13 +143,6 @@ const struct firefox_row *firefox__rows(const struct firefox *firefox, const str
 	return rows ? (const struct firefox_row *)rows->data : NULL;
 }
 
-uint64_t firefox__begin(const struct firefox *firefox, const struct model_thread *thread)
-{
-	uint64_t from = model__from(&firefox->model);
-
-	return thread->begin > from ? thread->begin - from : 0;
-}
-
 static bool has_stack(const struct firefox *firefox, const struct firefox_row *row)
 {
 	return firefox__place(firefox, row->place).stack != MODEL_ROOT;
@@ -157,7 +150,7 @@ static bool has_stack(const struct firefox *firefox, const struct firefox_row *r
 
 static void put_stacks(struct firefox *firefox, const struct firefox_row *row, uint32_t n, struct firefox_tables *tables)
 {
-	uint32_t i, node;
+	uint32_t i, node = 0;
 
 	firefox__put(firefox, "\"stack\":[");
 	for (i = 0; i < n && !firefox->err; i++)
@@ -176,7 +169,7 @@ static void put_samples(struct firefox *firefox, const struct model_thread *thre
 {
 	const struct model *model = &firefox->model;
 	bool waits = model->wall_mode || model->options->idle;
-	uint64_t time = firefox__begin(firefox, thread);
+	uint64_t time = model__begin(&firefox->model, thread);
 	const struct firefox_row *row;
 	uint32_t i, n;
 
@@ -218,7 +211,7 @@ static void put_thread(struct firefox *firefox, uint32_t index)
 	firefox__put(firefox, "%s{\"processType\":\"default\",\"processName\":", index ? ",\n" : "");
 	firefox__string(firefox, process->name);
 	firefox__put(firefox, ",\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":");
-	firefox__ms(firefox, firefox__begin(firefox, thread));
+	firefox__ms(firefox, model__begin(&firefox->model, thread));
 	firefox__put(firefox, ",\"unregisterTime\":");
 	if (thread->ended && thread->finish >= from)
 		firefox__ms(firefox, thread->finish - from);

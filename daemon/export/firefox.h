@@ -60,9 +60,8 @@ static inline struct firefox_place firefox__place(const struct firefox *firefox,
 	return *(const struct firefox_place *)intern__key(&firefox->places, place, &len);
 }
 
-/* The thread's rows, and where they begin, ns since the begin of the window. */
+/* The thread's rows; they begin at model__begin(). */
 const struct firefox_row *firefox__rows(const struct firefox *firefox, const struct model_thread *thread, uint32_t *ret_n);
-uint64_t firefox__begin(const struct firefox *firefox, const struct model_thread *thread);
 
 /* --- tables of one thread: ids are rows of the thread's tables, in the order of first use --- */
 struct firefox_table {

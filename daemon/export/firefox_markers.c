@@ -121,7 +121,7 @@ static bool is_wait(const struct firefox *firefox, uint32_t place, const char **
 
 static int add_waits(struct markers *markers, const struct firefox *firefox, struct firefox_tables *tables, const struct model_thread *thread)
 {
-	uint64_t time = firefox__begin(firefox, thread), begin;
+	uint64_t time = model__begin(&firefox->model, thread), begin;
 	const char *cause, *holder;
 	const struct firefox_row *row;
 	uint32_t i, n;

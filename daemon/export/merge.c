@@ -183,12 +183,11 @@ static int run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, uin
 static struct cursor cursor_of(const struct model *model, const struct model_thread *thread)
 {
 	const struct slice *slices = (const struct slice *)thread->slices.data;
-	uint64_t from = model__from(model);
 
 	return (struct cursor){
 		.slice = slices,
 		.left = thread->slices.len / sizeof(*slices),
-		.time = thread->begin > from ? thread->begin - from : 0,
+		.time = model__begin(model, thread),
 	};
 }
 

@@ -166,6 +166,8 @@ int model__order(const struct model *model, struct model_thread ***ret, uint32_t
 /* The window that is shown. */
 uint64_t model__from(const struct model *model);
 uint64_t model__to(const struct model *model);
+/* When the thread's slices begin, ns since the begin of the window. */
+uint64_t model__begin(const struct model *model, const struct model_thread *thread);
 /* Fills in all but `missing`. */
 void model__report(const struct model *model, struct export_report *ret);
 

@@ -148,14 +148,6 @@ static int thread_title(const struct speedscope *file, const struct model_thread
 	return err ?: buf__append(ret, "", 1);
 }
 
-/* When the thread's slices begin, on the file's time axis. */
-static uint64_t begin_of(const struct speedscope *file, const struct model_thread *thread)
-{
-	uint64_t from = model__from(file->model);
-
-	return thread->begin > from ? thread->begin - from : 0;
-}
-
 /* An evented profile of the thread's compiles, if it has any. */
 static void write_units(struct writer *writer, uint32_t index, struct buf *title)
 {
@@ -200,7 +192,7 @@ static int write_profiles(struct speedscope *file)
 	free(ran);
 	for (i = 0; i < file->n; i++) {
 		struct model_thread *thread = file->threads[i];
-		uint64_t ns = slices_ns(thread), begin = begin_of(file, thread);
+		uint64_t ns = slices_ns(thread), begin = model__begin(file->model, thread);
 
 		put(&writer, thread_title(file, thread, "", &title));
 		if (!writer.err)
@@ -230,7 +222,7 @@ static int set_end(struct speedscope *file)
 
 	file->to = model__to(file->model) - model__from(file->model);
 	for (i = 0; i < file->n; i++) {
-		uint64_t end = begin_of(file, file->threads[i]) + slices_ns(file->threads[i]);
+		uint64_t end = model__begin(file->model, file->threads[i]) + slices_ns(file->threads[i]);
 
 		/* The slices of a thread may reach beyond the end of the session by the resolution of clocks. */
 		file->to = end > file->to ? end : file->to;

@@ -33,6 +33,13 @@ uint64_t model__to(const struct model *model)
 	return to > model->options->from ? to : model->options->from;
 }
 
+uint64_t model__begin(const struct model *model, const struct model_thread *thread)
+{
+	uint64_t from = model__from(model);
+
+	return thread->begin > from ? thread->begin - from : 0;
+}
+
 /* The attached process first, of each process the main thread first, then by CPU time. */
 static int compare(const void *left, const void *right, void *arg)
 {

@@ -104,7 +104,6 @@ static void put_thread(struct time_line *line, uint32_t index, struct buf *out)
 {
 	const struct model_thread *thread = line->threads[index];
 	const struct model_process *process = model__process(&line->model, thread->process);
-	uint64_t from = model__from(&line->model);
 
 	buf__puts(out, index ? ",\n{" : "{");
 	json__member(out, "name", thread->name);
@@ -112,7 +111,7 @@ static void put_thread(struct time_line *line, uint32_t index, struct buf *out)
 	json__member(out, "process", process->name);
 	json__number(out, "pid", (uint64_t)process->pid);
 	json__member(out, "python", process->python);
-	json__number(out, "begin_ns", thread->begin > from ? thread->begin - from : 0);
+	json__number(out, "begin_ns", model__begin(&line->model, thread));
 	json__number(out, "cpu_ns", thread->cpu);
 	json__number(out, "wall_ns", thread->wall);
 	put_spans(line, index, out);
