@@ -179,7 +179,7 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct record_event event = {};
 
-	if (is_other(task_tgid(task)) || !is_target(task_tgid(task)))
+	if (!is_target(task_tgid(task)))
 		return 0;
 	fill_header(&event.header, RECORD_EXEC, sizeof(event), task);
 	event.cpu_time = ran_until(task, event.header.time);
@@ -201,7 +201,7 @@ int BPF_PROG(on_exit, struct task_struct *who)
 	struct leaving leaving;
 	int dead, allowed;
 
-	if (is_other(tgid) || !is_target(tgid))
+	if (!is_target(tgid))
 		return 0;
 	allowed = authorised(task, tgid) != AUTHORISED_NO;
 	if (wall)

@@ -174,17 +174,17 @@ struct {
 
 /* --- helpers --- */
 
-static __always_inline int is_target(__u32 tgid)
-{
-	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
-}
-
 /* Not the only target: what the other processes of the machine do costs one comparison. */
 static __always_inline int is_other(__u32 tgid)
 {
 	__u32 only = (__u32)each_tick.only_target;
 
 	return only && tgid != only;
+}
+
+static __always_inline int is_target(__u32 tgid)
+{
+	return !is_other(tgid) && bpf_map_lookup_elem(&targets, &tgid);
 }
 
 /* enum authorised: check it before any memory, register, address or wait of a thread is read or sent. */

@@ -18,7 +18,8 @@
 #define WATCHED_BUDGET 16u /* stacks that a thread may have taken at once; one a period in the long run */
 struct watched {
 	__u64 start;
-	/* A late record with values (watched_valued), CLOCK_MONOTONIC ns; the time that it slept since is added. 1: it had none yet. */
+	/* A record of it with values, the last one or one shortly before that (watched_valued), CLOCK_MONOTONIC ns; the time that
+	 * it slept since is added. 1: it had none yet. */
 	__u64 valued;
 	__u64 left;         /* when it fell asleep; 0: it runs */
 	__u64 unseen;       /* ... and no stack was taken: it is taken to be where the last one was */
@@ -81,8 +82,8 @@ HOST_APART int watched_add(void)
 	return 0;
 }
 
-/* A record of the current thread has values: called once in WATCHED_NOTE_NS, as it touches three lines of cache. This and the next ones are functions of their own, so that the verifier
- * goes through them once. */
+/* A record of the current thread has values: called once in WATCHED_NOTE_NS, as it touches three lines of cache. This and the
+ * next ones are functions of their own, so that the verifier goes through them once. */
 HOST_APART int watched_valued(__u64 now)
 {
 	struct watched *of = watched_of(bpf_get_current_task_btf());
@@ -118,8 +119,8 @@ HOST_APART int watched_back(__u64 now)
 	return 0;
 }
 
-/* Where a stack of this place was taken last, or the oldest. Apart: of what it returns the verifier knows nothing, and goes through what
- * follows once, not once for each place. */
+/* The index of this place, or of the one whose last stack is oldest. Apart: of what it returns the verifier knows nothing, and
+ * goes through what follows once, not once for each place. */
 HOST_APART __u32 watched_place(const struct watched *of, __u64 key)
 {
 	__u32 i, oldest = 0;
@@ -185,10 +186,10 @@ HOST_APART int watched_fill(struct part_wait *part, __u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (part)
-		wait_fill(part, task, WAIT_KEY_ASLEEP, task->__state);
-	if (part)
-		part->flags = flags;
+	if (!part)
+		return 0;
+	wait_fill(part, task, WAIT_KEY_ASLEEP, task->__state);
+	part->flags = flags;
 	return 0;
 }
 

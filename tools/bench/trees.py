@@ -80,7 +80,8 @@ def by_daemon(pid, tree, cache, work):
             time.sleep(0.05)
         attach(pid, tree, cache, "--socket", socket, seconds=1)
         time.sleep(1)
-        # The sampler that is loaded for the next session counts. What the engine, which ends with its last session, took is in its parent's times once it was waited for.
+        # The sampler that is loaded for the next session counts. What the engine, which ends with its last session, took is in
+        # its parent's times once it was waited for.
         before = whole(server.pid)
         client = attach(pid, tree, cache, "--socket", socket)
         time.sleep(1)
