@@ -4,7 +4,7 @@
  *
  *    _PyInterpreterFrame: f_code at 32, previous at 48, prev_instr at 56, owner at 69
  *
- * It is a row of the generated tables (py_tables.c), overridden since 3.13 by the offsets that the target itself
+ * It is a column of the generated tables (py_tables.c), overridden since 3.13 by the offsets that the target itself
  * publishes in _Py_DebugOffsets. Each of these is checked, as the target may publish anything: an offset that is too
  * large would make the walker read far outside of an object. */
 #include "target/py_layout.h"
@@ -30,7 +30,7 @@ static const struct py_table *find(uint32_t version_hex, bool free_threaded)
 		const struct py_table *t = &py_tables[i];
 
 		if (version_hex >= t->first && version_hex <= t->last &&
-		    free_threaded == !!(t->layout.flags & PY_FREE_THREADED))
+		    free_threaded == !!(t->flags & PY_FREE_THREADED))
 			return t;
 	}
 	return NULL;
@@ -42,13 +42,33 @@ static bool is_final(uint32_t version_hex)
 	return (version_hex & 0xf0) == 0xf0;
 }
 
+/* Of a narrower member, the low bytes of a number: for -1 that is PY_ABSENT, or ~0. */
+static void put(struct py_layout *layout, const struct py_member *member, uint32_t number)
+{
+	memcpy((uint8_t *)layout + member->at, &number, member->width);
+}
+
+void py_table__layout(const struct py_table *table, struct py_layout *ret)
+{
+	size_t i;
+
+	*ret = (struct py_layout){
+		.frames = table->frames,
+		.lasti = table->lasti,
+		.lines = table->lines,
+		.flags = table->flags,
+	};
+	for (i = 0; i < py_offsets_n; i++)
+		put(ret, &py_offsets[i], (uint32_t)py_offsets[i].numbers[table - py_tables]);
+}
+
 int py_layout__from_table(uint32_t version_hex, bool free_threaded, struct py_layout *ret)
 {
 	const struct py_table *t = find(version_hex, free_threaded);
 
 	if (!t || !is_final(version_hex))
 		return -ENOENT;
-	*ret = t->layout;
+	py_table__layout(t, ret);
 	ret->version = version_hex >> 8;
 	return 0;
 }
@@ -62,24 +82,14 @@ static uint64_t word_at(const uint8_t *bytes, size_t position)
 }
 
 /* Stores the target's offset of one member; false if the value is impossible. */
-static bool take(struct py_layout *layout, const struct py_debug_offset *offset, uint64_t value)
+static bool take(struct py_layout *layout, const struct py_member *member, uint64_t value)
 {
-	uint8_t *member = (uint8_t *)layout + offset->member;
-	uint32_t value32 = (uint32_t)value;
-	uint16_t value16 = (uint16_t)value;
-
 	/* All members but a frame's owner are ints or wider, so aligned. */
-	if (value % 4 && offset->member != offsetof(struct py_layout, frame_owner))
+	if (value % 4 && member->at != offsetof(struct py_layout, frame_owner))
 		return false;
-	if (offset->width == sizeof(value32)) {
-		if (value >= OFFSET32_MAX)
-			return false;
-		memcpy(member, &value32, sizeof(value32));
-	} else {
-		if (value >= PY_ABSENT)
-			return false;
-		memcpy(member, &value16, sizeof(value16));
-	}
+	if (value >= (member->width == sizeof(uint32_t) ? OFFSET32_MAX : PY_ABSENT))
+		return false;
+	put(layout, member, (uint32_t)value);
 	return true;
 }
 
@@ -107,7 +117,7 @@ int py_layout__from_debug_offsets(const void *buf, size_t len, struct py_layout 
 	const struct py_table *t;
 	uint64_t version, free_threaded;
 	struct py_layout layout;
-	uint32_t i;
+	size_t i, position;
 
 	if (len < HEAD_BYTES || memcmp(bytes + COOKIE, "xdebugpy", 8))
 		return -ENOEXEC;
@@ -116,14 +126,16 @@ int py_layout__from_debug_offsets(const void *buf, size_t len, struct py_layout 
 	if (version > UINT32_MAX || free_threaded > 1)
 		return -ENOEXEC;
 	t = find((uint32_t)version, free_threaded != 0);
-	if (!t || !t->n_debug_offsets || !is_final((uint32_t)version))
+	if (!t || !t->debug_size || !is_final((uint32_t)version))
 		return -ENOTSUP;
 	if (len < t->debug_size)
 		return -ENOEXEC;
-	layout = t->layout;
-	for (i = 0; i < t->n_debug_offsets; i++)
-		if (!take(&layout, &t->debug_offsets[i], word_at(bytes, t->debug_offsets[i].position)))
+	py_table__layout(t, &layout);
+	for (i = 0; i < py_debug_offsets_n; i++) {
+		position = (size_t)py_debug_offsets[i].numbers[t - py_tables];
+		if (position && !take(&layout, &py_debug_offsets[i], word_at(bytes, position)))
 			return -ERANGE;
+	}
 	layout.frame_size = frame_size(&layout);
 	if (layout.frame_size > FRAME_BYTES_MAX)
 		return -ERANGE;

@@ -9,26 +9,29 @@
 
 #include "cprofd/pylayout.h"
 
-/* One number in the target's _Py_DebugOffsets, and the member of struct
- * py_layout that it is a value for. */
-struct py_debug_offset {
-	uint16_t position; /* bytes from the start of _Py_DebugOffsets; a u64 is there */
-	uint16_t member;   /* bytes from the start of struct py_layout */
-	uint8_t width;     /* of the member: 2 or 4 */
-};
-
-/* For the tables: the offset at `position` is that of a member of 16, or 32, bits. */
-#define READ16(position, member) {position, offsetof(struct py_layout, member), 2}
-#define READ32(position, member) {position, offsetof(struct py_layout, member), 4}
-
-/* One layout. `layout.version` is 0 here: the copy gets the target's. */
+/* One layout. Its offsets are its column in py_offsets. */
 struct py_table {
 	uint32_t first, last; /* PY_VERSION_HEX of the oldest and the newest version served */
 	uint32_t debug_size;  /* sizeof(_Py_DebugOffsets), 0 before 3.13 */
-	uint32_t n_debug_offsets;
-	const struct py_debug_offset *debug_offsets;
-	struct py_layout layout;
+	uint8_t frames, lasti, lines, flags; /* of struct py_layout */
 };
 
+#define PY_TABLES_MAX 16
+
+/* A member of struct py_layout, and a number of it by layout: its value, -1 where that is PY_ABSENT; or its position in
+ * _Py_DebugOffsets, where a u64 is, in bytes from the start; 0: it is not there. */
+struct py_member {
+	uint16_t at;   /* bytes from the start of struct py_layout */
+	uint8_t width; /* 1, 2 or 4 */
+	int16_t numbers[PY_TABLES_MAX];
+};
+
+/* For the tables. */
+#define ROW(member, ...) {offsetof(struct py_layout, member), sizeof(((struct py_layout *)0)->member), {__VA_ARGS__}}
+
 extern const struct py_table py_tables[];
-extern const size_t py_tables_n;
+extern const struct py_member py_offsets[], py_debug_offsets[];
+extern const size_t py_tables_n, py_offsets_n, py_debug_offsets_n;
+
+/* `version` is 0 in it: the caller knows the target's. */
+void py_table__layout(const struct py_table *table, struct py_layout *ret);

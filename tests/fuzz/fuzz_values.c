@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	layout = py_tables[data[0] % py_tables_n].layout;
+	py_table__layout(&py_tables[data[0] % py_tables_n], &layout);
 	layout.version = py_tables[data[0] % py_tables_n].first >> 8;
 	for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		struct values values = {.memory = &memory.reader, .layout = &layout};

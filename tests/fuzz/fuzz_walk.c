@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bytes.limit = head.flags >> 3 == 31 ? ~0ul : 1024;
 	image.runtime = head.runtime;
 	image.code_type = head.code_type;
-	image.layout = py_tables[head.layout % py_tables_n].layout;
+	py_table__layout(&py_tables[head.layout % py_tables_n], &image.layout);
 	image.layout.version = py_tables[head.layout % py_tables_n].first >> 8;
 	seen_mask = (uint64_t)head.seen << 1;
 	memset(&walk, 0, sizeof(walk));

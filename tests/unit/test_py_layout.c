@@ -23,28 +23,36 @@ static const struct py_table *table_of(uint32_t hex, bool free_threaded)
 
 	for (i = 0; i < py_tables_n; i++)
 		if (py_tables[i].first <= hex && hex <= py_tables[i].last &&
-		    !!(py_tables[i].layout.flags & PY_FREE_THREADED) == free_threaded)
+		    !!(py_tables[i].flags & PY_FREE_THREADED) == free_threaded)
 			return &py_tables[i];
 	return NULL;
+}
+
+static size_t position_of(const struct py_table *t, size_t i)
+{
+	return (size_t)py_debug_offsets[i].numbers[t - py_tables];
 }
 
 /* What a healthy target of that version has at _PyRuntime; the bytes past it are its own. */
 static void make_debug_offsets(uint8_t *bytes, size_t len, uint32_t hex, bool free_threaded)
 {
 	const struct py_table *t = table_of(hex, free_threaded);
-	const uint8_t *layout = (const uint8_t *)&t->layout;
+	struct py_layout layout;
 	uint64_t word = hex;
-	uint32_t i;
+	size_t i;
 
 	memset(bytes, 0xa5, len);
 	memcpy(bytes, "xdebugpy", 8);
 	memcpy(bytes + 8, &word, 8);
 	word = free_threaded;
 	memcpy(bytes + 16, &word, 8);
-	for (i = 0; i < t->n_debug_offsets; i++) {
+	py_table__layout(t, &layout);
+	for (i = 0; i < py_debug_offsets_n; i++) {
+		if (!position_of(t, i))
+			continue;
 		word = 0;
-		memcpy(&word, layout + t->debug_offsets[i].member, t->debug_offsets[i].width);
-		memcpy(bytes + t->debug_offsets[i].position, &word, 8);
+		memcpy(&word, (const uint8_t *)&layout + py_debug_offsets[i].at, py_debug_offsets[i].width);
+		memcpy(bytes + position_of(t, i), &word, 8);
 	}
 }
 
@@ -56,11 +64,11 @@ static uint32_t newest(void)
 
 static void tell(uint8_t *bytes, const struct py_table *t, size_t member, uint64_t value)
 {
-	uint32_t i;
+	size_t i;
 
-	for (i = 0; i < t->n_debug_offsets; i++) {
-		if (t->debug_offsets[i].member == member) {
-			memcpy(bytes + t->debug_offsets[i].position, &value, 8);
+	for (i = 0; i < py_debug_offsets_n; i++) {
+		if (py_debug_offsets[i].at == member && position_of(t, i)) {
+			memcpy(bytes + position_of(t, i), &value, 8);
 			return;
 		}
 	}
@@ -162,8 +170,9 @@ static void tables_fit_the_walker(void **state)
 	size_t i;
 
 	for (i = 0; i < py_tables_n; i++) {
-		const struct py_layout *l = &py_tables[i].layout;
+		struct py_layout layout, *l = &layout;
 
+		py_table__layout(&py_tables[i], l);
 		assert_true(py_tables[i].first <= py_tables[i].last);
 		assert_int_equal(py_tables[i].first >> 16, py_tables[i].last >> 16);
 		assert_true(py_tables[i].debug_size <= PY_DEBUG_OFFSETS_MAX);
@@ -211,8 +220,9 @@ static void target_overrides_table(void **state)
 {
 	const struct py_table *t = table_of(FINAL(13, 1), false);
 	uint8_t bytes[PY_DEBUG_OFFSETS_MAX];
-	struct py_layout l;
+	struct py_layout l, from_table;
 
+	py_table__layout(t, &from_table);
 	make_debug_offsets(bytes, sizeof(bytes), FINAL(13, 1), false);
 	TELL(bytes, t, tstate_thread_id, 168);
 	TELL(bytes, t, threads_head, 70000);
@@ -222,7 +232,7 @@ static void target_overrides_table(void **state)
 	assert_int_equal(l.threads_head, 70000);
 	assert_int_equal(l.frame_owner, 78);
 	assert_int_equal(l.frame_size, 80);
-	assert_int_equal(l.code_version, t->layout.code_version);
+	assert_int_equal(l.code_version, from_table.code_version);
 }
 
 static void not_debug_offsets(void **state)
@@ -293,17 +303,16 @@ static void lies(void **state)
 	const struct py_table *t = table_of(FINAL(14, 2), true);
 	uint8_t bytes[PY_DEBUG_OFFSETS_MAX];
 	struct py_layout l, before;
-	uint32_t i;
-	size_t j;
+	size_t i, j;
 
 	memset(&l, 0x5a, sizeof(l));
 	before = l;
-	for (i = 0; i < t->n_debug_offsets; i++) {
+	for (i = 0; i < py_debug_offsets_n; i++) {
 		for (j = 0; j < sizeof(lies16) / sizeof(lies16[0]); j++) {
-			if (t->debug_offsets[i].width == 4 && lies16[j] < 1u << 20)
+			if (!position_of(t, i) || (py_debug_offsets[i].width == 4 && lies16[j] < 1u << 20))
 				continue;
 			make_debug_offsets(bytes, sizeof(bytes), FINAL(14, 2), true);
-			memcpy(bytes + t->debug_offsets[i].position, &lies16[j], 8);
+			memcpy(bytes + position_of(t, i), &lies16[j], 8);
 			assert_int_equal(py_layout__from_debug_offsets(bytes, sizeof(bytes), &l), -ERANGE);
 		}
 	}

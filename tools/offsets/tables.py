@@ -97,68 +97,41 @@ def probe(directory, free_threaded):
     return {key: int(value) for key, value in pairs}
 
 
-def wrap(items, indent):
-    lines, line = [], indent
-    for item in items:
-        width = len((line + " " + item).expandtabs(8))
-        if width > 100 and line.strip():
-            lines.append(line.rstrip())
-            line = indent
-        line += item + " "
-    return "\n".join(lines + [line.rstrip()])
-
-
-def debug_offsets_body(found):
-    """The positions of fields in _Py_DebugOffsets."""
-    entries = []
-    for key, position in found.items():
-        if key.startswith("debug ") and key != "debug size":
-            name = key[len("debug "):]
-            entries.append("%s(%d, %s)," % ("READ32" if name in WORDS else "READ16", position, name))
-    return wrap(entries, "\t")
-
-
-def layout_body(found, fields):
-    """The initializers of a struct py_layout, without its version."""
-    items = [".%s = %s," % (k, names[found[k] - 1]) for k, names in ENUMS.items()]
-    items.append(".flags = %s," % (" | ".join(name for bit, name in flags().items() if found["flags"] & bit) or "0"))
-    for key in WORDS:
-        items.append(".%s = %s," % (key, "~0u" if found[key] == 0xffffffff else found[key]))
-    items += [".%s = %d," % (key, found[key]) for key in BYTES]
-    for key in fields:
-        if key in found and not 0 <= found[key] < 0xffff:
-            raise Failure("%s does not fit: %d" % (key, found[key]))
-        items.append(".%s = %s," % (key, found.get(key, "PY_ABSENT")))
-    unknown = [k for k in found if not k.startswith("debug ") and
-               k not in fields + WORDS + BYTES + list(ENUMS) + ["flags", "version"]]
-    if unknown:
-        raise Failure("probe.c prints what struct py_layout has not: " + ", ".join(unknown))
-    return wrap(items, "\t\t\t")
+ABSENT = -1
+NUMBERS = WORDS + BYTES
 
 
 class Row:
-    """One layout that a range of versions has."""
+    """One layout that a range of versions has: an entry of py_tables, and a column of the other two tables."""
 
     def __init__(self, found, fields, free_threaded, minor):
-        self.layout, self.debug_offsets = layout_body(found, fields), debug_offsets_body(found)
+        self.head = {k: names[found[k] - 1] for k, names in ENUMS.items()}
+        self.head["flags"] = " | ".join(name for bit, name in flags().items() if found["flags"] & bit) or "0"
         self.debug_size = found.get("debug size", 0)
+        self.offsets = {k: ABSENT if found[k] == 0xffffffff else found[k] for k in NUMBERS}
+        for key in fields:
+            if key in found and not 0 <= found[key] < 0xffff:
+                raise Failure("%s does not fit: %d" % (key, found[key]))
+            self.offsets[key] = found.get(key, ABSENT)
+        self.debug = {k[len("debug "):]: at for k, at in found.items() if k.startswith("debug ") and k != "debug size"}
+        unknown = [k for k in found if not k.startswith("debug ") and
+                   k not in fields + NUMBERS + list(ENUMS) + ["flags", "version"]]
+        if unknown:
+            raise Failure("probe.c prints what struct py_layout has not: " + ", ".join(unknown))
         self.free_threaded, self.minor = free_threaded, minor
         self.versions = []
         self.first = self.last = 0
 
-    def same(self, other):
-        return (self.layout, self.debug_offsets, self.debug_size) == (other.layout, other.debug_offsets, other.debug_size)
-
-    def body(self):
+    def content(self):
         """What is compared: all but the provenance and the range."""
-        return ("\t\t.debug_size = %d,\n" % self.debug_size + self.layout_text(), self.debug_offsets)
+        return self.head, self.debug_size, self.offsets, self.debug
 
-    def layout_text(self):
-        return "\t\t.layout = {\n%s\n\t\t},\n" % self.layout
+    def same(self, other):
+        return self.content() == other.content()
 
 
 def name_of(minor, free_threaded):
-    return "3_%d%s" % (minor, "t" if free_threaded else "")
+    return "3.%d%s" % (minor, "t" if free_threaded else "")
 
 
 def collect(directories):
@@ -218,8 +191,8 @@ HEAD = """/* SPDX-License-Identifier: MIT */
  * The headers that were read:
 %s
  *
- * A row serves the final releases from `first` to `last`. The rows of one minor
- * version end with its newest final release, whatever that will be: a layout is
+ * A row of py_tables serves the final releases from `first` to `last`. The rows of one
+ * minor version end with its newest final release, whatever that will be: a layout is
  * frozen with the first release candidate. Pre-releases have no row.
  */
 #include "target/py_tables.h"
@@ -228,25 +201,28 @@ HEAD = """/* SPDX-License-Identifier: MIT */
 """
 
 
+def lines_of(columns):
+    """A line for each member that any layout has: its numbers in all of them. `columns`: {member: number} by layout."""
+    members = list(dict.fromkeys(member for column in columns for member in column))
+    for member in members:
+        yield "\tROW(%-25s%s)," % (member + ",", ",".join("%5d" % column.get(member, 0) for column in columns))
+
+
 def text_of(all_rows, names):
     out = [HEAD % "\n".join(" *   %-9s %s" % (name, names[name]) for name in names)]
-    arrays = {}
-    for row in all_rows:
-        if row.debug_offsets and row.debug_offsets not in arrays:
-            arrays[row.debug_offsets] = "debug_offsets_" + name_of(row.minor, row.free_threaded)
-            if list(arrays.values()).count(arrays[row.debug_offsets]) > 1:
-                arrays[row.debug_offsets] += "_%d" % row.versions[0][2]
-            out.append("/* Where _Py_DebugOffsets of %s has them. */\nstatic const struct py_debug_offset %s[] = {\n%s\n};\n"
-                       % (name_of(row.minor, row.free_threaded).replace("_", "."), arrays[row.debug_offsets], row.debug_offsets))
     out.append("const struct py_table py_tables[] = {")
     for row in all_rows:
-        out.append("\t/* %s: read from the headers of %s */\n\t{\n\t\t.first = 0x%08x,\n\t\t.last = 0x%08x,"
-                   % (name_of(row.minor, row.free_threaded).replace("_", "."),
-                      ", ".join("%d.%d.%d" % v for v in sorted(set(row.versions))), row.first, row.last))
-        if row.debug_offsets:
-            out.append("\t\t.debug_offsets = %s,\n\t\t.n_debug_offsets = sizeof(%s) / sizeof(%s[0])," % ((arrays[row.debug_offsets],) * 3))
-        out.append(row.body()[0] + "\t},")
-    out.append("};\n/* clang-format on */\n\nconst size_t py_tables_n = sizeof(py_tables) / sizeof(py_tables[0]);")
+        out.append("\t/* %s: read from the headers of %s */\n\t{"
+                   % (name_of(row.minor, row.free_threaded), ", ".join("%d.%d.%d" % v for v in sorted(set(row.versions)))))
+        out.append("\t\t.first = 0x%08x, .last = 0x%08x, .debug_size = %d," % (row.first, row.last, row.debug_size))
+        out.append("\t\t.frames = %(frames)s, .lasti = %(lasti)s,\n\t\t.lines = %(lines)s,\n\t\t.flags = %(flags)s,\n\t}," % row.head)
+    layouts = " ".join(name_of(row.minor, row.free_threaded) for row in all_rows)
+    out.append("};\n\n/* The members of struct py_layout in each: %s */\nconst struct py_member py_offsets[] = {" % layouts)
+    out += lines_of([row.offsets for row in all_rows])
+    out.append("};\n\n/* Where _Py_DebugOffsets of each has them. */\nconst struct py_member py_debug_offsets[] = {")
+    out += lines_of([row.debug for row in all_rows])
+    out.append("};\n/* clang-format on */\n")
+    out += ["const size_t %s_n = sizeof(%s) / sizeof(%s[0]);" % ((name,) * 3) for name in ("py_tables", "py_offsets", "py_debug_offsets")]
     minors = sorted({row.minor for row in all_rows})
     out.append('const char py_versions[] = "3.%d to 3.%d";\n' % (minors[0], minors[-1]))
     return "\n".join(out)
@@ -265,16 +241,24 @@ def write(rows, seen, added):
     return 0
 
 
+def columns_of(text, name):
+    """[{member: number}] by layout, of one table of the committed file."""
+    body = re.search(r" %s\[\] = \{\n(.*?)\n\};" % name, text, re.S).group(1)
+    lines = [(m, [int(n) for n in numbers.split(",")]) for m, numbers in re.findall(r"ROW\((\w+),([^)]*)\)", body)]
+    return [{m: numbers[i] for m, numbers in lines} for i in range(len(lines[0][1]))]
+
+
 def committed():
-    """[(first, last, free_threaded, layout text, told text)] of the committed file."""
+    """[(first, last, content as of Row)] of the committed file."""
     with open(OUTPUT) as f:
         text = f.read()
-    arrays = dict(re.findall(r"static const struct py_debug_offset (\w+)\[\] = \{\n(.*?)\n\};", text, re.S))
-    for block in re.findall(r"^\t\{\n(.*?)^\t\},$", text, re.S | re.M):
-        first, last = (int(re.search(r"\.%s = (0x\w+)" % k, block).group(1), 16) for k in ("first", "last"))
-        name = re.search(r"\.debug_offsets = (\w+)", block)
-        body = block[block.index("\t\t.debug_size"):]
-        yield first, last, "PY_FREE_THREADED" in block, body, arrays[name.group(1)] if name else ""
+    offsets, debug = columns_of(text, "py_offsets"), columns_of(text, "py_debug_offsets")
+    for i, block in enumerate(re.findall(r"^\t\{\n(.*?)^\t\},$", text, re.S | re.M)):
+        row = dict(re.findall(r"\.(\w+) = ([^,]*),", block))
+        head = {k: row[k] for k in list(ENUMS) + ["flags"]}
+        # A position of 0, where the cookie is, says that this version has none.
+        yield (int(row["first"], 16), int(row["last"], 16),
+               (head, int(row["debug_size"]), offsets[i], {m: at for m, at in debug[i].items() if at}))
 
 
 def check(rows, seen):
@@ -283,8 +267,9 @@ def check(rows, seen):
         for (version, own), row in sorted(found.items()):
             name = "%d.%d.%d" % version + ("t" if free_threaded else "")
             hexed = version[0] << 24 | version[1] << 16 | version[2] << 8 | 0xf0
-            serving = [r for r in table if r[0] <= hexed <= r[1] and r[2] == free_threaded]
-            if len(serving) == 1 and serving[0][3:] == row.body():
+            serving = [content for first, last, content in table
+                       if first <= hexed <= last and ("PY_FREE_THREADED" in content[0]["flags"]) == free_threaded]
+            if serving == [row.content()]:
                 good += 1
                 continue
             bad += 1
