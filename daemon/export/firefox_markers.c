@@ -5,7 +5,7 @@
 
 #include "events/json.h"
 #include "export/firefox.h"
-#include "wait/wait.h"
+#include "export/waiting.h"
 
 /* All values are text. */
 static const struct kind {
@@ -87,42 +87,11 @@ static int add_span(struct markers *markers, const struct firefox *firefox, stru
 	return err ?: add_marker(markers, tables, kind, span->begin, span->end);
 }
 
-static bool is_cause(const char *name)
-{
-	int cause;
-
-	for (cause = WAIT_GIL; cause < WAIT_CAUSE_COUNT; cause++)
-		if (!strcmp(name, wait__frame((enum wait_cause)cause)))
-			return true;
-	return false;
-}
-
-/* The frame "(waiting: GIL)" of a stack, which is its leaf, or has one frame inside of it: who has the GIL. */
-static bool is_wait(const struct firefox *firefox, uint32_t place, const char **ret_cause, const char **ret_holder)
-{
-	uint32_t stack = firefox__place(firefox, place).stack, depth;
-
-	*ret_holder = "";
-	for (depth = 0; depth < 2 && stack != MODEL_ROOT; depth++) {
-		struct model_node node = model__node(&firefox->model, stack);
-		struct model_frame frame = model__frame(&firefox->model, node.frame);
-
-		if (frame.kind != FUNCTION_NOTE)
-			return false;
-		if (is_cause(frame.name)) {
-			*ret_cause = frame.name;
-			return true;
-		}
-		*ret_holder = frame.name;
-		stack = node.parent;
-	}
-	return false;
-}
-
 static int add_waits(struct markers *markers, const struct firefox *firefox, struct firefox_tables *tables, const struct model_thread *thread)
 {
 	uint64_t time = model__begin(&firefox->model, thread), begin;
-	const char *cause, *holder;
+	enum wait_cause cause;
+	const char *holder;
 	const struct firefox_row *row;
 	uint32_t i, n;
 	int err = 0;
@@ -131,11 +100,12 @@ static int add_waits(struct markers *markers, const struct firefox *firefox, str
 	for (i = 0; i < n && !err; i++) {
 		begin = time;
 		time += row[i].ns;
-		if (!is_wait(firefox, row[i].place, &cause, &holder))
+		cause = waiting__cause(&firefox->model, firefox__place(firefox, row[i].place).stack, &holder);
+		if (cause <= WAIT_READY)
 			continue;
 		for (; i + 1 < n && row[i + 1].place == row[i].place; i++)
 			time += row[i + 1].ns;
-		err = open_data(markers, &kinds[UNIT_KINDS]) ?: json__member(&markers->data, "cause", cause);
+		err = open_data(markers, &kinds[UNIT_KINDS]) ?: json__member(&markers->data, "cause", wait__frame(cause));
 		err = err ?: json__member(&markers->data, "holder", holder) ?: buf__puts(&markers->data, "}");
 		err = err ?: add_marker(markers, tables, &kinds[UNIT_KINDS], begin, time);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of Protocol Buffers that the pprof exporter writes: varints, strings, nested messages
+/* The part of Protocol Buffers that the exporters write: varints, strings, nested messages, fixed numbers
  * (https://protobuf.dev/programming-guides/encoding). All functions append to a buf and return 0 or -ENOMEM; a field
  * whose value is 0 is left out, as proto3 does. */
 #pragma once
@@ -25,6 +25,7 @@ static inline int protobuf__varint(struct buf *out, uint64_t value)
 
 /* Wire types, the low three bits of a field's tag. */
 #define PROTOBUF_VARINT 0u
+#define PROTOBUF_FIXED64 1u
 #define PROTOBUF_LENGTH 2u
 
 static inline int protobuf__number(struct buf *out, uint32_t field, uint64_t value)
@@ -40,4 +41,15 @@ static inline int protobuf__bytes(struct buf *out, uint32_t field, const void *d
 	int err = protobuf__varint(out, field << 3 | PROTOBUF_LENGTH) ?: protobuf__varint(out, len);
 
 	return err ? err : len ? buf__append(out, data, len) : 0;
+}
+
+/* Eight bytes, the lowest first. */
+static inline int protobuf__fixed64(struct buf *out, uint32_t field, uint64_t value)
+{
+	unsigned char bytes[8];
+	size_t i;
+
+	for (i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(value >> 8 * i);
+	return protobuf__varint(out, field << 3 | PROTOBUF_FIXED64) ?: buf__append(out, bytes, sizeof(bytes));
 }

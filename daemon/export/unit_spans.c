@@ -62,6 +62,7 @@ static int add_span(struct unit_spans *spans, const struct model *model, uint64_
 	uint64_t from = model__from(model), last = to;
 	struct unit_span span = {.index = at->number - 1,
 			    .parent = UINT32_MAX,
+			    .call = id,
 			    .begin = call->begin > from ? call->begin - from : 0,
 			    .end = call->end > from ? call->end - from : 0};
 

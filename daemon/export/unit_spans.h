@@ -9,6 +9,7 @@
 
 struct unit_span {
 	uint32_t index, parent, node; /* index: in `threads`; parent: a span, or UINT32_MAX; node: of the unit tree */
+	uint32_t call;		      /* of the unit tree */
 	uint32_t next;		      /* the next span of the thread; 0: it is the last */
 	uint64_t begin, end;	      /* begin < end */
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """All outputs agree on totals: of recordings of CPU and wall time, with children, threads that hardly run, a compiler, all outputs give the same shares of
-classes, functions and units: the summary, report as text, JSON and CSV, the HTML page, SVG, collapsed stacks, pprof, speedscope, Firefox Profiler. And classes add up
+classes, functions and units: the summary, report as text, JSON and CSV, the HTML page, SVG, collapsed stacks, pprof, speedscope, Firefox Profiler, Perfetto. And classes add up
 to all there is. Needs root.
 
     outputs_agree.py [--seconds N]"""
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 
+import report_perfetto
 from lib import CPROFD, recording
 from lib.result import check_figures, finish, skip
 
@@ -229,6 +230,17 @@ def firefox_functions(told):
     return ({name: 100 * n / total for name, n in counts.items()} for counts in (of, classes)), total * 1e6
 
 
+def perfetto_functions(trace, tids):
+    """Of the threads that are shown: Perfetto has a track for each, also for those that hardly ran."""
+    total, of = 0, collections.Counter()
+    for sample in trace.samples:
+        if sample.tid in tids:
+            total += sample.weights[0]
+            for name in {frame[0] for frame in sample.frames}:
+                of[name] += sample.weights[0]
+    return {name: 100 * n / total for name, n in of.items()}, total
+
+
 def compare(name, what, expected, told, names, slack=0):
     off = {n: (round(expected[n], 2), round(told.get(n, 0), 2)) for n in names if abs(expected[n] - told.get(n, 0)) > POINT + slack}
     check_figures(told and not off, "%s: %s" % (name, what), off)
@@ -276,9 +288,13 @@ def judge(name, code, seconds, *options):
         # Time lines keep in its place what samples of other threads stand for.
         stood = sum(sum(event.get("others", [])) for event in recording.read(path) if event["ev"] == "samples")
         compare(name, "functions of speedscope", functions, shares, most, 100 * stood / sums["speedscope"])
-        (shares, kinds), sums["firefox"] = firefox_functions(json.loads(gzip.decompress(convert("firefox", *idle))))
+        profile = json.loads(gzip.decompress(convert("firefox", *idle)))
+        (shares, kinds), sums["firefox"] = firefox_functions(profile)
         compare(name, "functions of Firefox Profiler", functions, shares, most, 100 * stood / sums["firefox"])
         compare(name, "classes of Firefox Profiler", classes, kinds, big, 100 * stood / sums["firefox"])
+        tids = {profile["threads"][index]["tid"] for index in profile["meta"]["initialVisibleThreads"]}
+        shares, sums["perfetto"] = perfetto_functions(report_perfetto.Trace(convert("perfetto", *idle)), tids)
+        compare(name, "functions of Perfetto", functions, shares, most, 100 * stood / sums["perfetto"])
         top = [f for f in most if "<" not in f][:6]
         shares = svg_functions(convert("svg", *idle).decode())
         # One that is in a stack twice has two boxes.

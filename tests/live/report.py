@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What report, svg, pprof and collapsed say of real recordings, against sums that report_truth.py makes
+"""What report, svg, pprof, collapsed and others say of real recordings, against sums that report_truth.py makes
 itself from the lines of the recording.
 
     report.py [NAME ...]     only the tests whose names contain one of these. Needs root.
@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 import report_formats
+import report_perfetto
 import report_tables
 from report_truth import (Recordings, Skip, add_up, cprofd, expect, function, read_recording, report, same, stand,
                           shown)
@@ -73,7 +74,7 @@ def read_truncated(path):
 def main():
     if os.geteuid():
         sys.exit("report.py needs root")
-    tests = [(name[5:], value) for place in (globals(), vars(report_tables), vars(report_formats)) for name, value in sorted(place.items()) if name.startswith("test_")]
+    tests = [(name[5:], value) for place in (globals(), vars(report_tables), vars(report_formats), vars(report_perfetto)) for name, value in sorted(place.items()) if name.startswith("test_")]
     wanted = [(name, test) for name, test in tests if not sys.argv[1:] or any(word in name for word in sys.argv[1:])]
     counts = collections.Counter()
     folder = tempfile.mkdtemp(prefix="cprofd-report-")
