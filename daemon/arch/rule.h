@@ -47,5 +47,8 @@ struct cfi_state {
 
 /* The slot of a register, by its DWARF number. -1: it is not kept track of. */
 int machine__slot(uint64_t reg);
+/* The rule, if it is one word and its offset is that of the CFA: unwind_rule_moved() makes that of any other offset from it. 0: any
+ * other rule. Most rows of a function differ in the offset alone. */
+uint64_t machine__plain(const struct cfi_state *state, bool signal);
 /* The second word is 0 unless the rule has one. `signal`: the caller was interrupted. */
 void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2]);

@@ -121,7 +121,14 @@ static unsigned location_fp(const struct cfi_location *fp, uint8_t *reg, int64_t
 	return UNWIND_PLACE_LOST;
 }
 
-/* From the frequent to the rare: plain() is nearly all, and inlined. */
+uint64_t machine__plain(const struct cfi_state *state, bool signal)
+{
+	uint64_t rule = plain(state, base_bits(&state->places[CFI_BASE]));
+
+	return rule && signal ? rule | UNWIND_SIGNAL : rule;
+}
+
+/* From the frequent to the rare: machine__plain() is nearly all. */
 void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 {
 	const struct cfi_location *ra = &state->places[CFI_RA];
@@ -130,11 +137,9 @@ void machine__rule(const struct cfi_state *state, bool signal, uint64_t ret[2])
 	uint8_t reg;
 
 	ret[1] = 0;
-	ret[0] = plain(state, base_bits(&state->places[CFI_BASE]));
-	if (ret[0]) {
-		ret[0] |= signal ? UNWIND_SIGNAL : 0;
+	ret[0] = machine__plain(state, signal);
+	if (ret[0])
 		return;
-	}
 	/* No return address: glibc says so of _start and of clone's child (the thread's first function). */
 	if (ra->how == CFI_UNDEFINED) {
 		ret[0] = UNWIND_RULE_END;

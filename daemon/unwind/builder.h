@@ -60,6 +60,8 @@ struct builder {
 
 int builder__init(struct builder *b, const struct elf_frames *elf);
 void builder__free(struct builder *b);
+/* Makes room for what so many bytes of entries have at most, as growing moves all that there is. Not to be able to is no error. */
+void builder__expect(struct builder *b, uint64_t bytes);
 /* Adds a function with the rows that the instructions of its FDE give. */
 int builder__function(struct builder *b, const struct cfi_section *section,
 		      const struct cfi_cie *cie, struct cfi_bytes bytes, uint64_t start,

@@ -126,11 +126,28 @@ struct run {
 	unsigned depth;
 	uint64_t pc, end;
 	bool changed;	       /* the state changed after the last row */
+	uint64_t rule;	       /* of the state (machine__plain); 0: it is made when it is needed */
 	struct cfi_rows *rows; /* NULL while a CIE's instructions run: they have no pc */
 };
 
+/* The state was changed. */
+static void change(struct run *run)
+{
+	run->changed = true;
+	run->rule = 0;
+}
+
+/* What holds from run->pc on becomes a row. */
+static inline int emit(struct run *run)
+{
+	run->changed = false;
+	if (!run->rule && run->rows->rule)
+		run->rule = machine__plain(&run->state, run->cie->signal);
+	return run->rule ? run->rows->rule(run->rows, run->pc, run->rule) : run->rows->row(run->rows, run->pc, run->cie, &run->state, 0);
+}
+
 /* Moves the pc; what held until here becomes a row. */
-static int advance(struct run *run, uint64_t pc)
+static inline int advance(struct run *run, uint64_t pc)
 {
 	int err = 0;
 
@@ -139,10 +156,8 @@ static int advance(struct run *run, uint64_t pc)
 		return -EBADMSG;
 	if (pc < run->pc)
 		return -EBADMSG;
-	if (pc > run->pc && run->changed) {
-		err = run->rows->row(run->rows, run->pc, run->cie, &run->state, 0);
-		run->changed = false;
-	}
+	if (pc > run->pc && run->changed)
+		err = emit(run);
 	run->pc = pc;
 	return err;
 }
@@ -154,7 +169,7 @@ static void set_cfa(struct run *run, uint64_t reg, int64_t offset)
 	run->state.reg = reg < 255 ? (uint8_t)reg : 255;
 	run->state.offset = run->state.kept = offset;
 	run->state.outer = 0;
-	run->changed = true;
+	change(run);
 }
 
 /* Where a register of the caller is, if it is one that is tracked. */
@@ -167,7 +182,7 @@ static void set_location(struct run *run, uint64_t reg, enum cfi_how how, uint64
 		return;
 	run->state.places[slot] = (struct cfi_location){
 		.how = how, .reg = other < 255 ? (uint8_t)other : 255, .offset = offset};
-	run->changed = true;
+	change(run);
 }
 
 /* To what the CIE's instructions said. */
@@ -178,7 +193,7 @@ static void restore(struct run *run, uint64_t reg)
 	if (slot < 0)
 		return;
 	run->state.places[slot] = run->cie->initial.places[slot];
-	run->changed = true;
+	change(run);
 }
 
 /* Instructions with the high two bits 0: their operands follow as LEB128 numbers or blocks. */
@@ -245,7 +260,7 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 		if (!run->depth)
 			return -EBADMSG;
 		run->state = run->remembered[--run->depth];
-		run->changed = true;
+		change(run);
 		return 0;
 	case 0x0c: /* def_cfa */
 		reg = cfi_uleb(at, end);
@@ -279,7 +294,7 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 			return -EBADMSG;
 		expression__cfa(*at, *at + value, &run->state);
 		*at += value;
-		run->changed = true;
+		change(run);
 		return 0;
 	case 0x10: /* expression */
 	case 0x16: /* val_expression */
@@ -297,7 +312,7 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 		else
 			place.how = CFI_OTHER;
 		run->state.places[slot] = place;
-		run->changed = true;
+		change(run);
 		return 0;
 	case 0x11: /* offset_extended_sf */
 	case 0x15: /* val_offset_sf */
@@ -322,15 +337,20 @@ static int extended(struct run *run, unsigned op, const uint8_t **at, const uint
 	return -EBADMSG; /* GNU_window_save and the like: of other architectures */
 }
 
-/* def_cfa_offset by a number of one byte: every third instruction, and most of those in extended(). */
-static inline bool set_offset(struct run *run, unsigned op, const uint8_t **at, const uint8_t *end)
+/* def_cfa_offset by a number of one byte, of `left` bytes: most of what follows an advance. */
+static inline bool sets_offset(const struct run *run, const uint8_t *at, size_t left)
 {
-	if (op != 0x0e || *at == end || **at >= 0x80 || run->state.cfa != CFA_REGISTER)
-		return false;
-	run->state.offset = run->state.kept = *(*at)++;
+	return left >= 2 && at[0] == 0x0e && at[1] < 0x80 && run->state.cfa == CFA_REGISTER;
+}
+
+/* Of the rule only the offset changes. */
+static inline void set_offset(struct run *run, uint8_t offset)
+{
+	run->state.offset = run->state.kept = offset;
 	run->state.outer = 0;
 	run->changed = true;
-	return true;
+	if (run->rule)
+		run->rule = unwind_rule_moved(run->rule, offset);
 }
 
 /* Runs all instructions. 0, -EBADMSG (damaged from run->pc on), or the error of rows->row(). */
@@ -350,6 +370,10 @@ static int execute(struct run *run)
 			    __builtin_add_overflow(pc, run->pc, &pc))
 				return -EBADMSG;
 			err = advance(run, pc);
+			if (!err && pc < run->end && sets_offset(run, at, (size_t)(end - at))) {
+				set_offset(run, at[1]);
+				at += 2;
+			}
 			break;
 		case 2: /* offset */
 			set_location(run, low, CFI_OFFSET, 0,
@@ -359,8 +383,7 @@ static int execute(struct run *run)
 			restore(run, low);
 			break;
 		default:
-			if (!set_offset(run, op, &at, end))
-				err = extended(run, op, &at, end);
+			err = extended(run, op, &at, end);
 		}
 		if (at > end)
 			return -EBADMSG;
@@ -383,13 +406,14 @@ int fde__run(const struct cfi_section *section, const struct cfi_cie *cie, struc
 	run.pc = start;
 	run.end = start + size;
 	run.changed = true;
+	run.rule = 0;
 	run.rows = rows;
 	err = execute(&run);
 	if (err == -EBADMSG)
 		/* Rows before the damage are right, and stay. */
 		return rows->row(rows, run.pc, cie, NULL, UNWIND_UNSUPPORTED_DAMAGED);
 	if (!err && run.pc < run.end && run.changed)
-		err = rows->row(rows, run.pc, cie, &run.state, 0);
+		err = emit(&run);
 	return err;
 }
 

@@ -32,10 +32,12 @@ struct cfi_section {
 	bool debug; /* .debug_frame: CIE pointers and addresses are encoded differently */
 };
 
-/* Receives the rows of a function: `state` holds from `pc` on. `state` NULL: unknown, for the reason `why`. */
+/* Receives the rows of a function: `state` holds from `pc` on. `state` NULL: unknown, for the reason `why`. If there is `rule`,
+ * it is called in place of `row` for a state whose rule is one word (machine__plain()). */
 struct cfi_rows {
 	int (*row)(struct cfi_rows *self, uint64_t pc, const struct cfi_cie *cie,
 		   const struct cfi_state *state, int why);
+	int (*rule)(struct cfi_rows *self, uint64_t pc, uint64_t rule);
 };
 
 /* `entry`: after the length and the CIE id. */

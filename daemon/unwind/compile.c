@@ -272,6 +272,7 @@ int table__compile(const struct elf_bytes *source, struct unwind_sink *sink,
 	if (!b)
 		return -ENOMEM;
 	err = builder__init(b, &elf);
+	builder__expect(b, elf.eh_frame.size);
 	if (!err && elf.eh_frame.size)
 		err = read_section(b, frames, &elf.eh_frame, false);
 	b->first_weak = b->n_functions;

@@ -108,10 +108,29 @@ static int place_rules(struct builder *b)
 	return 0;
 }
 
+/* The positions once more, near each other, as each row needs one; with the reason of a rule that is UNSUPPORTED. */
+#define PLACE(position, why) ((position) | (uint32_t)(why) << 16)
+#define PLACE_POSITION(place) ((place) & 0xffff)
+#define PLACE_WHY(place) ((place) >> 16) /* reason + 1; 0: it is not UNSUPPORTED */
+
+static uint32_t *places(const struct builder *b)
+{
+	uint32_t *to = malloc(b->n_rules * sizeof(*to)), i;
+
+	for (i = 0; to && i < b->n_rules; i++) {
+		uint64_t word = b->rules[i].words[0];
+		bool none = unwind_rule_kind(word) == UNWIND_KIND_UNSUPPORTED;
+
+		to[i] = PLACE(b->rules[i].position, none ? (uint32_t)word % UNWIND_UNSUPPORTED_COUNT + 1 : 0);
+	}
+	return to;
+}
+
 /* --- writing --- */
 
 struct writer {
 	struct builder *b;
+	const uint32_t *places; /* by a rule's ordinal (places()) */
 	struct unwind_table *table; /* its head; positions are set */
 	uint64_t *words;	    /* the table's memory; NULL: count only */
 	/* The current page, and how many rows it has so far. */
@@ -150,23 +169,23 @@ static void close_page(struct writer *w)
  * a million rows, each put twice. */
 static inline __attribute__((always_inline)) int put(struct writer *w, uint32_t pc, uint32_t ordinal)
 {
-	const struct rule *rule = &w->b->rules[ordinal];
+	uint32_t place = w->places[ordinal], position = PLACE_POSITION(place);
 	uint32_t page = pc >> w->table->shift, offset = pc & ((1u << w->table->shift) - 1);
 
-	if (rule->position == w->rule)
+	if (position == w->rule)
 		return 0;
 	while (w->page < page)
 		close_page(w);
-	if (unwind_rule_kind(rule->words[0]) == UNWIND_KIND_UNSUPPORTED)
-		w->unsupported[(uint32_t)rule->words[0] % UNWIND_UNSUPPORTED_COUNT]++;
-	w->rule = rule->position;
+	if (PLACE_WHY(place))
+		w->unsupported[PLACE_WHY(place) - 1]++;
+	w->rule = position;
 	if (!offset) {
-		w->page_rule = rule->position;
+		w->page_rule = position;
 		return 0;
 	}
 	if (w->in_page == UNWIND_BLOCK_ROWS)
 		return -ERANGE;
-	w->rows[w->in_page++] = offset << 16 | rule->position;
+	w->rows[w->in_page++] = offset << 16 | position;
 	return 0;
 }
 
@@ -219,9 +238,9 @@ static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
 }
 
 /* Begins as if the code before the first function were a gap. */
-static void writer_reset(struct writer *w, struct builder *b, struct unwind_table *table)
+static void writer_reset(struct writer *w, struct builder *b, const uint32_t *places, struct unwind_table *table)
 {
-	*w = (struct writer){.b = b, .table = table};
+	*w = (struct writer){.b = b, .places = places, .table = table};
 	w->rule = w->page_rule = b->rules[b->gaps].position;
 }
 
@@ -256,7 +275,7 @@ int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_t
 {
 	struct unwind_table head = {.magic = UNWIND_MAGIC, .version = UNWIND_VERSION};
 	_cleanup_free_ struct writer *w = malloc(sizeof(*w));
-	_cleanup_free_ uint32_t *order = NULL;
+	_cleanup_free_ uint32_t *order = NULL, *at = NULL;
 	uint64_t span = b->elf->text + b->elf->text_size - b->base;
 	uint32_t n, shift = SHIFT_MIN, i;
 	uint64_t *words;
@@ -265,12 +284,15 @@ int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_t
 	order = w ? in_order(b, &n) : NULL;
 	if (!order || place_rules(b))
 		return -ENOMEM;
+	at = places(b);
+	if (!at)
+		return -ENOMEM;
 	while (shift < SHIFT_MAX && (span >> shift) * ROWS_A_PAGE > b->n_rows)
 		shift++;
 	/* The largest pages that have room for their rows. */
 	for (;; shift--) {
 		set_shift(&head, b, shift);
-		writer_reset(w, b, &head);
+		writer_reset(w, b, at, &head);
 		err = put_all(w, order, n);
 		if (err != -ERANGE || shift == SHIFT_MIN)
 			break;
@@ -294,7 +316,7 @@ int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_t
 		return -ENOMEM;
 	*(struct unwind_table *)words = head;
 	write_rules(b, &head, words);
-	writer_reset(w, b, &head);
+	writer_reset(w, b, at, &head);
 	w->words = words;
 	err = put_all(w, order, n);
 	*ret = (struct unwind_table *)words;

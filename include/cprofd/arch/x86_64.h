@@ -84,6 +84,8 @@ enum unwind_location {
 #define unwind_rule_kind(rule) ((__u32)((rule) >> 52) & 15)
 #define unwind_rule_register(rule) ((__u32)((rule) >> 48) & 15)
 #define unwind_rule_offset(rule) ((__s64)(__s32)(rule))
+/* The same rule with another offset. */
+#define unwind_rule_moved(rule, offset) (((rule) & ~0xffffffffull) | (__u32)(offset))
 #define unwind_rule_base(rule) ((__u32)((rule) >> 57))
 #define UNWIND_BASE_LOST 127u
 #define unwind_rule_saved(rule) ((__s64)(__s16)((rule) >> 32))
