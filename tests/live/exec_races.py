@@ -3,7 +3,8 @@
 # run-live: once
 """A user's session shows nothing of a program that its target executes, if that may not be read by the user: programs that are setuid, setgid,
 have file capabilities, or may be run and not read, nor of what makes itself undumpable (prctl), enters a user namespace, or was root's and became the user.
-At attach, as samples begin, and in the middle; of the target itself and of a child of it (-s); CPU and wall mode, one thread and many. Needs root.
+At attach, as samples begin, and in the middle; of the target itself and of a child of it (-s); CPU and wall mode, one thread and many; also of
+threads that compile, whose switches are followed (bpf/watched.h). Needs root.
 
 What is true is known from outside: the target writes down when it runs exec and when the other program has begun. No row of time ends after
 that, the last one of a session that was under way ends just before, and no module of the program is named; a secret that lies on its stack is
@@ -27,6 +28,7 @@ import time
 import bpf_maps
 from lib.wait import until
 from lib import CPROFD, ROOT
+from lib.recording import rows
 from lib.result import check_figures, finish, skip
 
 NOBODY = 65534
@@ -39,6 +41,7 @@ KINDS = {"setuid": (0o4755, 1, 0), "setgid": (0o2755, 0, 1), "capability": (0o75
 # of one thread may enter.
 OTHERS = {"undumpable": None, "namespace": 1, "dropped": None, "effective": None}
 ROOTS = "dropped", "effective"
+FOLLOWED = "compiler mine\nunit\n    file <string>\n    function build\n    has told\n    name told\n"
 WAYS = ("self", "self", "fork", "spawn") # who runs exec
 MOMENTS = ("attach", "begin", "middle", "attach")
 # A Python program that becomes another one, or whose child does.
@@ -46,7 +49,18 @@ LAUNCHER = """
 import ctypes, os, select, subprocess, sys, threading, time
 PRCTL = ctypes.CDLL(None).prctl
 threads, delay, log, go = (int(word) for word in sys.argv[1:5])
-kind, way, crowd = sys.argv[5:8]
+kind, way, crowd, compiles = sys.argv[5:9]
+def build(told, then=None):  # what FOLLOWED calls a compile
+    for i in range(3):
+        sum(range(3000))
+        time.sleep(0.0007)
+    if then:
+        then()
+def work(n):
+    if compiles:
+        build("work")
+    else:
+        sum(range(n))
 def becomes():
     if kind == "undumpable":
         PRCTL(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
@@ -69,7 +83,7 @@ def becomes():
         os.execv(kind, [kind, str(log)])
 def burn():
     while True:
-        sum(range(2000))
+        work(2000)
         time.sleep(0.02)
 child = os.fork() if way == "fork" else 0
 if child:
@@ -85,17 +99,20 @@ if threads > PYTHON_THREADS:
         os._exit(4)
 os.write(log, b"%d\\n" % os.getpid())
 while not select.select([go], [], [], 0.0005)[0]:  # a machine with other work
-    sum(range(10000))
+    work(10000)
 end = time.monotonic() + delay / 1e6
 while time.monotonic() < end:
-    sum(range(1000))
+    work(1000)
 os.write(log, b"%d\\n" % time.monotonic_ns())
-becomes()
+if compiles:
+    build("last", becomes)
+else:
+    becomes()
 # Who began as root shows nothing of before, either.
 os.write(log, b"%d\\n" % (1 if kind in ("dropped", "effective") else time.monotonic_ns()))
 end = time.monotonic() + 60
 while time.monotonic() < end:
-    sum(range(1000))
+    work(1000)
 os._exit(0)
 """.replace("PYTHON_THREADS", "8")
 
@@ -155,10 +172,10 @@ def children(pid):
 
 
 class Stream:
-    """Of a session: rows' ends, by process, and modules of the guarded program."""
+    """Of a session: rows' ends, by process, those of waits, and modules of the guarded program."""
 
     def __init__(self, text):
-        self.begin, self.ends, self.named, self.losses, self.names = 0, collections.defaultdict(list), 0, {}, set()
+        self.begin, self.ends, self.named, self.losses, self.waits = 0, collections.defaultdict(list), 0, {}, []
         pids, owners = {}, {}
         for line in text.splitlines():
             try:
@@ -175,10 +192,10 @@ class Stream:
             elif kind == "thread":
                 owners[event["id"]] = pids[event["process"]]
             elif kind == "samples":
-                at, threads = 0, event.get("thread") or [0] * len(event["t"])
-                for delta, thread in zip(event["t"], threads):
-                    at += delta
+                for at, thread, cause in rows(event, "thread", "cause"):
                     self.ends[owners.get(thread)].append(at)
+                    if cause:
+                        self.waits.append(at)
             elif kind == "ledger":
                 self.losses = event["losses"]
             self.named += kind in ("functions", "modules") and "guarded" in line
@@ -219,7 +236,7 @@ def attempt(folder, socket, engine_of, case, totals):
     reader, writer = os.pipe()
     waits, go = os.pipe()
     target = subprocess.Popen(["/usr/bin/python3", "-c", LAUNCHER, str(case["threads"]), str(case["delay"]), str(writer), str(waits),
-                               kind if kind in OTHERS else os.path.join(folder, "guarded_" + kind), way, os.path.join(folder, "crowd.so")],
+                               kind if kind in OTHERS else os.path.join(folder, "guarded_" + kind), way, os.path.join(folder, "crowd.so"), "compiles" * case["followed"]],
                               preexec_fn=None if kind in ROOTS else become, pass_fds=[writer, waits], cwd="/")
     os.close(writer)
     os.close(waits)
@@ -227,7 +244,8 @@ def attempt(folder, socket, engine_of, case, totals):
     pid = number(log) # its threads are there
     output = tempfile.TemporaryFile()
     client = subprocess.Popen([os.path.join(folder, "cprofd"), "attach", str(target.pid), "--socket", socket, "-d", "30", "-r", "4999",
-                               "--mode=" + case["mode"], "--stream", *([] if way == "self" else ["-s"])], preexec_fn=become,
+                               "--mode=" + case["mode"], "--stream", *([] if way == "self" else ["-s"]),
+                               "--rules", os.path.join(folder, "followed.rules")], preexec_fn=become,
                               stdout=output, stderr=subprocess.PIPE, cwd="/", env={"PATH": "/usr/bin:/bin"})
     started = time.monotonic_ns()
     if case["middle"]:
@@ -260,6 +278,7 @@ def attempt(folder, socket, engine_of, case, totals):
     ends = stream.ends[pid]
     late = sum(begun < end < over for end in ends)
     totals["tries"] += 1
+    totals["waited before"] += any(at < before for at in stream.waits)
     totals["judged"] += bool(begun) and not early
     totals["refused"] += client.returncode != 0
     totals["why"] = err.decode()[:300] if client.returncode else totals["why"]
@@ -307,7 +326,7 @@ def case_of(chance, kind, moment, threads, usual):
     takes = 30000 if kind in ROOTS else usual.of(threads)
     delay = {"middle": 1000, "attach": chance.randrange(takes), "begin": max(0, takes + chance.randrange(-takes // 8, takes // 8))}[moment]
     return {"kind": kind, "way": way, "middle": moment == "middle", "mode": chance.choice(("cpu", "wall")), "delay": delay, "threads": threads,
-            "maps": chance.random() < 0.25}
+            "maps": chance.random() < 0.25, "followed": False}
 
 
 def tries(chance, kind, arguments, n, attempt, usual):
@@ -320,6 +339,17 @@ def tries(chance, kind, arguments, n, attempt, usual):
     bad = any(totals[what] for what in ("samples", "named", "secrets", "in maps", "stuck"))
     judged = totals["judged"] or kind in ROOTS # which chance may refuse all of
     check_figures(not bad and 2 * totals["short"] <= max(4, totals["under way"]) and judged, "%s: nothing of it" % kind, dict(totals))
+
+
+def followed(chance, kind, attempt):
+    """... by a thread that compiles, among others, in the middle of a session: it was followed before, and nothing is told since."""
+    totals = collections.Counter()
+    for mode in "cpu", "wall":
+        for threads in (1,) if OTHERS.get(kind) else (1, 8):
+            way = "self" if kind in OTHERS else chance.choice(WAYS)
+            attempt({"kind": kind, "way": way, "middle": True, "mode": mode, "threads": threads, "delay": 50000, "maps": True, "followed": True}, totals)
+    bad = any(totals[what] for what in ("samples", "named", "secrets", "in maps", "stuck", "refused"))
+    check_figures(not bad and totals["waited before"] == totals["tries"], "%s while its switches are followed: nothing of it" % kind, dict(totals))
 
 
 def main():
@@ -340,6 +370,9 @@ def main():
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         os.chmod(folder, 0o755)
         build(folder)
+        with open(os.path.join(folder, "followed.rules"), "w") as file:
+            file.write(FOLLOWED)
+        os.chmod(file.name, 0o644)
         for program in "cprofd", "cprofd-engine":
             shutil.copy(os.path.join(os.path.dirname(CPROFD), program), os.path.join(folder, program))
         socket = os.path.join(folder, "socket")
@@ -354,7 +387,7 @@ def main():
             own, usual = collections.Counter(), Usual()
             for mode in ("cpu", "wall"):
                 for way in ("self", "fork", "spawn"):
-                    case = {"kind": "own", "way": way, "middle": True, "mode": mode, "threads": 2, "delay": 1000, "maps": True}
+                    case = {"kind": "own", "way": way, "middle": True, "mode": mode, "threads": 2, "delay": 1000, "maps": True, "followed": False}
                     usual.add(2, attempt_here(case, own))
             check_figures(own["samples"] > 150 and not own["short"], "a program of the user's own is sampled on after exec", dict(own))
             kinds = [arguments.only] if arguments.only else [*KINDS, *OTHERS]
@@ -363,6 +396,8 @@ def main():
                 skip("a user may make no user namespace here (a chroot, or kernel.unprivileged_userns_clone)")
             for kind in kinds:
                 tries(chance, kind, arguments, max(1, arguments.tries // len(kinds)), attempt_here, usual)
+                if kind not in ROOTS:
+                    followed(chance, kind, attempt_here)
             check_figures(daemon.poll() is None, "the daemon goes on")
         finally:
             daemon.send_signal(signal.SIGTERM)
