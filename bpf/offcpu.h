@@ -45,7 +45,8 @@ struct wait_slot {
 	__u64 woken;        /* when it was woken last */
 	__u32 waker;
 	__u32 at;           /* index in points[]: where it waits, or waited last */
-	__u32 runs;         /* it was still runnable when it left (preempted) */
+	__u16 runs;         /* it was still runnable when it left (preempted) */
+	__u16 hidden;       /* the client is not authorised for it; nothing else is here */
 	__u32 turn;         /* the point that the next new key replaces */
 	__u64 stay;         /* ns: length of the last wait, not in any sum yet */
 	__u64 delay;        /* the thread's run_delay when it left */
@@ -240,6 +241,7 @@ __attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
 	c.slot = wait_find(wait_thread(c.task));
 	if (!c.slot)
 		return 0;
+	c.slot->hidden = 0;
 	if (c.slot->out)
 		wait_missed(c.slot, c.task, time);
 	wait_settle(c.slot, c.task);
@@ -247,8 +249,7 @@ __attribute__((noinline, weak)) int wait_flush(__u64 time, __u32 to_ring)
 	return 0;
 }
 
-/* Clears the slot and frees it. */
-static __always_inline void wait_clear(struct wait_slot *slot)
+static __always_inline void wait_forget(struct wait_slot *slot)
 {
 	__builtin_memset(slot->points, 0, sizeof(slot->points));
 	slot->out = 0;
@@ -258,6 +259,13 @@ static __always_inline void wait_clear(struct wait_slot *slot)
 	slot->woken = 0;
 	slot->paid = 0;
 	slot->reserved = 0;
+}
+
+/* Clears the slot and frees it. */
+static __always_inline void wait_clear(struct wait_slot *slot)
+{
+	wait_forget(slot);
+	slot->hidden = 0;
 	asm volatile("" ::: "memory");
 	slot->thread = 0;
 }
@@ -273,7 +281,8 @@ static __always_inline void wait_end(struct task_struct *task, __u64 time)
 	wait_clear(slot);
 }
 
-/* May waits of the thread be followed? Of a process that the client may not read, not even sums are kept. */
+/* May waits of the thread be followed? Of a process that the client may not read, not even sums are kept. That it was hidden
+ * is: the time until it is seen again would be taken for what it ran, or for one wait. */
 __attribute__((noinline, weak, visibility("hidden"))) int wait_allowed(struct task_struct *task, __u32 tgid)
 {
 	struct wait_slot *slot;
@@ -281,11 +290,15 @@ __attribute__((noinline, weak, visibility("hidden"))) int wait_allowed(struct ta
 	if (authorised(task, tgid) != AUTHORISED_NO)
 		return 1;
 	slot = wait_find(wait_thread(task));
-	if (!slot)
+	if (!slot && !(task->flags & PF_EXITING))
+		slot = wait_make(wait_thread(task));
+	if (!slot || slot->hidden)
 		return 0;
-	wait_clear(slot);
-	if (waits_begin)
+	wait_forget(slot);
+	if (waits_begin) {
+		slot->hidden = 1;
 		emit_lost(task);
+	}
 	return 0;
 }
 
@@ -339,6 +352,7 @@ static __always_inline void wait_in(struct task_struct *task, __u64 now)
 		slot->delay = wait_delay(task);
 		slot->out = task->start_time > waits_since ? task->start_time : waits_since;
 	}
+	slot->hidden = 0;
 	slot->in = now;
 	wait_back(slot, now);
 }
@@ -479,6 +493,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 			count_loss(&ring->counts, LOSS_WAIT_SLOTS);
 		return 0;
 	}
+	slot->hidden = 0;
 	if (slot->out)
 		wait_missed(slot, c->task, c->now);
 	else if (slot->in)

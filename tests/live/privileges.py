@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from lib.command import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder, names, profile, target
+from lib.command import BUSY, CPROFD, NOBODY, PYTHON, ROOT, Skip, as_nobody, cprofd, daemon, environment, expect, fails, folder, names, profile, sampled, target
 from lib.client import Client, Refused
 from lib.recording import Batches, rows
 from lib.wait import asleep, mount_namespaces, until
@@ -614,6 +614,107 @@ def test_a_compile_that_hides_at_times():
                             expect("secret" not in found, "a frame of what it hides, mode " + mode, found)
                             slept += wall if cause and "build" in found else 0
             expect(slept > 1e8, "waits in what it shows, mode " + mode, slept)
+
+
+HIDES_AND_NAPS = BUSY + """
+import ctypes, threading
+prctl = ctypes.CDLL(None).prctl
+def naps():
+    while True:
+        time.sleep(0.03)
+threading.Thread(target=naps, daemon=True).start()
+while True:
+    prctl(4, 0) # PR_SET_DUMPABLE
+    time.sleep(0.05)
+    prctl(4, 1)
+    time.sleep(0.15)
+"""
+BEFORE = 16  # causes, docs/protocol.md
+NOT_AUTHORISED = 18
+
+
+def test_waits_of_one_that_hides_at_times():
+    """Time of a thread that nobody was allowed to see is time that is not known: not a wait since before the session, nor for a CPU."""
+    with folder(NOBODY) as work, folder() as place, daemon(os.path.join(place, "socket")), target(HIDES_AND_NAPS, uid=NOBODY) as process:
+        for _ in range(20):  # refused while it hides
+            run = cprofd("attach", process.pid, "-d", "3", "--mode", "wall", "-f", "events", "-o", "a.ndjson", "--socket", os.path.join(place, "socket"),
+                         cwd=work, prefix=as_nobody())
+            if not run.returncode:
+                break
+        expect(run.returncode == 0, "attached", run.err)
+        tables, told = Batches(), {}
+        with open(os.path.join(work, "a.ndjson")) as file:
+            for event in map(tables.feed, file):
+                for _, cause, wall in rows(event, "cause", "wall") if event["ev"] == "samples" else ():
+                    told[cause] = told.get(cause, 0) + wall
+        expect(told.get(BEFORE, 0) < 3e8 and told.get(NOT_AUTHORISED, 0) > 2e9, "waits since before the session", told)
+
+
+# One thread is root's until SIGUSR1, the other is the user's and may be looked into. By system calls: the library's would take all threads along.
+TWO_USERS = BUSY + """
+import ctypes, signal, threading
+libc = ctypes.CDLL(None)
+told = threading.Event()
+signal.signal(signal.SIGUSR1, lambda *_: told.set())
+def become():
+    libc.syscall(116, 0, 0) # setgroups
+    libc.syscall(119, 65534, 65534, 65534) # setresgid
+    libc.syscall(117, 65534, 65534, 65534) # setresuid
+    libc.prctl(4, 1) # PR_SET_DUMPABLE
+def works():
+    time.sleep(0.02)
+    busy(0.002)
+def secret():
+    time.sleep(0.001)
+    busy(0.01)
+def open_to_all():
+    works()
+def build(told, then):
+    then()
+def other():
+    while not told.is_set():
+        build("work", secret)
+    print(time.monotonic_ns(), flush=True)
+    become()
+    while True:
+        build("work", open_to_all)
+threading.Thread(target=other).start()
+become()
+while True:
+    build("work", works)
+"""
+
+
+def test_a_compile_in_a_thread_of_roots():
+    """Of a thread with other rights than its process's first one nothing is told, and where it has the same from some time on, nothing of before: also
+    where switches are followed (BROKER_WATCH, wall mode)."""
+    for mode in "cpu", "wall":
+        with folder(NOBODY) as work, folder() as place, daemon(os.path.join(place, "socket")), target(TWO_USERS) as process:
+            with open(os.path.join(work, "my.rules"), "w") as file:
+                file.write(RULES.replace("leaf", "build"))
+            os.chmod(file.name, 0o644)
+            other, = until(lambda: [int(tid) for tid in os.listdir(f"/proc/{process.pid}/task") if int(tid) != process.pid])
+            expect(until(lambda: status(process.pid)["Uid"].split() == [str(NOBODY)] * 4) and "0" in status(other)["Uid"].split(), "two users' threads")
+            client = subprocess.Popen([*as_nobody(), CPROFD, "attach", str(process.pid), "--mode", mode, "--rules", "my.rules", "-f", "events", "-o", "a.ndjson",
+                                       "--socket", os.path.join(place, "socket"), "-d", "4"], cwd=work, env=environment(), stderr=subprocess.PIPE)
+            sampled(work, client, seconds=1)
+            process.send_signal(signal.SIGUSR1)
+            expect(until(lambda: status(other)["Uid"].split() == [str(NOBODY)] * 4), "the thread is the user's, too")
+            changes = int(process.stdout.readline())
+            err = client.communicate(timeout=60)[1].decode()
+            expect(client.returncode == 0, "attached", err)
+            tables, slept, ran, at = Batches(), {process.pid: 0, other: 0}, 0, 0
+            with open(os.path.join(work, "a.ndjson")) as file:
+                for event in map(tables.feed, file):
+                    if event["ev"] == "samples":
+                        for at, thread, stack, cause, wall, cpu in rows(event, "thread", "stack", "cause", "wall", "cpu"):
+                            tid, found = tables.threads[thread]["tid"], [function[0] for function, _ in tables.path(stack)]
+                            slept[tid] += wall if cause and "build" in found else 0
+                            expect("secret" not in found, "a frame of root's thread, mode " + mode, found)
+                            expect(tid != other or at > changes or found in ([], ["(not authorised)"]), "nothing of before, mode " + mode, (at - changes, wall, cause), found)
+                            ran += cpu if tid == other else 0
+            expect(0 < ran < (at - changes) / 3, "what it ran before is nobody's, mode " + mode, ran, at - changes)
+            expect(min(slept.values()) > 1e8, "waits in what it shows, mode " + mode, slept)
 
 
 def test_client_under_sudo():
