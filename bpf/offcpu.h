@@ -52,6 +52,7 @@ struct wait_slot {
 	__u64 delay;        /* the thread's run_delay when it left */
 	__u64 paid;         /* its budget of stacks is used up to this time (a token bucket) */
 	__u64 reserved;     /* ... and its reserve */
+	__u64 tstate;       /* its thread state when its last stack was taken, a hint; 0: not known */
 	struct wait_point points[WAIT_POINTS];
 };
 
@@ -259,6 +260,7 @@ static __always_inline void wait_forget(struct wait_slot *slot)
 	slot->woken = 0;
 	slot->paid = 0;
 	slot->reserved = 0;
+	slot->tstate = 0;
 }
 
 /* Clears the slot and frees it. */
@@ -380,8 +382,8 @@ __attribute__((noinline, weak)) __u32 wait_fd_mode_here(__u64 fd)
 }
 
 /* Where the current thread is in Python: 3.11 and later run functions that call each other at one place of the C stack. Of
- * a futex only the function, as the GIL is waited for anywhere in it. 0: not known, on this CPU not yet. */
-HOST_APART __u32 wait_python(__u64 now)
+ * a futex only the function, as the GIL is waited for anywhere in it. 0: not known. `tstate` is what is known of it, or 0. */
+HOST_APART __u32 wait_python(__u64 now, __u64 tstate)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -394,24 +396,46 @@ HOST_APART __u32 wait_python(__u64 now)
 	if (!own || !to)
 		return 0;
 	hint = thread_hint(own, task, now);
-	image = hint->tstate ? image_of(own, &hint->key, maps_of(to)) : NULL;
+	if (!tstate)
+		tstate = hint->tstate;
+	image = tstate ? image_of(own, &hint->key, maps_of(to)) : NULL;
 	if (!image)
 		return 0;
-	host_read(&frame, sizeof(frame), hint->tstate + image->layout.tstate_frame);
+	host_read(&frame, sizeof(frame), tstate + image->layout.tstate_frame);
 	if (image->layout.frames == PY_FRAMES_CFRAME)
 		host_read(&frame, sizeof(frame), frame + image->layout.cframe_current_frame);
 	host_read(&at, sizeof(at), frame + ((__u32)syscall_number(entered_with(task)) == SYSCALL_FUTEX ? image->layout.frame_code : image->layout.frame_lasti));
 	return (__u32)(py_mix(frame, at) >> 32);
 }
 
+/* After a stack of the current thread was taken: its thread state, for wait_python(). What a CPU keeps (hints[]) another thread
+ * with the same id modulo HINTS may take, and other CPUs do not know. */
+static __always_inline __u64 wait_tstate(const struct task_struct *task)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	const struct cpu_scratch *own = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return own ? own->hints[task->pid & (HINTS - 1)].tstate : 0;
+}
+
+HOST_APART int wait_taken(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wait_slot *slot = wait_find(wait_thread(task));
+
+	if (slot)
+		slot->tstate = wait_tstate(task);
+	return 0;
+}
+
 /* The upper half is of native code, the lower one of Python's. */
-static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u64 now)
+static __always_inline __u64 wait_key(const struct pt_regs___entry *regs, __u64 now, __u64 tstate)
 {
 	__u64 key = py_mix(py_mix(entry_pc(regs), entry_sp(regs)), (__u32)syscall_number(regs));
 
 	if ((__u32)syscall_number(regs) == SYSCALL_FUTEX) /* which one */
 		key = py_mix(key, syscall_arg0(regs));
-	return (key & ~0xffffffffull) | 1ull << 63 | wait_python(now);
+	return (key & ~0xffffffffull) | 1ull << 63 | wait_python(now, tstate);
 }
 
 struct wait_capture {
@@ -508,7 +532,7 @@ static __always_inline int wait_out(struct wait_capture *c)
 	} else {
 		slot->delay = wait_delay(c->task);
 	}
-	c->key = runs ? WAIT_KEY_RAN : wait_key(entered_with(c->task), c->now);
+	c->key = runs ? WAIT_KEY_RAN : wait_key(entered_with(c->task), c->now, slot->tstate);
 	/* One stack per period. A new point may take one of the reserve, and so may one without a stack for WAIT_POINTS
 	 * periods: another call may wait there by now, for long, and must not get the old stack. */
 	budget = wait_affords(&slot->paid, c->now, each_tick.tick_period, WAIT_BUDGET);

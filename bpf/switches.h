@@ -32,9 +32,12 @@ int BPF_PROG(on_switch, _Bool preempt, struct task_struct *prev, struct task_str
 	c = (struct wait_capture){.task = prev, .state = preempt ? 0 : state, .now = bpf_ktime_get_ns()};
 	if (which & CAME && (nested || is_target(next->tgid)) && wait_allowed(next, passing_tgid(next)))
 		wait_in(next, c.now);
-	if (which & LEFT && (nested || is_target(prev->tgid)) && wait_allowed(prev, passing_tgid(prev)) && wait_out(&c) &&
-	    take(NULL, &c))
+	if (!(which & LEFT) || !(nested || is_target(prev->tgid)) || !wait_allowed(prev, passing_tgid(prev)) || !wait_out(&c))
+		return 0;
+	if (take(NULL, &c))
 		c.point->taken = 0;
+	else
+		wait_taken();
 	return 0;
 }
 

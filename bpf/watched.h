@@ -26,7 +26,7 @@ struct watched {
 	struct {
 		__u64 key, taken; /* from wait_key(); when its last stack was taken */
 	} places[WATCHED_PLACES];
-	__u64 paid, reserved; /* token buckets, as in struct wait_slot */
+	__u64 paid, reserved, tstate; /* token buckets and a hint, as in struct wait_slot */
 	struct wait_point back; /* the record is made from this: its users have no stack left */
 };
 static struct watched watched[WATCHED];
@@ -76,7 +76,7 @@ HOST_APART int watched_add(void)
 			at = i;
 	watched_tasks[at & (WATCHED - 1)] = 0;
 	WATCHED_AT(at)->start = task->start_boottime;
-	WATCHED_AT(at)->left = WATCHED_AT(at)->paid = WATCHED_AT(at)->reserved = 0;
+	WATCHED_AT(at)->left = WATCHED_AT(at)->paid = WATCHED_AT(at)->reserved = WATCHED_AT(at)->tstate = 0;
 	WATCHED_AT(at)->valued = 1;
 	watched_tasks[at & (WATCHED - 1)] = (__u64)task;
 	return 0;
@@ -162,7 +162,7 @@ HOST_APART int watched_leaves(__u64 now)
 	if (!of || !task->__state)
 		return 0;
 	late = now - of->valued > SCHEDULE_LATELY_NS;
-	key = wait_key(entered_with(task), now);
+	key = wait_key(entered_with(task), now, of->tstate);
 	at = watched_place(of, key);
 	host_barrier(at);
 	at &= WATCHED_PLACES - 1;
@@ -219,9 +219,12 @@ HOST_APART int emit_sleeps(int fresh)
 /* Its record was written. */
 HOST_APART int watched_left(__u64 now)
 {
-	struct watched *of = watched_of(bpf_get_current_task_btf());
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct watched *of = watched_of(task);
 
-	if (of)
-		watched_sleeps(of, now, 0);
+	if (!of)
+		return 0;
+	of->tstate = wait_tstate(task);
+	watched_sleeps(of, now, 0);
 	return 0;
 }

@@ -2,10 +2,11 @@
 """Compiles that directly follow each other, which sleep, wait and hand locks on: a compiler of our own (build() below), whose rule is in
 tests/live/neighbours.py.
 
-    neighbours.py THREADS COMPILES SEED KINDS GAPS [MODULO]
+    neighbours.py THREADS COMPILES SEED KINDS GAPS [MODULO [SWITCHERS]]
 
 Prints "ready", waits for a line, and prints [[tid, name, kind, gap after it, begin, end], ...] by CLOCK_MONOTONIC. KINDS and GAPS: names of
-functions below, with commas; each compile is one of them by chance, the same for the same SEED. MODULO: the threads' ids are equal modulo this."""
+functions below, with commas; each compile is one of them by chance, the same for the same SEED. MODULO: the threads' ids are equal modulo this. SWITCHERS:
+so many more threads hand a lock round all the time, and do not compile."""
 import json
 import os
 import random
@@ -40,6 +41,22 @@ class Pair:
     def once(self):
         self.there.release()
         self.back.acquire()
+
+
+def ring(n):
+    """Threads of which one runs at a time, and wakes the next."""
+    locks = [threading.Lock() for _ in range(n)]
+
+    def member(i):
+        while True:
+            locks[i].acquire()
+            locks[(i + 1) % n].release()
+
+    for lock in locks:
+        lock.acquire()
+    for i in range(n):
+        threading.Thread(target=member, args=(i,), daemon=True).start()
+    locks[0].release()
 
 
 class Pipe:
@@ -111,7 +128,10 @@ def compiles(number, work, truth):
     kept.append(number)
     chance = random.Random(SEED * 1000 + number)
     # In mode cpu the sampler follows a thread from a tick on, wherever that is, once another one compiled (docs/waits.md).
-    spin(0.008)
+    if SWITCHERS:  # ... and there may be no room for one that did not compile yet
+        build("begin%d" % number, work.cpu, 4)
+    else:
+        spin(0.008)
     time.sleep(0.3)
     for i in range(COMPILES):
         name, kind, after, length = "work%d_%d" % (number, i), chance.choice(KINDS), chance.choice(GAPS), chance.choice((0.7, 1, 2))
@@ -125,6 +145,7 @@ def compiles(number, work, truth):
 THREADS, COMPILES, SEED = map(int, sys.argv[1:4])
 KINDS, GAPS = sys.argv[4].split(","), sys.argv[5].split(",")
 MODULO = int(sys.argv[6]) if len(sys.argv) > 6 else 1
+SWITCHERS = int(sys.argv[7]) if len(sys.argv) > 7 else 0
 REST = 0
 names, truth, kept = [], [], []
 pipes = [Pipe() for _ in range(THREADS)]  # before there are threads
@@ -133,7 +154,9 @@ print("ready", flush=True)
 sys.stdin.readline()
 # The sampler is told which locals to give some 20 ms after it met a code object.
 build("first", works[0].cpu, 40)
-time.sleep(0.2)
+if SWITCHERS:
+    ring(SWITCHERS)
+time.sleep(0.2 + SWITCHERS / 50)  # each is sampled, and followed if there is room
 threads = []
 while len(kept) < THREADS:
     threads.append(threading.Thread(target=compiles, args=(len(kept), works[len(kept)], truth)))
