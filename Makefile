@@ -68,7 +68,7 @@ $(B)/rules.inc: $(RULES)
 	$(Q)for f in $^; do printf '{"%s",\n' $$f && sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' $$f && echo '},' || exit 1; done > $@
 $(B)/daemon/rules/builtin.o $(B)/fuzz/daemon/rules/builtin.o: $(B)/rules.inc
 
-# So are scripts and styles of what browsers open, each with its hash (daemon/export/asset.h).
+# So are scripts and styles of what browsers open, each with its hash (daemon/export/svg.h).
 ASSETS := $(wildcard daemon/export/*.js daemon/export/*.css daemon/html/*.js daemon/html/*.css)
 vpath %.js daemon/export daemon/html
 vpath %.css daemon/export daemon/html

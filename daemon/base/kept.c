@@ -77,7 +77,8 @@ int kept__was_read(int folder, const char *name, int fd, int err)
 	return err;
 }
 
-int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret_len)
+/* *ret: to be freed by the caller. -EFBIG: more than `max` bytes. */
+static int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret_len)
 {
 	_cleanup_close_ int fd = kept__open(folder, name);
 
@@ -117,7 +118,7 @@ int kept__write(int folder, const char *name, const struct iovec parts[2])
 	return kept__end(folder, &file, name, err);
 }
 
-int kept__store(int folder, const char *name, const void *data, size_t len)
+static int kept__store(int folder, const char *name, const void *data, size_t len)
 {
 	struct head head = {MAGIC, 1, len, hash__bytes(&seed, data, len)};
 
@@ -145,8 +146,8 @@ void kept__name(const char *kind, const struct kept_key *key, char name[KEPT_NAM
 int kept__find(int folder, const char *kind, const struct kept_key *key, size_t max, struct kept_data *ret)
 {
 	char name[KEPT_NAME_MAX];
-	void *bytes;
-	size_t len;
+	void *bytes = NULL;
+	size_t len = 0;
 	int err;
 
 	if (folder < 0)
@@ -181,11 +182,9 @@ int kept__put(int folder, const char *kind, const struct kept_key *key, const st
 	char name[KEPT_NAME_MAX];
 	int err = folder < 0 ? -ENOENT : buf__append(&all, key, sizeof(*key));
 
-	if (!err)
-		err = buf__append(&all, data->data, data->len);
+	err = err ?: buf__append(&all, data->data, data->len);
 	kept__name(kind, key, name);
-	if (!err)
-		err = kept__store(folder, name, all.data, all.len);
+	err = err ?: kept__store(folder, name, all.data, all.len);
 	buf__free(&all);
 	return err;
 }

@@ -29,9 +29,6 @@ struct kept_new {
 int kept__begin(int folder, struct kept_new *ret);
 int kept__append(int fd, const void *data, size_t len);
 int kept__end(int folder, struct kept_new *file, const char *name, int err);
-/* *ret: to be freed by the caller. -EFBIG: more than `max` bytes. */
-int kept__load(int folder, const char *name, size_t max, void **ret, size_t *ret_len);
-int kept__store(int folder, const char *name, const void *data, size_t len);
 
 /* --- data made from the bytes of one file, or of two --- */
 

@@ -130,12 +130,10 @@ int callables__find(const struct elf_bytes *elf, struct callables *ret)
 		err = search__collector(&search, &frames);
 		if (!err && ret->builtins)
 			err = search__machinery(&search, &frames) ?: search__switchers(&search, &frames);
-		if (!err)
-			err = search__instances(&search, &frames);
+		err = err ?: search__instances(&search, &frames);
 		if (!err)
 			err = make_rows(&search, &frames);
-		if (!err)
-			err = search__bodies(&search, &frames);
+		err = err ?: search__bodies(&search, &frames);
 		code_frames__free(&frames);
 	}
 	free(search.found);

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "classes/jumps.h"
 
 /* Beyond it, functions get only their own names. */
 #define CANDIDATES_MAX 65536u
@@ -155,8 +154,7 @@ int search__candidates(struct search *search, const struct code_frames *frames)
 		if (!err && search->found[i].kind == CALLABLE_SLOT && search->out->n_candidates < CANDIDATES_MAX)
 			err = add_called(search, frames, &search->found[i]);
 	}
-	if (!err)
-		err = add_specialised(search);
+	err = err ?: add_specialised(search);
 	if (search->out->n_candidates)
 		qsort(search->out->candidates, search->out->n_candidates, sizeof(*search->out->candidates),
 		      candidates_by_start);

@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-#include "classes/jumps.h"
-
 #define COLLECTOR_BYTES 1000u /* the least size; in 3.9 to 3.15 it has 4 to 9 KB */
 
 /* The largest function, above *size, that the one at `at` calls, directly or through `deep` others. */

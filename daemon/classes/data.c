@@ -359,8 +359,7 @@ static int read_all(struct data *data, const struct elf_image *image, const char
 	struct elf_tags tags;
 	int err = read_segments(data, image);
 
-	if (!err)
-		err = elf_image__tags(image, &tags);
+	err = err ?: elf_image__tags(image, &tags);
 	if (!err && !names_have(data, &tags, needs))
 		err = -ENOENT;
 	if (err)
@@ -368,13 +367,10 @@ static int read_all(struct data *data, const struct elf_image *image, const char
 	data->strings = tags.strings;
 	data->pieces = calloc(1, sizeof(*data->pieces));
 	err = read_symbols(data, tags.symbols, tags.strings);
-	if (!err)
-		err = read_bytes(data);
+	err = err ?: read_bytes(data);
 	if (!err)
 		err = relocate_all(data, &tags, image->machine, tags.rela, tags.rela_size);
-	if (!err)
-		err = relocate_all(data, &tags, image->machine, tags.plt, tags.plt_size);
-	return err;
+	return err ?: relocate_all(data, &tags, image->machine, tags.plt, tags.plt_size);
 }
 
 int data__open(const struct elf_bytes *source, const char *needs, struct data *ret)
@@ -383,8 +379,7 @@ int data__open(const struct elf_bytes *source, const char *needs, struct data *r
 	int err = elf_image__open(source, ELF_SEGMENTS, &image);
 
 	*ret = (struct data){.source = source};
-	if (!err)
-		err = read_all(ret, &image, needs);
+	err = err ?: read_all(ret, &image, needs);
 	elf_image__free(&image);
 	if (err)
 		data__free(ret);

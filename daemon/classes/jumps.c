@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes are tried as instructions at every offset (arch/arch.h says why that is good enough): only targets that are
  * a function's first byte count. */
-#include "classes/jumps.h"
+#include "classes/search.h"
 
 #include "arch/arch.h"
 

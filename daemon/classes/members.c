@@ -18,7 +18,6 @@
 
 #include "base/array.h"
 #include "base/search.h"
-#include "classes/slots.h"
 
 #define NAME_MAX_BYTES 128u
 #define METHOD_BYTES 32u        /* PyMethodDef */

@@ -3,7 +3,7 @@
  * there can be called by an expression: `a + b` calls nb_add, "int.__add__". Slots without an expression
  * (tp_traverse) are left out; tp_dealloc has no name. Where a slot serves two methods the more frequent name stands for both:
  * nb_add is __add__ and __radd__. */
-#include "classes/slots.h"
+#include "classes/search.h"
 
 #include <stddef.h>
 

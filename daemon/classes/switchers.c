@@ -13,7 +13,6 @@
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
-#include "classes/jumps.h"
 
 /* Bounds of code that is searched: of one function, and of the eval loop. */
 #define SWITCHER_BYTES 4096u

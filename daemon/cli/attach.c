@@ -2,7 +2,6 @@
 /* `cprofd attach PID...`: one process is recorded directly, several by one child each, whose files are merged. */
 #include "cli/cli.h"
 #include "cli/recorder.h"
-#include "cli/several.h"
 
 /* One process takes the short way, in this process. Of several, each has a recorder in a child of its own
  * (several.c), because a recorder gives up root when its first answer arrives and could not request the next

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens a finished file in the browser of the calling user. Under sudo that is the user who called sudo, not root:
  * xdg-open runs as that user, in that user's session. */
-#include "cli/browser.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -179,8 +179,7 @@ static void check_bpf(struct check_list *list, bool verbose)
 	struct check_row *row;
 	int err = sampler__load(&how, &sampler, &error);
 
-	if (!err)
-		err = sampler__start(sampler);
+	err = err ?: sampler__start(sampler);
 	if (!err)
 		row = check__add(list, "BPF", CHECK_OK, "the sampler loads");
 	else

@@ -217,8 +217,6 @@ void say__failure(const char *hint, const char *format, ...) __attribute__((form
 void say__progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Before text that is written to stderr directly. */
 void say__clear_progress(void);
-/* Is stderr a terminal? Decides over progress lines and styles. */
-bool say__is_terminal(void);
 /* From now on only failures are printed. */
 void say__quietly(void);
 bool say__is_quiet(void);
@@ -234,3 +232,42 @@ int say__width(void);
 const char *words__count(uint64_t n);
 const char *words__duration(uint64_t ns);
 const char *words__bytes(uint64_t bytes);
+
+/* --- find.c --- */
+/* Finds a process by name, for operands such as `cprofd attach compile.py`. Reads /proc. */
+/* The only process with this name (/proc/PID/comm); else the only one with it as a word or file name in its command
+ * line; else the only one with it anywhere there. Never this process or an ancestor. CLI_DONE, or CLI_USAGE when
+ * none or several match, after printing so. */
+int find__process(const char *name, pid_t *ret);
+
+/* --- several.c --- */
+/* attach to several processes: one recording of all. Prints its own errors; CLI_*. */
+/* `n` is 2 to CLI_PIDS_MAX. Blocks until all have ended or a signal arrives. */
+int several__run(const struct cli_options *options, const pid_t *pids, uint32_t n);
+
+/* --- browser.c --- */
+/* --open: shows a file that was just written in the calling user's browser. */
+/* Before anything is done: can a browser show this format? With --open and neither -f nor -o, *format becomes
+ * "html". CLI_DONE or CLI_USAGE. */
+int browser__judge(const struct cli_options *options, const char **format);
+/* Runs xdg-open as the calling user and does not wait for it. Without xdg-open or a display, prints the file://
+ * address. */
+void browser__open(const char *path);
+
+/* --- family.c --- */
+/* CPU time of a process's children, for the hint to use -s: without it they are not recorded. */
+/* CPU time in ns of all descendants of this process, also of those that it waited for. False: not known (the process
+ * is gone, or there are too many threads). */
+bool family__cpu(pid_t pid, uint64_t *ret);
+
+/* --- forbidden.c --- */
+/* Processes whose memory the kernel does not let the caller read: which of its rules that is. */
+/* True if this process is root and may not open /proc/PID/mem or maps. Then `ret` says which file and why, and the
+ * hint, a static string, names the possible causes. */
+bool forbidden__to_root(pid_t pid, char *ret, size_t size, const char **ret_hint);
+
+/* True if this process is a user's and /proc shows it that process: then `ret` says what is in the way. */
+bool forbidden__to_user(pid_t pid, char *ret, size_t size, const char **ret_hint);
+
+/* The one that applies, for an engine's answer (its code, NULL: none; its errno). */
+bool forbidden__answered(pid_t pid, const char *code, int number, char *ret, size_t size, const char **ret_hint);

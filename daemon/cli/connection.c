@@ -172,7 +172,6 @@ int connection__open(const struct cli_options *options, pid_t pid, bool daemon_o
 	int err;
 
 	*ret = CONNECTION_NONE;
-	ret->verbose = options->debug;
 	/* With CPROFD_SOCKET=none no daemon is tried: the session gets an engine of its own. */
 	if (!strcmp(path, CLI_SOCKET_NONE) && !daemon_only)
 		by_name = false, err = -ENOENT;

@@ -15,7 +15,6 @@
 struct connection {
 	int fd;            /* not blocking; -1: none */
 	pid_t broker;      /* our own; 0: a daemon's */
-	bool verbose;      /* wait for messages that the broker still prints */
 	/* received and not yet consumed: complete lines first, then the beginning of one; owned */
 	struct buf in;
 	size_t consumed;   /* bytes of `in` that were returned as lines */
@@ -46,3 +45,18 @@ bool connection__line(struct connection *connection, const char **ret_line, size
 
 /* Is this line an event of that name? Compares only its first bytes, which the encoder always writes the same way. */
 bool line__is(const char *line, size_t len, const char *event);
+
+/* --- user_rules.c --- */
+/* --rules for commands that attach: files are read once, with the calling user's rights, because root is given up
+ * later; checked here, so that errors are found before anything starts; and sent before the request `attach`. */
+#define USER_RULES_ID 3 /* id of the requests `rules` */
+
+struct rules;
+struct rules_error;
+/* Adds the rules of `path` to `rules`: -errno, with *ret_error filled in. */
+int user_rules__parse(const char *path, struct rules *rules, struct rules_error *ret_error);
+
+/* Before anything is opened: checks the files. CLI_*; an error was already printed. path NULL: no rules. */
+int user_rules__judge(const char *path);
+/* Sends the files to the engine. -errno. */
+int user_rules__send(struct connection *connection, const char *path);

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "cli/browser.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/output.h"

@@ -17,7 +17,6 @@
 #include "broker/broker.h"
 #include "cli/cli.h"
 #include "cli/connection.h"
-#include "cli/forbidden.h"
 #include "cli/readable.h"
 
 /* Of silence. A dump is a matter of a second, but symbols of large files are read for it. */

@@ -2,7 +2,7 @@
 /* The CPU time of all descendants of a process: running children, found in /proc/PID/task/TID/children, and those
  * that ended and were waited for, whose time the kernel adds to the parent's cutime and cstime. If the descendants
  * took most of the time, the summary recommends -s. */
-#include "cli/family.h"
+#include "cli/cli.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the PID for a name on the command line: by comm, then by a word of the command line, then by any part of it.
  * If several processes match equally well, lists them and takes none. */
-#include "cli/find.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -2,7 +2,7 @@
 /* Why the kernel refuses a process's memory: to root by trying, an open of the same files; to a user by what /proc says
  * of the process to everybody. Both here, with the caller's own rights: no more is said than these can see. The answer is
  * for a message only; nothing is decided by it. */
-#include "cli/forbidden.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -24,7 +24,8 @@
 /* Most bytes of a file for --hlo; the text of JAX's largest models has some 10 MB. */
 #define HLO_MAX (256u << 20)
 
-int input__open(const char *path)
+/* "-" is stdin. The fd, or -1 with errno. */
+static int input__open(const char *path)
 {
 	const struct user *user = user__calling();
 	int fd;

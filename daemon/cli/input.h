@@ -8,9 +8,8 @@
 #include "cli/cli.h"
 #include "export/export.h"
 
-/* "-" is stdin. The fd, or -1 with errno. */
-int input__open(const char *path);
-/* The same for a recording: limits what reading it may cost (base/limits.h), unless --no-limits was given. */
+/* "-" is stdin. The fd, or -1 with errno. Limits what reading it may cost (base/limits.h), unless --no-limits was
+ * given. */
 int input__open_recording(const char *path);
 /* If err says that a limit was exceeded, prints that and returns true. */
 bool input__print_limit(int err, const char *path);

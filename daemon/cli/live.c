@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/forbidden.h"
+#include "cli/cli.h"
 #include "cli/live.h"
-#include "cli/user_rules.h"
+#include "cli/connection.h"
 #include "events/loss_names.h"
 
 /* id of the request `attach`, which its answer repeats; `stop` has 2, `rules` USER_RULES_ID */
@@ -134,10 +134,6 @@ static void note_event(struct live *live, const char *line, size_t len)
 	}
 	if (line__is(line, len, "epoch")) {
 		live->threads = 0; /* running threads are emitted again */
-		return;
-	}
-	if (line__is(line, len, "gap")) {
-		live->gap = true;
 		return;
 	}
 	if (line__is(line, len, "thread_end")) {

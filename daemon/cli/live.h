@@ -37,7 +37,6 @@ struct live {
 	uint64_t times[LIVE_LEDGERS], counts[LIVE_LEDGERS];
 	uint32_t ledgers;                /* how many came so far */
 	uint64_t rate;                   /* samples a second, over these ledgers */
-	bool gap;                        /* events are missing: the client was too slow */
 };
 
 /* latency_ms of the request, the longest time until a sample is emitted: when a person watches, and for files. */

@@ -14,7 +14,6 @@
 
 #include "broker/broker.h"
 #include "cli/cli.h"
-#include "cli/find.h"
 #include "export/export.h"
 
 /* --- setters --- */

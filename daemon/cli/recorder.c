@@ -19,12 +19,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/connection.h"
-#include "cli/family.h"
+#include "cli/cli.h"
 #include "cli/live.h"
 #include "cli/recorder.h"
 #include "cli/result.h"
 #include "cli/summary.h"
-#include "cli/user_rules.h"
 
 /* How much a recording may lose if cprofd is killed. Each flush ends a block of the compression, so more
  * often would cost size. */
@@ -54,6 +53,9 @@ struct recorder {
 	uint64_t family;     /* CPU time of the target's children before the recording, ns */
 	bool family_known;
 };
+
+#define RECORDER(options_, pid_)                                                                                       \
+	{.options = options_, .pid = pid_, .result = RESULT_NONE, .connection = CONNECTION_NONE, .signals = -1, .give_up = NEVER}
 
 /* CLOCK_MONOTONIC: a change of the date does not end a recording. */
 static uint64_t now_ms(void)
@@ -313,7 +315,7 @@ static void print_children(struct recorder *recorder, uint64_t recorded)
 static int finish(struct recorder *recorder)
 {
 	struct live *live = &recorder->live;
-	int status = CLI_DONE, err;
+	int status = CLI_DONE;
 	uint64_t recorded;
 
 	/* An empty recording on a full disk: nothing was lost that could be explained by a summary. */
@@ -324,14 +326,9 @@ static int finish(struct recorder *recorder)
 	}
 	print_end(recorder);
 	/* A pipe or terminal (`-o /dev/stdout`) cannot be read again, so it gets no summary. */
-	if (recorder->result.write_file && lseek(result__recording(&recorder->result), 0, SEEK_CUR) >= 0) {
-		err = summary__print(result__recording(&recorder->result), recorder->options->lines, recorder->options->wall,
-				     recorder->options->rules, recorder->options->verbose, &recorded);
-		if (err)
-			say("the summary could not be made: %s", strerror(-err));
-		else
-			print_children(recorder, recorded);
-	}
+	if (recorder->result.write_file && lseek(result__recording(&recorder->result), 0, SEEK_CUR) >= 0 &&
+	    !summary__print(result__recording(&recorder->result), recorder->options, &recorded))
+		print_children(recorder, recorded);
 	if (recorder->result.write_file)
 		status = result__finish(&recorder->result);
 	if (live->write_error || live->cut ||
@@ -355,9 +352,8 @@ static int sample(struct recorder *recorder, int fd, bool compressed)
 	if (status != CLI_DONE)
 		return status;
 	err = fd >= 0 ? recording_writer__new(fd, compressed, &recorder->live.writer) : 0;
-	if (!err)
-		err = live__attach(&recorder->live, options, recorder->pid, recorder->launch != NULL,
-				   options->stream ? LIVE_SEEN_MS : LIVE_KEPT_MS);
+	err = err ?: live__attach(&recorder->live, options, recorder->pid, recorder->launch != NULL,
+				  options->stream ? LIVE_SEEN_MS : LIVE_KEPT_MS);
 	if (err) {
 		say("the engine could not be asked: %s", strerror(-err));
 		return CLI_COULD_NOT;
@@ -369,18 +365,11 @@ static int sample(struct recorder *recorder, int fd, bool compressed)
 
 int recorder__run(const struct cli_options *options, pid_t pid, struct launch *launch)
 {
-	struct recorder recorder = {
-		.options = options,
-		.launch = launch,
-		.pid = pid,
-		.result = RESULT_NONE,
-		.connection = CONNECTION_NONE,
-		.signals = -1,
-		.give_up = NEVER,
-	};
+	struct recorder recorder = RECORDER(options, pid);
 	sigset_t before;
 	int status;
 
+	recorder.launch = launch;
 	/* All that can fail for reasons of the user's own making comes first: a wrong rule or an unwritable
 	 * directory must not cost a session. */
 	status = user_rules__judge(options->rules) ?: result__open(&recorder.result, options, pid);
@@ -405,19 +394,12 @@ out:
 
 int recorder__part(const struct cli_options *options, pid_t pid, const struct recorder_part *part)
 {
-	struct recorder recorder = {
-		.options = options,
-		.part = part,
-		.pid = pid,
-		.result = RESULT_NONE,
-		.connection = CONNECTION_NONE,
-		.signals = -1,
-		.give_up = NEVER,
-	};
+	struct recorder recorder = RECORDER(options, pid);
 	struct live *live = &recorder.live;
 	sigset_t before;
 	int status;
 
+	recorder.part = part;
 	recorder.signals = recorder__signals(true, &before);
 	status = sample(&recorder, part->fd, true);
 	connection__close(&recorder.connection);

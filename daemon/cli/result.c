@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/browser.h"
+#include "cli/cli.h"
 #include "cli/write.h"
 #include "export/export.h"
 #include "rules/rules.h"

@@ -6,7 +6,7 @@
  * Which rule made a unit is not in the events. Two observations are: the units of a sample, innermost first,
  * with compiler and kind; and the rules that match some function of its stack. A unit belongs to a rule that
  * had a function on the stack in each of its samples (`could`, which only shrinks). */
-#include "cli/rule_uses.h"
+#include "cli/unmatched.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/safe_text.h"
-#include "cli/user_rules.h"
+#include "cli/connection.h"
 #include "cli/cli.h"
 #include "rules/rules.h"
 

@@ -15,7 +15,8 @@
 /* progress_shown: the cursor is at the end of a progress line, which the next message must overwrite. */
 static bool progress_shown, quiet;
 
-bool say__is_terminal(void)
+/* Decides over progress lines. */
+static bool say__is_terminal(void)
 {
 	static int known = -1;
 

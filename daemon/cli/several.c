@@ -10,7 +10,7 @@
  *
  * Children, because each needs root until its own answer arrives (connection.c), and gives it up for good
  * then. The parent keeps root only as long as it reads nothing that a target wrote. */
-#include "cli/several.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@
 #include "cli/result.h"
 #include "cli/summary.h"
 #include "cli/user.h"
-#include "cli/user_rules.h"
+#include "cli/connection.h"
 #include "export/join.h"
 
 struct part {
@@ -224,9 +224,7 @@ static int finish(struct several *several)
 		}
 		return CLI_COULD_NOT;
 	}
-	err = summary__print(result__recording(&several->result), options->lines, options->wall, options->rules, options->verbose, &recorded);
-	if (err)
-		say("the summary could not be made: %s", strerror(-err));
+	summary__print(result__recording(&several->result), options, &recorded);
 	return result__finish(&several->result) ?: status;
 }
 

@@ -21,8 +21,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
-#include "cli/thread_sums.h"
-#include "cli/summary_head.h"
+#include "cli/tally.h"
 #include "cli/units.h"
 #include "report/fit.h"
 
@@ -40,12 +39,6 @@
 /* Columns before a function's name, and of the ":LINE" after its file. */
 #define SHARES_WIDTH 22
 #define LINE_WIDTH 6
-
-/* 0 of 0 is 0 %: an empty recording has a summary, too. */
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
 
 static uint32_t within(uint32_t rows, uint32_t least, uint32_t most)
 {
@@ -151,40 +144,37 @@ static int print(const struct tally_result *result, struct units_summary *units,
 	return 0;
 }
 
+static int read_from_start(int recording_fd, struct event_sink *sink)
+{
+	bool cut;
+
+	return lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : recording__read(recording_fd, true, sink, &cut);
+}
+
 /* One pass over the recording, or two in wall mode: which threads hardly ran must be known before their waits are
  * added up. */
-int summary__print(int recording_fd, bool lines, bool wall, const char *rules, bool verbose, uint64_t *ret_cpu)
+int summary__print(int recording_fd, const struct cli_options *options, uint64_t *ret_cpu)
 {
-	struct tally_result result;
-	struct units_summary units;
+	struct units_summary units = {};
 	struct thread_sums thread_sums;
+	struct tally_result result;
 	struct tally *tally = NULL;
-	bool cut;
 	int err = 0;
 
 	*ret_cpu = 0;
 	thread_sums__init(&thread_sums);
-	if (wall)
-		err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : recording__read(recording_fd, true, &thread_sums.sink, &cut);
-	if (err)
-		goto out;
-	err = tally__new(lines, wall ? &thread_sums : NULL, &tally);
-	if (err)
-		goto out;
-	err = units_summary__init(&units, rules, tally__sink(tally));
-	if (err)
-		goto out;
-	err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;
-	if (!err)
-		err = recording__read(recording_fd, true, &units.sink, &cut);
-	if (!err)
-		err = tally__finish(tally, &result);
+	if (options->wall)
+		err = read_from_start(recording_fd, &thread_sums.sink);
+	err = err ?: tally__new(options->lines, options->wall ? &thread_sums : NULL, &tally);
+	err = err ?: units_summary__init(&units, options->rules, tally__sink(tally));
+	err = err ?: read_from_start(recording_fd, &units.sink) ?: tally__finish(tally, &result);
 	if (!err)
 		*ret_cpu = result.cpu;
 	if (!err && !say__is_quiet())
-		err = print(&result, &units, verbose);
+		err = print(&result, &units, options->verbose);
+	if (err)
+		say("the summary could not be made: %s", strerror(-err));
 	units_summary__free(&units);
-out:
 	tally__free(tally);
 	thread_sums__free(&thread_sums);
 	return err;

@@ -10,7 +10,7 @@
 #include "base/safe_text.h"
 #include "classes/classes.h"
 #include "cli/cli.h"
-#include "cli/summary_head.h"
+#include "cli/summary.h"
 #include "events/loss_names.h"
 #include "report/fit.h"
 
@@ -41,11 +41,6 @@ struct head {
 static const char *loss_sentence(const char *name)
 {
 	return loss__sentence(name) ?: "a loss that this version does not know";
-}
-
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
 /* Wall-mode recordings have waits as samples. Without the subtraction the idle threads of a pool would make

@@ -17,7 +17,6 @@
 #include "base/cleanup.h"
 #include "base/intern.h"
 #include "base/safe_text.h"
-#include "cli/thread_sums.h"
 #include "cli/tally.h"
 #include "export/class_names.h"
 #include "export/shown.h"

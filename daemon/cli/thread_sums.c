@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CPU and wall time of each thread, from a first pass over the recording: which threads hardly ran is known only at
  * its end. */
-#include "cli/thread_sums.h"
+#include "cli/tally.h"
 
 #include <errno.h>
 

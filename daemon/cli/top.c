@@ -18,7 +18,6 @@
 #include "cli/connection.h"
 #include "cli/live.h"
 #include "cli/recorder.h"
-#include "cli/user_rules.h"
 #include "top/screen.h"
 
 #define TURN_MS 1000 /* how often the table is updated */
@@ -162,8 +161,7 @@ static int view(const struct cli_options *options, pid_t pid, struct launch *lau
 	status = err ? CLI_COULD_NOT : wait_for_answer(&viewer) ?: let_go(launch);
 	if (status == CLI_DONE) {
 		err = screen__open();
-		if (!err)
-			err = watch(&viewer);
+		err = err ?: watch(&viewer);
 		screen__close();
 	}
 	if (err == -ENOENT)

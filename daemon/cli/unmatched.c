@@ -15,8 +15,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/rule_uses.h"
-#include "cli/user_rules.h"
+#include "cli/connection.h"
 #include "rules/rules.h"
 
 #define RULES_SHOWN 5u
@@ -40,8 +39,7 @@ struct unmatched *unmatched__new(const char *path)
 	struct rules_error error;
 	int err = unmatched ? rules__new(&unmatched->rules) : -1;
 
-	if (!err)
-		err = rules__builtin(unmatched->rules, &error);
+	err = err ?: rules__builtin(unmatched->rules, &error);
 	if (!err) {
 		unmatched->first = rules__count(unmatched->rules);
 		unmatched->builtin = rules__compilers(unmatched->rules);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads and checks the files of --rules while the process still has its rights, and later sends them before the
  * request `attach`. */
-#include "cli/user_rules.h"
+#include "cli/connection.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -90,8 +90,7 @@ int codemap__new(struct modules *modules, bool kernel, int folder, struct codema
 	struct codemap *self = calloc(1, sizeof(*self));
 	int err = self ? namer__new(folder, &self->namer) : -ENOMEM;
 
-	if (!err)
-		err = hash_seed__draw(&self->known.seed);
+	err = err ?: hash_seed__draw(&self->known.seed);
 	if (!err) {
 		self->modules = modules;
 		self->kernel = kernel ? namer__add_kernel(self->namer) : NULL;

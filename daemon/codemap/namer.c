@@ -216,8 +216,7 @@ static void install(struct namer *namer, struct names *names, int fd)
 	struct symbol_file *old = names->work;
 	int err = open_file(names);
 
-	if (!err)
-		err = symbol_file__add_debug_file(names->work, fd);
+	err = err ?: symbol_file__add_debug_file(names->work, fd);
 	if (err) {
 		close(fd);
 		if (names->work != old)

@@ -35,7 +35,7 @@
 #include "base/texts.h"
 #include "broker/broker.h"
 #include "classes/callables.h"
-#include "codemap/names_kept.h"
+#include "codemap/known_names.h"
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* In a stored file: head, rows, texts. It is used as it was read, once all of it was checked: kept__find() checks the
  * identity of the files that the names are of, unpack() that rows ascend and that each text ends. */
-#include "codemap/names_kept.h"
+#include "codemap/known_names.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -14,15 +14,8 @@
 
 struct picture {
 	const struct diff *diff;
-	/* depth: levels that were drawn, for the height; rows: number of frames drawn */
-	uint32_t depth, rows;
+	uint32_t depth; /* levels that were drawn, for the height */
 	struct buf frames, text;
-};
-
-struct spot {
-	double x; /* where the next child begins */
-	uint32_t depth;
-	bool shown;
 };
 
 static double shown(const struct diff *diff, double value)
@@ -32,13 +25,14 @@ static double shown(const struct diff *diff, double value)
 
 /* Three states: it differs, and the more it changed the darker; it does not, or is not sure; nothing is known
  * about it. */
-static int put_colour(const struct comparison *c, struct buf *out)
+static void colour_of(const struct comparison *c, char *out, size_t size)
 {
 	double most = fmax(c->before, c->after), part = most > 0 ? fabs(c->change) / most : 0;
 
 	if (!c->differs)
-		return buf__puts(out, c->margin < 0 ? "hsl(45,10%,93%)" : "hsl(45,30%,86%)");
-	return buf__printf(out, "hsl(%u,80%%,%.0f%%)", c->change > 0 ? 4u : 214u, 78 - 30 * part);
+		snprintf(out, size, "%s", c->margin < 0 ? "hsl(45,10%,93%)" : "hsl(45,30%,86%)");
+	else
+		snprintf(out, size, "hsl(%u,80%%,%.0f%%)", c->change > 0 ? 4u : 214u, 78 - 30 * part);
 }
 
 /* The tooltip of a frame: both values, the change, and how sure it is. */
@@ -59,58 +53,35 @@ static int put_words(const struct diff *diff, const struct diff_row *row, struct
 				  shown(diff, low), shown(diff, high));
 }
 
-static int put_frame(struct picture *picture, uint32_t id, double x, double width, uint32_t depth)
+static int put_frame(void *of, uint32_t id, double x, double width, uint32_t depth)
 {
+	struct picture *picture = of;
 	const struct diff *diff = picture->diff;
 	const struct diff_row *row = &diff->flame[id];
 	struct buf *out = &picture->frames;
 	struct diff_key key = {.name = "all", .module = ""};
-	unsigned y = SVG_TOP + depth * SVG_ROW;
+	char colour[32];
 	int err;
 
 	if (id != BRANCH_ROOT)
 		key = diff__key(diff, flame__branch(diff, id).row);
-	picture->rows++;
+	colour_of(&row->comparison, colour, sizeof(colour));
 	err = buf__puts(out, "<g><title>") ?: svg__put_xml(out, key.name) ?: buf__puts(out, "\n");
 	if (*key.module)
 		err = err ?: svg__put_xml(out, key.module) ?: buf__puts(out, "\n");
-	err = err ?: put_words(diff, row, out);
-	err = err ?: buf__printf(out, "</title><rect x=\"%.4f\" y=\"%u\" width=\"%.4f\" height=\"%u\" fill=\"", x, y, width, SVG_ROW - 1);
-	err = err ?: put_colour(&row->comparison, out);
-	err = err ?: buf__printf(out, "\"/><text x=\"%.4f\" y=\"%u\">", x + 3, y + 12);
-	return err ?: svg__put_label(out, key.name, width) ?: buf__puts(out, "</text></g>\n");
+	return err ?: put_words(diff, row, out) ?: svg__put_frame(out, x, width, SVG_TOP + depth * SVG_ROW, colour, key.name);
 }
 
-/* Parents come before their children; children are in the order of appearance. */
+static double width_of(void *of, uint32_t id)
+{
+	return flame__width(((const struct picture *)of)->diff, id);
+}
+
 static int put_frames(struct picture *picture)
 {
-	const struct diff *diff = picture->diff;
-	_cleanup_free_ struct spot *spots = calloc(diff->branches.n, sizeof(*spots));
-	double all = flame__width(diff, BRANCH_ROOT);
-	uint32_t i;
-	int err = 0;
+	const struct svg_tree tree = {&picture->diff->branches, picture->diff->least, width_of, put_frame};
 
-	if (!spots)
-		return -ENOMEM;
-	if (all <= 0)
-		return 0;
-	spots[BRANCH_ROOT].shown = true;
-	err = put_frame(picture, BRANCH_ROOT, 0, SVG_WIDTH, 0);
-	for (i = 1; i < diff->branches.n && !err; i++) {
-		struct spot *parent = &spots[flame__branch(diff, i).parent];
-		double width = flame__width(diff, i) / all * SVG_WIDTH;
-
-		if (!parent->shown)
-			continue;
-		/* A branch that is too narrow takes its width all the same, so that the others stay in place. */
-		spots[i] = (struct spot){parent->x, parent->depth + 1, diff->shown[i]};
-		parent->x += width;
-		if (!diff->shown[i])
-			continue;
-		picture->depth = spots[i].depth > picture->depth ? spots[i].depth : picture->depth;
-		err = put_frame(picture, i, spots[i].x, width, spots[i].depth);
-	}
-	return err;
+	return svg__layout(&tree, picture, &picture->depth);
 }
 
 static int put_names(const struct diff *diff, bool after, struct buf *out)

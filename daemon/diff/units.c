@@ -68,18 +68,17 @@ static int add_rest(struct diff *diff, struct measure *measure, enum report_by b
 	return diff__row(diff, &key, &row) ?: add_series(measure, row, series);
 }
 
-static bool is_in_pass(const struct unit_tree *tree, uint32_t id)
+/* The kind of the innermost unit around it that is a compile or a pass; UNIT_KINDS: outside of all compiles. */
+static uint8_t kind_around(const struct unit_tree *tree, uint32_t id, bool passes)
 {
 	struct unit_node node;
 
 	for (; id; id = node.parent) {
 		node = unit_tree__node(tree, id);
-		if (node.kind == UNIT_COMPILE)
-			return false;
-		if (node.kind == UNIT_PASS)
-			return true;
+		if (node.kind == UNIT_COMPILE || (passes && node.kind == UNIT_PASS))
+			return node.kind;
 	}
-	return true; /* outside of all compiles */
+	return UNIT_KINDS;
 }
 
 /* The i-th; NULL: it has no time. */
@@ -113,7 +112,7 @@ static int add_nodes(struct diff *diff, struct measure *measure)
 		err = add_node(diff, measure, i, SERIES_NODE, DIFF_TABLES);
 		/* Only compiles contain the collector's time; phases and passes do not. */
 		err = err ?: add_node(diff, measure, i, SERIES_COLLECTOR, 1u << REPORT_UNIT);
-		if (!err && native && !is_in_pass(tree, unit_tree__final(tree, i)))
+		if (!err && native && kind_around(tree, unit_tree__final(tree, i), true) == UNIT_COMPILE)
 			err = add_rest(diff, measure, REPORT_PASS, REPORT_NO_PASS, native);
 	}
 	return err;
@@ -137,18 +136,6 @@ static int count_compile(struct diff *diff, uint32_t node, bool after, uint64_t 
 	return err;
 }
 
-static bool is_in_compile(const struct unit_tree *tree, uint32_t id)
-{
-	struct unit_node node;
-
-	for (; id; id = node.parent) {
-		node = unit_tree__node(tree, id);
-		if (node.kind == UNIT_COMPILE)
-			return true;
-	}
-	return false;
-}
-
 int diff__add_units(struct diff *diff, struct diff_recording *recording)
 {
 	const struct unit_tree *tree = &diff->model->units;
@@ -157,7 +144,7 @@ int diff__add_units(struct diff *diff, struct diff_recording *recording)
 
 	/* Node 0 is the time outside of all units. */
 	for (i = 1; i < diff->spent.len / sizeof(uint64_t); i++)
-		if (is_in_compile(tree, unit_tree__final(tree, i)))
+		if (kind_around(tree, unit_tree__final(tree, i), false) == UNIT_COMPILE)
 			recording->compiling += ITEM(diff->spent, uint64_t, i);
 	for (per = 0; per < DIFF_PER_COUNT && !err; per++)
 		err = add_nodes(diff, &recording->measures[per]);

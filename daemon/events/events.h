@@ -323,6 +323,9 @@ int recording_writer__new(int fd, bool compress, struct recording_writer **ret);
 /* Whole lines, each with its '\n'. Buffered. After the first error nothing is written any more, and all calls
  * return that error. */
 int recording_writer__lines(struct recording_writer *writer, const char *lines, size_t len);
+/* An event as a line, made in `scratch`. A ledger ends a zstd frame, as in a session: if the file is truncated, the
+ * frames before can be read. */
+int recording_writer__event(struct recording_writer *writer, const struct event *event, struct buf *scratch);
 int recording_writer__flush(struct recording_writer *writer);   /* ends a zstd frame */
 struct recording_writer *recording_writer__free(struct recording_writer *writer);
 

@@ -53,13 +53,11 @@ int json__string(struct buf *out, const char *string)
 			continue;
 		}
 		err = buf__append(out, plain, (size_t)(s - plain));
-		if (!err)
-			err = len ? append_escaped(out, c) : buf__puts(out, UTF8_REPLACEMENT);
+		err = err ?: len ? append_escaped(out, c) : buf__puts(out, UTF8_REPLACEMENT);
 		s += len ? len : 1;
 		plain = s;
 	}
-	if (!err)
-		err = buf__append(out, plain, (size_t)(s - plain));
+	err = err ?: buf__append(out, plain, (size_t)(s - plain));
 	if (!err && s < end)
 		err = buf__puts(out, ELLIPSIS);
 	return err ? err : buf__append(out, "\"", 1);

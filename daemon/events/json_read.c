@@ -356,8 +356,7 @@ static int read_many(struct parser *parser, bool object)
 
 	if (!err && ++parser->depth > DEPTH_MAX)
 		err = -EBADMSG;
-	if (!err)
-		err = object ? read_object(parser, index + 1, &n) : read_array(parser, &n);
+	err = err ?: object ? read_object(parser, index + 1, &n) : read_array(parser, &n);
 	if (err)
 		return err;
 	parser->depth--;

@@ -141,6 +141,15 @@ int recording_writer__flush(struct recording_writer *writer)
 	return writer->failed;
 }
 
+int recording_writer__event(struct recording_writer *writer, const struct event *event, struct buf *scratch)
+{
+	int err;
+
+	buf__clear(scratch);
+	err = event__encode(event, scratch) ?: recording_writer__lines(writer, scratch->data, scratch->len);
+	return err || event->kind != EVENT_LEDGER ? err : recording_writer__flush(writer);
+}
+
 struct recording_writer *recording_writer__free(struct recording_writer *writer)
 {
 	if (writer)
@@ -192,8 +201,7 @@ static int feed(struct reader *reader, const char *data, size_t len)
 
 		if (reader->line.len) {
 			err = buf__append(&reader->line, data, n);
-			if (!err)
-				err = feed_line(reader, reader->line.data, reader->line.len);
+			err = err ?: feed_line(reader, reader->line.data, reader->line.len);
 			buf__clear(&reader->line);
 		} else {
 			err = feed_line(reader, data, n);
@@ -291,8 +299,7 @@ int recording__read(int fd, bool readable, struct event_sink *sink, bool *ret_cu
 	err = event_decoder__new(&reader->decoder);
 	if (!err && readable)
 		event_decoder__readable(reader->decoder);
-	if (!err)
-		err = read_all(reader, fd);
+	err = err ?: read_all(reader, fd);
 	/* Also after an error of the sink, where it means nothing. */
 	*ret_cut = !reader->ended || reader->in_frame || reader->line.len;
 	event_decoder__free(reader->decoder);

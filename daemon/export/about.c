@@ -1,24 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-#include "export/about.h"
+#include "export/model.h"
 
 #include <time.h>
 
 #include "events/json.h"
 
-static int put_losses(struct buf *out, const struct model *model)
+int about__losses(struct buf *out, const struct model *model, bool zeros)
 {
-	const uint64_t *counts = (const uint64_t *)model->loss_counts.data;
-	int err = buf__puts(out, ",\"losses\":{");
-	uint32_t i;
+	uint32_t i, n = 0;
+	size_t len;
+	int err = json__key(out, "losses") ?: buf__puts(out, "{");
 
-	for (i = 0; i < model->loss_names.n; i++) {
-		size_t len;
+	for (i = 0; i < model->loss_names.n && !err; i++) {
+		const uint64_t count = ITEM(model->loss_counts, const uint64_t, i);
 
-		err = err ?: buf__puts(out, i ? "," : "");
-		err = err ?: json__string(out, intern__key(&model->loss_names, i, &len));
-		err = err ?: buf__puts(out, ":") ?: json__u64(out, counts[i]);
+		if (count || zeros)
+			err = buf__puts(out, n++ ? "," : "") ?: json__string(out, intern__key(&model->loss_names, i, &len))
+				?: buf__puts(out, ":") ?: json__u64(out, count);
 	}
 	return err ?: buf__puts(out, "}");
+}
+
+int about__started(struct buf *out, uint64_t realtime)
+{
+	time_t seconds = (time_t)(realtime / 1000000000);
+	char started[32] = "";
+	struct tm tm;
+
+	/* A damaged recording may have a year that gmtime_r() refuses. */
+	if (realtime && gmtime_r(&seconds, &tm))
+		strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return json__member(out, "started", started);
 }
 
 /* How many native stacks are complete, and where the others end. */
@@ -40,15 +52,10 @@ static int put_native(struct buf *out, const struct model *model)
 
 int about__members(struct buf *out, const struct model *model)
 {
-	time_t seconds = (time_t)(model->realtime / 1000000000);
-	struct tm tm;
-	char started[32] = "";
 	int err = buf__printf(out, "\"pid\":%d", model->pid);
 
-	if (model->realtime && gmtime_r(&seconds, &tm))
-		strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	err = err ?: json__member(out, "command", model->command);
-	err = err ?: json__member(out, "started", started);
+	err = err ?: about__started(out, model->realtime);
 	err = err ?: json__number(out, "rate", model->rate);
 	err = err ?: json__member(out, "mode", model->mode);
 	err = err ?: json__member(out, "frames", model->options->lines ? "lines" : "functions");
@@ -58,11 +65,10 @@ int about__members(struct buf *out, const struct model *model)
 					 (unsigned long long)model__to(model));
 	err = err ?: json__number(out, "samples", model->samples);
 	err = err ?: json__number(out, "whole", model->whole);
-	err = err ?: put_losses(out, model) ?: put_native(out, model);
+	err = err ?: about__losses(out, model, true) ?: put_native(out, model);
 	if (model->gap_events)
 		err = err ?: json__number(out, "gap_events", model->gap_events);
 	err = err ?: buf__printf(out, ",\"cut\":%s", model->cut ? "true" : "false");
 	err = err ?: json__member(out, "reason", model->reason);
-	err = err ?: json__member(out, "detail", model->detail);
-	return err;
+	return err ?: json__member(out, "detail", model->detail);
 }

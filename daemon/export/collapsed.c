@@ -85,21 +85,14 @@ static int text_of(struct frame_texts *words, const struct model *model, uint32_
 	return err;
 }
 
-/* The frames of a stack, outermost first. The nodes link from leaf to root, so they are collected in `path` first. */
+/* The frames of a stack, outermost first. */
 static int put_stack(struct buf *out, const struct model *model, uint32_t stack, struct frame_texts *words)
 {
 	struct buf *path = &words->path;
 	struct piece piece;
 	size_t depth;
-	int err = 0;
+	int err = model__path(model, stack, path);
 
-	buf__clear(path);
-	while (stack != MODEL_ROOT && !err) {
-		struct model_node node = model__node(model, stack);
-
-		err = buf__append(path, &node.frame, sizeof(node.frame));
-		stack = node.parent;
-	}
 	depth = path->len / sizeof(uint32_t);
 	err = err ?: limits__walk(depth);
 	while (depth-- && !err) {

@@ -28,7 +28,7 @@ struct export_options {
 	bool thread_names;      /* collapsed: the thread is a frame (py-spy's -t) */
 	bool units;             /* collapsed, svg, pprof: compiles, phases and passes as the outermost frames */
 	const char *thread;     /* NULL: all; digits: the tid; else the name */
-	/* Only samples of this class, or whose stack has this function or module (pattern.h). NULL: all. The time of
+	/* Only samples of this class, or whose stack has this function or module (filter.h). NULL: all. The time of
 	 * other samples is left out (filter.h). */
 	const char *class_name, *function, *module;
 	/* Frames that are hidden: their time goes to their callers (hide.h). Not for events. */
@@ -36,7 +36,7 @@ struct export_options {
 	uint32_t n_exclude;
 	bool hide_imports;      /* the frames of importlib */
 	bool hide_native;       /* all frames but Python's */
-	uint32_t skip_first;    /* leave out samples in the first N compiles of their unit (skip.h); 0: all */
+	uint32_t skip_first;    /* leave out samples in the first N compiles of their unit (filter.h); 0: all */
 	uint64_t from, to;      /* window, ns since the session's start; to 0: its end */
 	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX */
 	/* Names functions that XLA made after the operations in it (hlo.h). NULL: they keep XLA's names. Borrowed.

@@ -10,9 +10,7 @@
 #include "base/buf.h"
 #include "export/class_names.h"
 #include "export/close.h"
-#include "export/pattern.h"
 #include "export/places.h"
-#include "export/skip.h"
 
 /* What a function, a frame, or any frame of a stack matched. */
 #define HAS_FUNCTION 1u

@@ -61,7 +61,7 @@ void firefox__item(struct firefox *firefox, uint32_t i, uint64_t number)
 	firefox__flush(firefox, TEXT_MAX);
 }
 
-void firefox__null(struct firefox *firefox, uint32_t i)
+static void firefox__null(struct firefox *firefox, uint32_t i)
 {
 	put_comma(firefox, i);
 	firefox->err = firefox->err ?: buf__append(&firefox->text, "null", 4);

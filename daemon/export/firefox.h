@@ -42,9 +42,8 @@ struct firefox {
 /* --- writing: a failure is kept in `err`, and ends the output --- */
 void firefox__put(struct firefox *firefox, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void firefox__string(struct firefox *firefox, const char *string);
-/* An item of an array, which is its first one if `i` is 0: a number; null; ns as ms, which is the format's unit, exactly. */
+/* An item of an array, which is its first one if `i` is 0: a number; ns as ms, which is the format's unit, exactly. */
 void firefox__item(struct firefox *firefox, uint32_t i, uint64_t number);
-void firefox__null(struct firefox *firefox, uint32_t i);
 void firefox__item_ms(struct firefox *firefox, uint32_t i, uint64_t ns);
 static inline void firefox__ms(struct firefox *firefox, uint64_t ns)
 {

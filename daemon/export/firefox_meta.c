@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "events/json.h"
-#include "export/about.h"
+#include "export/model.h"
 #include "export/firefox.h"
 
 /* Firefox Profiler has a closed list of colours. A class that is not here is grey. */

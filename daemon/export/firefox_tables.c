@@ -116,19 +116,14 @@ static int add_node(struct firefox_tables *tables, const struct firefox *firefox
 int firefox_tables__stack(struct firefox_tables *tables, struct firefox *firefox, uint32_t place, uint32_t *ret)
 {
 	struct firefox_place key = firefox__place(firefox, place);
-	uint32_t *made = buf__at(&tables->stacks, sizeof(*made), place), stack, i, node = UINT32_MAX;
-	struct model_node model_node;
+	uint32_t *made = buf__at(&tables->stacks, sizeof(*made), place), i, node = UINT32_MAX;
 	int err = made ? 0 : -ENOMEM;
 
 	if (made && *made) {
 		*ret = *made - 1;
 		return 0;
 	}
-	buf__clear(&tables->path);
-	for (stack = key.stack; stack != MODEL_ROOT && !err; stack = model_node.parent) {
-		model_node = model__node(&firefox->model, stack);
-		err = buf__append(&tables->path, &model_node.frame, sizeof(model_node.frame));
-	}
+	err = err ?: model__path(&firefox->model, key.stack, &tables->path);
 	err = err ?: limits__walk(tables->path.len);
 	for (i = LENGTH(tables->path, uint32_t); i-- && !err;) {
 		struct frame_key frame = {.frame = ITEM(tables->path, uint32_t, i)};

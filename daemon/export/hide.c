@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "export/close.h"
-#include "export/pattern.h"
+#include "export/filter.h"
 #include "export/places.h"
 
 struct hide {

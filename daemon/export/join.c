@@ -61,19 +61,6 @@ static int keep(char **to, const char *text)
 	return *to ? 0 : -ENOMEM;
 }
 
-/* The one ledger of the result comes after all samples. */
-static int emit(struct join *join, const struct event *event)
-{
-	int err;
-
-	buf__clear(&join->line);
-	err = event__encode(event, &join->line);
-	err = err ?: recording_writer__lines(join->writer, join->line.data, join->line.len);
-	if (!err && event->kind == EVENT_LEDGER)
-		err = recording_writer__flush(join->writer);
-	return err;
-}
-
 /* --- the ledger --- */
 
 static int add_loss(struct totals *totals, const char *name, uint64_t count)
@@ -212,7 +199,7 @@ static int emit_ledger(struct join *join)
 	struct event event = {.kind = EVENT_LEDGER};
 	int err = totals__emit(&join->sums, join->end, &lines, &stops, &event.ledger);
 
-	err = err ?: emit(join, &event);
+	err = err ?: recording_writer__event(join->writer, &event, &join->line);
 	buf__free(&lines);
 	buf__free(&stops);
 	return err;
@@ -277,22 +264,22 @@ static int on_event(struct event_sink *self, const struct event *event)
 
 	switch (event->kind) {
 	case EVENT_HELLO:
-		return join->begun ? 0 : emit(join, event);
+		return join->begun ? 0 : recording_writer__event(join->writer, event, &join->line);
 	case EVENT_SESSION:
 		own.session = join->session;
 		if (join->begun)
 			return 0;
 		join->begun = true;
-		return emit(join, &own);
+		return recording_writer__event(join->writer, &own, &join->line);
 	case EVENT_EPOCH:
 		own.epoch.number = join->epochs++;
-		return emit(join, &own);
+		return recording_writer__event(join->writer, &own, &join->line);
 	case EVENT_LEDGER:
 		return on_ledger(join, &event->ledger);
 	case EVENT_END:
 		return on_end(join, &event->end);
 	default:
-		return emit(join, event);
+		return recording_writer__event(join->writer, event, &join->line);
 	}
 }
 
@@ -325,7 +312,7 @@ int recordings__join(const int *in, uint32_t n, int out, bool compress, bool *re
 	end.end = (struct event_end){.time = join.end, .reason = join.reason, .detail = join.detail};
 	/* An `end` would say that all of it is there. */
 	if (!err && !*ret_cut)
-		err = emit(&join, &end);
+		err = recording_writer__event(join.writer, &end, &join.line);
 	err = err ?: recording_writer__flush(join.writer);
 	recording_writer__free(join.writer);
 	totals__free(&join.sums);

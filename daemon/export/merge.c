@@ -6,7 +6,7 @@
  *     thread 2:  C BB C A
  *
  * Memory: two arrays by node of the tree of stacks, not by slice. */
-#include "export/merge.h"
+#include "export/speedscope.h"
 
 #include <errno.h>
 #include <stdlib.h>

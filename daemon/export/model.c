@@ -75,8 +75,7 @@ static int on_process(struct model *model, const struct event_process *event)
 
 	if (!err && id == LENGTH(model->processes, struct model_process))
 		err = buf__append(&model->processes, &fresh, sizeof(fresh));
-	if (!err)
-		err = map(&model->epoch_processes, event->id, id);
+	err = err ?: map(&model->epoch_processes, event->id, id);
 	if (!err && event->unsupported && *event->unsupported && !model->unsupported)
 		err = replace(&model->unsupported, event->unsupported);
 	/* The last name wins: a program may change its title. */
@@ -115,8 +114,7 @@ static int on_thread(struct model *model, const struct event_thread *event)
 		err = add_thread(model, event, id, process, time);
 	else if (!err && !renamed) /* emitted again in a new epoch: nothing is missing up to here */
 		err = timeline__advance(model, model__thread(model, id), time);
-	if (!err)
-		err = map(&model->epoch_threads, event->id, id);
+	err = err ?: map(&model->epoch_threads, event->id, id);
 	return err ? err : replace(&model__thread(model, id)->name, event->name);
 }
 

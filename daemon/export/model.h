@@ -169,6 +169,8 @@ uint64_t model__to(const struct model *model);
 /* When the thread's slices begin, ns since the begin of the window. */
 uint64_t model__begin(const struct model *model, const struct model_thread *thread);
 /* Fills in all but `missing`. */
+/* The frames of a stack, leaf first: uint32_t into *path, which is emptied before. */
+int model__path(const struct model *model, uint32_t stack, struct buf *path);
 void model__report(const struct model *model, struct export_report *ret);
 
 /* 12 bytes: `ns` is split, because a uint64_t member would pad it to 16. */
@@ -200,3 +202,11 @@ int timeline__sample(struct model *model, struct model_thread *thread, uint64_t 
 int timeline__finish(struct model *model, struct model_thread *thread);
 /* Passes `ns` of CPU time at that stack to slice(), outside of the time line. Only if slice is set. */
 int timeline__emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ns);
+
+/* --- about.c --- */
+/* What was recorded and what was lost, for the key "cprofd" of formats that are JSON. Errors: -ENOMEM. */
+/* Appends members of an object, without its braces: "pid":4242,"command":"...",...,"losses":{...},... */
+int about__members(struct buf *out, const struct model *model);
+/* Two of them: when it began (0: not known), and the losses, also those of which there were none (`zeros`). */
+int about__started(struct buf *out, uint64_t realtime);
+int about__losses(struct buf *out, const struct model *model, bool zeros);

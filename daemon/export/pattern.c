@@ -9,7 +9,7 @@
  *
  * Case counts. Patterns come from the user, names from the recording: pattern__glob() has no recursion, and
  * its time is bounded. */
-#include "export/pattern.h"
+#include "export/filter.h"
 
 #include <stddef.h>
 #include <string.h>

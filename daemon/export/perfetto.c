@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "export/about.h"
+#include "export/model.h"
 #include "export/formats.h"
 
 /* Of BuiltinClock. */

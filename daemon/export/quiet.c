@@ -42,8 +42,7 @@ int quiet__find(int recording_fd, const struct export_options *how, struct buf *
 	model.epoch = model__no_epoch;
 	model.sampled = stop_early;
 	err = err ?: model__read(&model, recording_fd, &missing);
-	if (!err)
-		err = note(&model, ret);
+	err = err ?: note(&model, ret);
 	model__free(&model);
 	/* Other errors are reported by the second pass. -ECANCELED is the normal end for a recording of CPU
 	 * time. */

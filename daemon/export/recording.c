@@ -48,20 +48,6 @@ struct rewriter {
 	uint64_t kept, kept_whole; /* samples that passed, and those of them with a whole stack */
 };
 
-static int write_event(struct rewriter *rewriter, const struct event *event)
-{
-	int err;
-
-	buf__clear(&rewriter->line);
-	err = event__encode(event, &rewriter->line);
-	err = err ?: recording_writer__lines(rewriter->writer, rewriter->line.data, rewriter->line.len);
-	/* Ends a zstd frame about each second, as a session does: if the file is truncated, the frames before
-	 * can be read. */
-	if (!err && event->kind == EVENT_LEDGER)
-		err = recording_writer__flush(rewriter->writer);
-	return err;
-}
-
 /* --- the window: a sample that begins or ends outside of it is shortened --- */
 
 /* Saturates: --window 1e9 on a hostile time must not wrap around. */
@@ -131,7 +117,7 @@ static int keep_samples(struct rewriter *rewriter, const struct event_samples *e
 		err = buf__append(&rewriter->rows, &row, sizeof(row));
 	}
 	out.samples = (struct event_samples){LENGTH(rewriter->rows, struct sample_row), (struct sample_row *)rewriter->rows.data};
-	return err || !out.samples.n ? err : write_event(rewriter, &out);
+	return err || !out.samples.n ? err : recording_writer__event(rewriter->writer, &out, &rewriter->line);
 }
 
 /* Other events of the new recording: times are moved into the window, and the ledger counts the samples that passed.
@@ -172,7 +158,7 @@ static int keep_event(struct rewriter *rewriter, const struct event *event)
 	default:
 		break;
 	}
-	return write_event(rewriter, &out);
+	return recording_writer__event(rewriter->writer, &out, &rewriter->line);
 }
 
 static void note_time(struct rewriter *rewriter, const struct event *event)

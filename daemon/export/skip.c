@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* --skip-first reads the recording once more before the real pass: which compiles are the first N of their unit is
  * known only when all compiles are sorted by begin. */
-#include "export/skip.h"
+#include "export/filter.h"
 
 #include <errno.h>
 #include <stdlib.h>

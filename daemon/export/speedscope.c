@@ -30,7 +30,6 @@ struct writer {
 	uint32_t path_max;
 	/* before the next item: "" or "," */
 	const char *separator;
-	uint64_t total;
 	/* the first error: merge visitors cannot return one */
 	int err;
 };
@@ -74,7 +73,6 @@ static void write_stack(struct merge_visitor *self, uint32_t stack, uint64_t ns)
 	}
 	put(writer, buf__puts(&writer->text, "]"));
 	writer->separator = ",";
-	writer->total += ns;
 	flush_text(writer, 1 << 16);
 }
 

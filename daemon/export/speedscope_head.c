@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "events/json.h"
-#include "export/about.h"
+#include "export/model.h"
 #include "export/speedscope.h"
 
 /* speedscope counts lines and columns from 1. */

@@ -67,7 +67,7 @@ static int add_stack(struct svg *svg, const struct stack_key *key, uint64_t ns)
 {
 	const struct model *model = &svg->model;
 	const struct model_thread *thread = model__thread(model, key->thread);
-	uint32_t at = BRANCH_ROOT, stack = key->stack;
+	uint32_t at = BRANCH_ROOT;
 	size_t depth;
 	int err = 0;
 
@@ -75,13 +75,7 @@ static int add_stack(struct svg *svg, const struct stack_key *key, uint64_t ns)
 		err = branch_id(svg, at, IS_PROCESS | thread->process, &at);
 	if (model->options->thread_names)
 		err = err ?: branch_id(svg, at, IS_THREAD | thread->id, &at);
-	buf__clear(&svg->path);
-	while (stack != MODEL_ROOT && !err) {
-		struct model_node node = model__node(model, stack);
-
-		err = buf__append(&svg->path, &node.frame, sizeof(node.frame));
-		stack = node.parent;
-	}
+	err = err ?: model__path(model, key->stack, &svg->path);
 	err = err ?: limits__walk(2 * svg->path.len / sizeof(uint32_t)); /* to the root, and from there */
 	for (depth = svg->path.len / sizeof(uint32_t); depth-- && !err;)
 		err = branch_id(svg, at, ITEM(svg->path, uint32_t, depth), &at);
@@ -173,7 +167,7 @@ int svg__put_label(struct buf *out, const char *name, double width)
 }
 
 /* Hue by kind, lightness by a hash of the name (FNV-1a): equal names have equal colours in all pictures. */
-static int put_colour(struct buf *out, uint8_t kind, const char *name)
+static void colour_of(uint8_t kind, const char *name, char *out, size_t size)
 {
 	static const struct {
 		unsigned hue, saturation;
@@ -188,8 +182,7 @@ static int put_colour(struct buf *out, uint8_t kind, const char *name)
 	kind = kind < sizeof(colours) / sizeof(colours[0]) ? kind : FUNCTION_NATIVE;
 	for (; *name; name++)
 		hash = (hash ^ (unsigned char)*name) * 0x01000193;
-	return buf__printf(out, "hsl(%u,%u%%,%u%%)", colours[kind].hue, colours[kind].saturation,
-			   64 + (hash >> 16) % 18);
+	snprintf(out, size, "hsl(%u,%u%%,%u%%)", colours[kind].hue, colours[kind].saturation, 64 + (hash >> 16) % 18);
 }
 
 static void time_words(uint64_t ns, char *out, size_t size)
@@ -245,32 +238,34 @@ static uint8_t describe(const struct svg *svg, uint32_t what, char name[512], ch
 	return frame.kind;
 }
 
-static int put_rect(struct svg *svg, uint32_t id, double x, double width, uint32_t depth)
+int svg__put_frame(struct buf *out, double x, double width, unsigned y, const char *colour, const char *name)
 {
+	int err = buf__printf(out,
+			      "</title><rect x=\"%.4f\" y=\"%u\" width=\"%.4f\" height=\"%u\" fill=\"%s\"/>"
+			      "<text x=\"%.4f\" y=\"%u\">",
+			      x, y, width, SVG_ROW - 1, colour, x + 3, y + 12);
+
+	return err ?: svg__put_label(out, name, width) ?: buf__puts(out, "</text></g>\n");
+}
+
+static int put_rect(void *of, uint32_t id, double x, double width, uint32_t depth)
+{
+	struct svg *svg = of;
 	const uint64_t ns = *ns_of(svg, id), all = *ns_of(svg, BRANCH_ROOT);
 	struct buf *out = &svg->text;
-	char name[512] = "all", location[1024] = "", duration[32];
+	char name[512] = "all", location[1024] = "", duration[32], colour[32];
 	uint8_t kind = FUNCTION_NOTE;
-	unsigned y = svg->top + depth * SVG_ROW;
 	int err;
 
 	if (id != BRANCH_ROOT)
 		kind = describe(svg, branch_of(svg, id).what, name, location);
 	time_words(ns, duration, sizeof(duration));
+	colour_of(kind, name, colour, sizeof(colour));
 	err = buf__puts(out, "<g><title>") ?: svg__put_xml(out, name);
 	if (*location)
 		err = err ?: buf__puts(out, "\n") ?: svg__put_xml(out, location);
-	err = err
-		      ?: buf__printf(
-				 out,
-				 "\n%s, %.2f %%</title><rect x=\"%.4f\" y=\"%u\" width=\"%.4f\" "
-				 "height=\"%u\" fill=\"",
-				 duration, all ? 100.0 * (double)ns / (double)all : 0, x, y, width,
-				 SVG_ROW - 1);
-	err = err ?: put_colour(out, kind, name);
-	err = err ?: buf__printf(out, "\"/><text x=\"%.4f\" y=\"%u\">", x + 3, y + 12);
-	err = err ?: svg__put_label(out, name, width) ?: buf__puts(out, "</text></g>\n");
-	return err;
+	err = err ?: buf__printf(out, "\n%s, %.2f %%", duration, all ? 100.0 * (double)ns / (double)all : 0);
+	return err ?: svg__put_frame(out, x, width, svg->top + depth * SVG_ROW, colour, name);
 }
 
 struct spot {
@@ -279,37 +274,49 @@ struct spot {
 	bool shown;
 };
 
-/* Parents come before their children. Children are drawn in the order of their ids, which is the order of
- * appearance: from left to right as the program ran. */
-static int put_frames(struct svg *svg)
+int svg__layout(const struct svg_tree *tree, void *of, uint32_t *ret_depth)
 {
-	_cleanup_free_ struct spot *spots = calloc(svg->branches.n, sizeof(*spots));
-	uint64_t all = *ns_of(svg, BRANCH_ROOT);
+	_cleanup_free_ struct spot *spots = calloc(tree->branches->n, sizeof(*spots));
+	const double all = tree->width(of, 0);
 	uint32_t i;
-	int err = 0;
+	int err;
 
+	*ret_depth = 0;
 	if (!spots)
 		return -ENOMEM;
-	spots[BRANCH_ROOT].shown = all > 0;
-	if (all)
-		err = put_rect(svg, BRANCH_ROOT, 0, SVG_WIDTH, 0);
-	for (i = 1; i < svg->branches.n && !err; i++) {
-		struct spot *parent = &spots[branch_of(svg, i).parent];
-		double width = all ? (double)*ns_of(svg, i) / (double)all * SVG_WIDTH : 0;
+	if (all <= 0)
+		return 0;
+	spots[0].shown = true;
+	err = tree->put(of, 0, 0, SVG_WIDTH, 0);
+	for (i = 1; i < tree->branches->n && !err; i++) {
+		size_t len;
+		struct spot *parent = &spots[*(const uint32_t *)intern__key(tree->branches, i, &len)];
+		double width = tree->width(of, i) / all * SVG_WIDTH;
 
 		/* Its descendants are narrower than it, so they are not shown either. */
 		if (!parent->shown)
 			continue;
 		/* A child that is not shown still takes its width, so that the others stay where they belong. */
-		spots[i] =
-			(struct spot){parent->x, parent->depth + 1, *ns_of(svg, i) >= svg->least};
+		spots[i] = (struct spot){parent->x, parent->depth + 1, tree->width(of, i) >= tree->least};
 		parent->x += width;
 		if (!spots[i].shown)
 			continue;
-		svg->depth = spots[i].depth > svg->depth ? spots[i].depth : svg->depth;
-		err = put_rect(svg, i, spots[i].x, width, spots[i].depth);
+		*ret_depth = spots[i].depth > *ret_depth ? spots[i].depth : *ret_depth;
+		err = tree->put(of, i, spots[i].x, width, spots[i].depth);
 	}
 	return err;
+}
+
+static double width_of(void *of, uint32_t id)
+{
+	return (double)*ns_of(of, id);
+}
+
+static int put_frames(struct svg *svg)
+{
+	const struct svg_tree tree = {&svg->branches, (double)svg->least, width_of, put_rect};
+
+	return svg__layout(&tree, svg, &svg->depth);
 }
 
 /* The line below the title: what the picture shows, and what is left out. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The style sheet and script of flame graphs, compiled in (asset.h). */
+/* The style sheet and script of flame graphs, compiled in (svg.h). */
 #include "export/svg.h"
 
 const struct asset svg_style =

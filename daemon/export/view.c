@@ -96,3 +96,17 @@ void model__report(const struct model *model, struct export_report *ret)
 		ret->quiet_wall += thread->quiet ? thread->wall : 0;
 	}
 }
+
+int model__path(const struct model *model, uint32_t stack, struct buf *path)
+{
+	int err = 0;
+
+	buf__clear(path);
+	while (stack != MODEL_ROOT && !err) {
+		struct model_node node = model__node(model, stack);
+
+		err = buf__append(path, &node.frame, sizeof(node.frame));
+		stack = node.parent;
+	}
+	return err;
+}

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "export/asset.h"
+#include "export/svg.h"
 #include "export/export.h"
 
 /* Limits of the page; the page says what they cut off. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Style sheet and scripts of the page, compiled in (export/asset.h). */
+/* Style sheet and scripts of the page, compiled in (export/svg.h). */
 #include "html/html.h"
 
 const struct asset html_style =

@@ -157,8 +157,7 @@ int time_line__json(int recording_fd, const struct export_options *options, stru
 	err = err ?: unit_spans__make(&line->model, line->threads, line->n,
 				      model__to(&line->model) - model__from(&line->model), HTML_SPANS_MAX, &line->spans);
 	line->number = err ? NULL : calloc(unit_spans__n(&line->spans) + 1, sizeof(*line->number));
-	if (!err)
-		err = line->number && !put_all(line, out) && !out->failed ? 0 : -ENOMEM;
+	err = err ?: line->number && !put_all(line, out) && !out->failed ? 0 : -ENOMEM;
 	/* Also after an error, for `missing`. */
 	model__report(&line->model, ret);
 	free(line->threads);

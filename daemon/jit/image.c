@@ -288,8 +288,7 @@ int jit_image__parse(const void *bytes, size_t len, struct jit_image *ret)
 	*ret = (struct jit_image){};
 	elf_bytes__init_memory(&from, bytes, len);
 	err = elf_image__open(&from, ELF_SECTIONS, &elf);
-	if (!err)
-		err = elf.names ? parse(&elf, ret) : -EBADMSG;
+	err = err ?: elf.names ? parse(&elf, ret) : -EBADMSG;
 	if (err)
 		jit_image__free(ret);
 	return err == -ENOEXEC ? -EBADMSG : err;

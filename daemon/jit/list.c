@@ -386,8 +386,7 @@ int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, b
 		list->walk++;
 		err = walk(jit, list, memory, head.first, whole, full ? UINT32_MAX : list->drops ? PROOF : 0, &found);
 		nodes = found.fresh;
-		if (!err)
-			err = take_all(jit, list, memory, &found, budget, &news);
+		err = err ?: take_all(jit, list, memory, &found, budget, &news);
 	}
 	list->incomplete = err != 0;
 	list->failed = err == -EAGAIN ? list->failed + 1 : 0;

@@ -152,8 +152,7 @@ static int joined(struct jit *jit, struct batch *batch, const char *bytes, size_
 	size_t fits = LINE_MAX - map->line.len < len ? LINE_MAX - map->line.len : len;
 	int err = buf__append(&map->line, bytes, fits);
 
-	if (!err)
-		err = line(jit, batch, map->line.data, map->line.len);
+	err = err ?: line(jit, batch, map->line.data, map->line.len);
 	buf__clear(&map->line);
 	return err;
 }
@@ -184,8 +183,7 @@ int jit__perf_map(struct jit *jit, const void *bytes, size_t len)
 			err = line(jit, &batch, at, here);
 		at = newline + 1;
 	}
-	if (!err)
-		err = half(map, at, (size_t)(end - at));
+	err = err ?: half(map, at, (size_t)(end - at));
 	if (!err)
 		err = flush(jit, &batch);
 	jit_image__free(&batch.image);

@@ -134,8 +134,7 @@ static int hand_over(struct modules *modules, const struct file *file, struct jo
 		else
 			err = -ENOMEM;
 	}
-	if (!err)
-		err = worker__give(modules->worker, job);
+	err = err ?: worker__give(modules->worker, job);
 	if (err)
 		job__free(job);
 	return err;

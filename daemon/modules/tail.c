@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One thread, one read at a time. The caller waits for it on a condition, with a time limit; a result that comes too
  * late is kept, and returned when the same read is requested again. */
-#include "modules/tail.h"
+#include "modules/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -153,15 +153,13 @@ static int take_names(struct codes *codes, struct code *code, const struct recor
 	err = decode(codes, (const struct part_string *)name);
 	if (err == -EBADMSG)
 		return 0; /* not a valid str: the code object stays without a name */
-	if (!err)
-		err = keep_text(codes, codes->scratch.data, codes->scratch.len, &name_text);
+	err = err ?: keep_text(codes, codes->scratch.data, codes->scratch.len, &name_text);
 	if (err)
 		return err;
 	err = decode(codes, (const struct part_string *)file);
 	if (err == -EBADMSG)
 		return 0;
-	if (!err)
-		err = keep_file(codes, codes->scratch.data, codes->scratch.len, &file_text);
+	err = err ?: keep_file(codes, codes->scratch.data, codes->scratch.len, &file_text);
 	if (err)
 		return err;
 	code->name = name_text;

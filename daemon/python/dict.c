@@ -100,8 +100,7 @@ static int find_split(struct values *values, uint64_t keys_address, uint64_t fir
 	uint64_t ignored;
 	int err = read_keys(values, keys_address, &keys);
 
-	if (!err)
-		err = find_key(values, &keys, name, &number, &ignored);
+	err = err ?: find_key(values, &keys, name, &number, &ignored);
 	if (!err)
 		err = object__word(values, first_value + (uint64_t)number * 8, ret);
 	return err ? err : *ret ? 0 : -ENODATA;
@@ -126,8 +125,7 @@ int dict__find(struct values *values, uint64_t dict, const char *name, uint64_t 
 	if (values_at)
 		return find_split(values, keys_at, values_at + values->layout->values_items, name, ret);
 	err = read_keys(values, keys_at, &keys);
-	if (!err)
-		err = find_key(values, &keys, name, &number, ret);
+	err = err ?: find_key(values, &keys, name, &number, ret);
 	return err ? err : *ret ? 0 : -ENODATA;
 }
 
@@ -137,8 +135,7 @@ int dict__next(struct values *values, uint64_t dict, uint32_t *at, uint64_t *ret
 	struct keys keys;
 	int err = read_dict(values, dict, &keys_at, &values_at);
 
-	if (!err)
-		err = read_keys(values, keys_at, &keys);
+	err = err ?: read_keys(values, keys_at, &keys);
 	if (!err && values_at) /* a split dict, of an instance: order and values differ; not needed */
 		return -ENOTSUP;
 	for (; !err && *at < keys.n && *at < ENTRIES_MAX; ++*at) {

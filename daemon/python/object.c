@@ -190,8 +190,7 @@ static int class_find(struct values *values, const struct object_type *type, con
 
 	for (i = 0; !err && i < size && i < 32; i++) {
 		err = object__item(values, type->mro, i, &base);
-		if (!err)
-			err = object__word(values, base + values->layout->type_dict, &dict);
+		err = err ?: object__word(values, base + values->layout->type_dict, &dict);
 		if (err || !dict)
 			continue;
 		err = dict__find(values, dict, name, ret);
@@ -226,8 +225,7 @@ static int through_descriptor(struct values *values, struct class_memo_row *ret)
 	if (strcmp(type.name, "member_descriptor"))
 		return 0;
 	err = object__word(values, ret->at + values->layout->descriptor_member, &member[0]);
-	if (!err)
-		err = object__read(values, member, sizeof(member), member[0]);
+	err = err ?: object__read(values, member, sizeof(member), member[0]);
 	ret->kind = CLASS_NOTHING;
 	if (err || ((uint32_t)member[1] != MEMBER_OBJECT && (uint32_t)member[1] != MEMBER_OBJECT_EX) || member[2] > 1u << 20)
 		return err;
@@ -262,8 +260,7 @@ static int class_attribute(struct values *values, uint64_t object, const struct 
 	} else {
 		found.kind = CLASS_OBJECT;
 		err = class_find(values, type, name, &found.at);
-		if (!err)
-			err = through_descriptor(values, &found);
+		err = err ?: through_descriptor(values, &found);
 		if (err == -ENODATA) {
 			found.kind = CLASS_NOTHING;
 			err = 0;
@@ -306,8 +303,7 @@ static int attribute(struct values *values, uint64_t object, const char *name, u
 	}
 	if (is(&type, "method")) {
 		err = object__word(values, object + l->method_function, &object);
-		if (!err)
-			err = object__type(values, object, &type);
+		err = err ?: object__type(values, object, &type);
 		if (err)
 			return err;
 	}
@@ -421,8 +417,7 @@ static int follow_items(struct values *values, uint64_t object, const struct sou
 			err = buf__puts(ret, ", ");
 		if (i == VALUES_ITEMS_MAX || ret->len > VALUES_TEXT_MAX)
 			return buf__puts(ret, "…");
-		if (!err)
-			err = follow(values, item & ~7ull, source, step, deep + 1, ret);
+		err = err ?: follow(values, item & ~7ull, source, step, deep + 1, ret);
 		if (err == -ENODATA)
 			err = buf__puts(ret, "?");
 	}
@@ -485,14 +480,12 @@ int values__defined(struct values *values, uint64_t address, const struct source
 	uint32_t step = 1;
 	int err = values->layout->flags & PY_FREE_THREADED ? -ENOTSUP : walk(values, &code, source, &step);
 
-	if (!err)
-		err = object__type(values, code, &type);
+	err = err ?: object__type(values, code, &type);
 	if (err)
 		return err;
 	if (!is(&type, "code"))
 		return -ENODATA;
 	err = object__word(values, code + values->layout->code_filename, &file);
-	if (!err)
-		err = object__read(values, ret_line, sizeof(*ret_line), code + values->layout->code_firstlineno);
+	err = err ?: object__read(values, ret_line, sizeof(*ret_line), code + values->layout->code_firstlineno);
 	return err ? err : object__put_text(values, file, ret_file);
 }

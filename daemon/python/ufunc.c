@@ -31,8 +31,7 @@ int values__modules(struct values *values, uint64_t runtime, uint64_t *ret)
 		return -ENOTSUP;
 	values->reads = 0;
 	err = object__word(values, runtime + values->layout->interpreters_head, &interpreter);
-	if (!err)
-		err = object__word(values, interpreter + values->layout->interp_modules, ret);
+	err = err ?: object__word(values, interpreter + values->layout->interp_modules, ret);
 	return err ? err : has_type(values, *ret, "dict") ? 0 : -ENODATA;
 }
 
@@ -90,8 +89,7 @@ static int of_global(struct values *values, uint64_t modules, const char *global
 
 	if (err == -ENODATA)
 		err = of_numpy(values, modules, global, &object);
-	if (!err)
-		err = name_of(values, object, ret, size);
+	err = err ?: name_of(values, object, ret, size);
 	if (!err && strcmp(ret, global) && (of_numpy(values, modules, global, &numpy) || numpy != object))
 		err = -ENODATA;
 	return err;

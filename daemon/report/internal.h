@@ -37,7 +37,7 @@ struct report_file {
 	uint64_t quiet_wall;	      /* their part of wall */
 	struct times shown, left_out; /* left_out: by filters of samples */
 	uint64_t worked[ATTRIBUTION_HOW_COUNT]; /* CPU time of threads without Python, by attribution */
-	struct buf losses;	      /* JSON: the members of an object */
+	struct buf losses;	      /* JSON: the member "losses" */
 	bool cut;
 	bool waits; /* it has samples of waits, too */
 };
@@ -203,6 +203,10 @@ int text__room(const struct report *report, int at, int width); /* for a text wi
 int text__below(const struct report *report, int at);
 bool text__is_narrow(const struct report *report, int width);
 /* text.c */
+static inline double percent(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
 /* The time of compiles by the other clock: 10 columns. */
 void text__clock(const struct table *table, const struct rank *rank, bool wall, FILE *out);
 void text__location(const struct row_key *key, struct fitted fitted, FILE *out); /* where it is, after its name */
@@ -215,7 +219,6 @@ int units_json__table(struct report *report, struct table *table, struct buf *ou
 
 /* json.c: write members of objects. Each appends "," if needed, "key": and the value to *out; -ENOMEM. */
 int put__ns(struct buf *out, const char *key, double ns);
-int put__share(struct buf *out, const char *key, double part, double whole);
 int put__times(struct buf *out, const struct table *table, double total, const struct rank *rank, bool counted);
 
 /* The name of a row's kind; "" for a group. */

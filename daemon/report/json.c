@@ -6,7 +6,6 @@
  *     {"by":"function","sort":"exclusive","total_ns":...,"rows_all":812,"rows":[
  *     {"name":"run_pass",...,"exclusive_ns":...,"each":[{...}]}]}]} */
 #include <string.h>
-#include <time.h>
 
 #include "events/json.h"
 #include "base/stream.h"
@@ -18,7 +17,7 @@ int put__ns(struct buf *out, const char *key, double ns)
 	return json__number(out, key, (uint64_t)(ns + 0.5));
 }
 
-int put__share(struct buf *out, const char *key, double part, double whole)
+static int put__share(struct buf *out, const char *key, double part, double whole)
 {
 	return json__key(out, key) ?: buf__printf(out, "%.9f", whole > 0 ? part / whole : 0);
 }
@@ -57,16 +56,10 @@ static int put_filters(struct buf *out, const struct export_options *filter)
 /* `out` is never empty here, as put_report() has begun the array. */
 static int put_file(struct buf *out, const struct report_file *file)
 {
-	time_t seconds = (time_t)(file->realtime / 1000000000);
-	char started[32] = "";
-	struct tm tm;
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "{" : ",\n{");
 
-	/* 0: a recording without the time of day. A damaged one may have a year that gmtime_r() refuses. */
-	if (file->realtime && gmtime_r(&seconds, &tm))
-		strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	err = err ?: json__member(out, "file", file->name) ?: json__number(out, "pid", (uint64_t)file->pid);
-	err = err ?: json__member(out, "command", file->command) ?: json__member(out, "started", started);
+	err = err ?: json__member(out, "command", file->command) ?: about__started(out, file->realtime);
 	err = err ?: json__member(out, "mode", file->mode) ?: json__member(out, "reason", file->reason);
 	if (file->unsupported)
 		err = err ?: json__member(out, "unsupported", file->unsupported);
@@ -80,10 +73,7 @@ static int put_file(struct buf *out, const struct report_file *file)
 	err = err ?: json__number(out, "shown_wall_ns", file->shown.wall);
 	err = err ?: json__number(out, "left_out_cpu_ns", file->left_out.cpu);
 	err = err ?: json__key(out, "cut") ?: buf__puts(out, file->cut ? "true" : "false");
-	err = err ?: json__key(out, "losses") ?: buf__puts(out, "{");
-	if (file->losses.len)
-		err = err ?: buf__append(out, file->losses.data, file->losses.len);
-	return err ?: buf__puts(out, "}}");
+	return err ?: buf__puts(out, ",") ?: buf__append(out, file->losses.data, file->losses.len) ?: buf__puts(out, "}");
 }
 
 static bool of_units(enum report_by by)

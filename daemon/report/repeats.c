@@ -100,8 +100,7 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 	/* intern__id() hands out ids in order: this one is new. */
 	if (!err && id == signatures)
 		err = buf__append(&before->lasts, &now, sizeof(now));
-	if (!err)
-		err = judge_object(before, &key, id, object, &by);
+	err = err ?: judge_object(before, &key, id, object, &by);
 	buf__free(&key);
 	if (err)
 		return err;

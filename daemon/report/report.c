@@ -236,25 +236,6 @@ static int add_parts(struct report *report)
 
 /* --- what is printed of the recording --- */
 
-/* As the members of a JSON object, as only json.c prints them. */
-static int add_losses(struct report_file *file, const struct model *model)
-{
-	uint32_t i;
-	int err = 0;
-
-	for (i = 0; i < model->loss_names.n && !err; i++) {
-		uint64_t count = ITEM(model->loss_counts, const uint64_t, i);
-		size_t len;
-
-		if (!count)
-			continue;
-		err = file->losses.len ? buf__puts(&file->losses, ",") : 0;
-		err = err ?: json__string(&file->losses, intern__key(&model->loss_names, i, &len));
-		err = err ?: buf__puts(&file->losses, ":") ?: json__u64(&file->losses, count);
-	}
-	return err;
-}
-
 static int describe(struct report *report, const char *name)
 {
 	struct report_file *file = &report->file[report->read];
@@ -284,7 +265,7 @@ static int describe(struct report *report, const char *name)
 	report->has_native |= model->native_asked;
 	if (!file->name || !file->command || !file->mode || !file->reason)
 		return -ENOMEM;
-	return add_losses(file, model);
+	return about__losses(&file->losses, model, false);
 }
 
 /* For "did you mean": functions with names like that of --callers or --callees. */

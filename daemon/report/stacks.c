@@ -8,7 +8,7 @@
 
 #include "base/limits.h"
 #include "export/callee.h"
-#include "export/pattern.h"
+#include "export/filter.h"
 #include "export/shown.h"
 #include "report/internal.h"
 

@@ -36,11 +36,6 @@ static double seconds(double ns)
 	return ns / 1e9;
 }
 
-static double percent(double part, double whole)
-{
-	return whole > 0 ? 100 * part / whole : 0;
-}
-
 /* CPU time of threads and child processes that worked for calls of other threads. */
 static void put_worked(const struct report_file *file, FILE *out)
 {

@@ -27,11 +27,6 @@
 #define INDENT 2
 #define INDENT_MAX 40 /* deeper rows are not indented further */
 
-static double percent(double part, double whole)
-{
-	return whole > 0 ? 100 * part / whole : 0;
-}
-
 static const char *clock_of(const struct report *report)
 {
 	return report->wall ? "wall time" : "CPU time";

@@ -54,8 +54,7 @@ static int read_directory(const struct reading *reading, const char *path)
 
 		if (!err && snprintf(name, sizeof(name), "%s/%s", path, entries[i]->d_name) >= (int)sizeof(name))
 			err = fail(reading->error, path, -ENAMETOOLONG);
-		if (!err)
-			err = read_path(reading, name);
+		err = err ?: read_path(reading, name);
 		free(entries[i]);
 	}
 	free(entries);

@@ -7,10 +7,8 @@
 
 /* One set. Arrays of fixed size: rules and compilers are found by index, and pointers to them stay valid. */
 struct rules {
+	/* Strings, and arrays of patterns and groups: also those of a text that was refused. */
 	struct arena strings;
-	void **blocks;       /* arrays of patterns and groups */
-	/* blocks are freed with the set, also those of a text that was refused */
-	uint32_t n_blocks, blocks_capacity;
 	struct rule rules[RULES_MAX];
 	uint32_t n_rules;
 	struct compiler compilers[RULES_COMPILERS_MAX];
@@ -21,8 +19,6 @@ struct rules {
 
 /* A copy of `len` bytes and a NUL, owned by the rules; NULL: out of memory. */
 const char *rules__keep(struct rules *rules, const char *text, size_t len);
-/* The array with room for one more item, owned by the rules; NULL: out of memory. */
-void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n);
 
 /* Pairs of bytes that any match must have: those without a star. */
 void pattern__pairs(const char *pattern, struct text_pairs *ret);

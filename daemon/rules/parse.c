@@ -20,8 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "rules/internal.h"
+
+#define ALIGNMENT 8u /* of arrays */
 
 /* State of one text. `compiler` and `rule` are those that the next line adds to. */
 struct parser {
@@ -42,14 +43,8 @@ int rules__new(struct rules **ret)
 
 struct rules *rules__free(struct rules *rules)
 {
-	uint32_t i;
-
-	if (rules) {
-		for (i = 0; i < rules->n_blocks; i++)
-			free(rules->blocks[i]);
-		free(rules->blocks);
+	if (rules)
 		arena__free(&rules->strings);
-	}
 	free(rules);
 	return NULL;
 }
@@ -76,27 +71,19 @@ const char *rules__keep(struct rules *rules, const char *text, size_t len)
 	return copy;
 }
 
-/* `n`: items in use. The capacity is not stored: it is the next power of two. An array that grows may move:
- * it is found in `blocks` by its old address, and replaced there. Linear, but `n` doubles each time. */
-void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n)
+/* `n`: items in use. The capacity is not stored: it is the next power of two. What an array grew out of stays in the
+ * arena, as small as these are. */
+static void *rules__grow(struct rules *rules, void *array, size_t item, uint32_t n)
 {
-	void *grown;
-	uint32_t i;
+	char *grown;
 
-	if (n & (n - 1)) /* capacity is doubled at powers of two */
+	if (n & (n - 1))
 		return array;
-	for (i = 0; array && i < rules->n_blocks && rules->blocks[i] != array; i++)
-		;
-	if (!array &&
-	    ARRAY_RESERVE(rules->blocks, rules->n_blocks, rules->blocks_capacity))
-		return NULL;
-	grown = realloc(array, item * (n ? 2 * n : 1));
+	grown = arena__take(&rules->strings, item * (n ? 2 * n : 1) + ALIGNMENT - 1);
 	if (!grown)
 		return NULL;
-	if (!array)
-		i = rules->n_blocks++;
-	rules->blocks[i] = grown;
-	return grown;
+	grown += -(uintptr_t)grown & (ALIGNMENT - 1);
+	return n ? memcpy(grown, array, item * n) : grown;
 }
 
 /* --- one function for each keyword --- */
@@ -457,9 +444,7 @@ static int parse_text(struct parser *parser, const char *text, size_t len)
 		err = line__fail(line, "there is no `compiler NAME` in it");
 	if (!err && !parser->rule)
 		err = line__fail(line, "there is no rule in it");
-	if (!err)
-		err = check_rule(parser);
-	return err;
+	return err ?: check_rule(parser);
 }
 
 int rules__parse(struct rules *rules, const char *file, const char *text, size_t len,

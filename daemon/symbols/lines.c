@@ -598,13 +598,6 @@ static bool is_known(const struct lines *lines, uint64_t vaddr, struct source_li
 	return lines->spans && line_spans__find(lines->spans, vaddr, ret);
 }
 
-bool lines__knows(const struct lines *lines, uint64_t vaddr)
-{
-	struct source_line line;
-
-	return is_known(lines, vaddr, &line);
-}
-
 /* What was found is kept before this returns; also that there is nothing at an address, so that it is not searched
  * for again. */
 int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret)

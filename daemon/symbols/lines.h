@@ -30,7 +30,5 @@ int lines__pack(struct lines *lines, struct buf *to);
 struct lines *lines__free(struct lines *lines); /* NULL */
 /* Gives back what can be had again. */
 void lines__rest(struct lines *lines);
-/* False: debug information has to be read for it. */
-bool lines__knows(const struct lines *lines, uint64_t vaddr);
 /* As symbol_file__line(). */
 int lines__find(struct lines *lines, uint64_t vaddr, struct source_line *ret);

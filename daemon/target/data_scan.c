@@ -7,7 +7,7 @@
  *
  * Data that looks like this by chance, or on purpose, is possible. The layout that follows from it is checked
  * (py_layout.c), and a wrong type address only means that no code object is recognised. */
-#include "target/data_scan.h"
+#include "target/version.h"
 
 #include <string.h>
 

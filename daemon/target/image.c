@@ -23,7 +23,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "target/data_scan.h"
 #include "elf/dynamic.h"
 #include "elf/elf.h"
 #include "target/py_layout.h"

@@ -174,8 +174,7 @@ int maps__read(int fd, struct maps *ret)
 	}
 	/* An empty file: the process has no memory any more, or runs another image. */
 	err = got < 0 ? (int)got : len ? 0 : -ESRCH;
-	if (!err)
-		err = maps__parse(text, len, ret);
+	err = err ?: maps__parse(text, len, ret);
 	if (err)
 		goto fail;
 	ret->text = text;

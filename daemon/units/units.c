@@ -234,8 +234,7 @@ static int take_samples(struct units *units, const struct event_samples *samples
 			row->unit = 0;
 			err = tree__sample(units, row);
 		}
-		if (!err)
-			err = emit_news(units, &(struct event_samples){.n = n, .rows = units->samples});
+		err = err ?: emit_news(units, &(struct event_samples){.n = n, .rows = units->samples});
 	}
 	return err;
 }

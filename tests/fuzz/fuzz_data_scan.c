@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/data_scan.h"
+#include "target/version.h"
 
 #define BASE 0x1000ull /* near, so that a few bytes make an address */
 

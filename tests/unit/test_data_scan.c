@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "target/data_scan.h"
+#include "target/version.h"
 
 #define BASE 0x5500000000ull
 #define WORDS 64u

@@ -15,7 +15,7 @@
 
 #include "base/kept.h"
 #include "classes/callables.h"
-#include "codemap/names_kept.h"
+#include "codemap/known_names.h"
 #include "weave/weave.h"
 #include "symbols/symbols.h"
 #include "weave/eval_ranges.h"

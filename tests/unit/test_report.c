@@ -16,7 +16,6 @@
 #include "export/close.h"
 #include "export/export.h"
 #include "export/filter.h"
-#include "export/pattern.h"
 #include "export/places.h"
 #include "report/report.h"
 
