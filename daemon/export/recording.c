@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `-f events`: copies the recording byte for byte; with a filter, a thread or a window, writes its events
  * again without the samples that do not pass. Byte for byte means that a recording of a newer version, or a
- * damaged one, is copied, too. */
+ * damaged one, is copied, too. Into a pipe or a file of lines (.ndjson), a compressed one is written as lines. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -231,10 +231,35 @@ static int rewrite(int recording_fd, const struct export_options *options, FILE 
 	return err;
 }
 
+static int on_line(struct event_sink *self, const struct event *event)
+{
+	return write_event((struct rewriter *)self, event);
+}
+
+static int write_lines(int recording_fd, FILE *out, struct export_report *ret)
+{
+	struct rewriter rewriter = {.sink = {on_line}};
+	int err = fflush(out) ? -errno : 0;
+
+	err = err ?: recording_writer__new(fileno(out), false, &rewriter.writer);
+	err = err ?: recording__read(recording_fd, false, &rewriter.sink, &ret->cut) ?: recording_writer__flush(rewriter.writer);
+	recording_writer__free(rewriter.writer);
+	buf__free(&rewriter.line);
+	return err;
+}
+
+/* Lines already. Of a pipe that is not known before it is read. */
+static bool is_plain(int recording_fd)
+{
+	char first = 0;
+
+	return pread(recording_fd, &first, 1, 0) == 1 && first == '{';
+}
+
 int export__events(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret)
 {
 	if (filter__wanted(options) || options->thread || options->from || options->to)
 		return rewrite(recording_fd, options, out, ret);
-	return copy(recording_fd, out);
+	return options->compress || is_plain(recording_fd) ? copy(recording_fd, out) : write_lines(recording_fd, out, ret);
 }

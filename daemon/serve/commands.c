@@ -187,7 +187,11 @@ static void on_session(struct engine *engine, struct client *client, const struc
 	} else if (request->kind == REQUEST_SNAPSHOT) {
 		snapshot__begin(engine, client, request, session);
 	} else {
-		answer(engine, client, request, NULL);
+		/* With `fd` the recording goes there, and the answer comes when all of it is there. */
+		if (!request->fd)
+			answer(engine, client, request, NULL);
+		else if (!snapshot__await_end(engine, client, request, session))
+			return;
 		session__stop(engine, session, "stopped", "");
 	}
 }

@@ -51,9 +51,10 @@ struct watch {
 /* A snapshot on its way into a client's file. */
 struct snapshot {
 	/* Both descriptors are the snapshot's own. `from`: the session's spool; `into`: the client's file, < 0: no
-	 * snapshot is being written. Bytes before `offset` are in the file; `len` bytes of the spool are copied, then
+	 * snapshot is being written. `of`: a session whose end is awaited, before there is a `from`. Bytes before `offset` are in the file; `len` bytes of the spool are copied, then
 	 * `tail`, an `end` event. `bytes`: all of it, for the answer. */
 	int from, into;
+	const struct session *of;
 	uint64_t offset, len, bytes;
 	struct chunk *tail;
 	/* The id of the request, which the answer repeats. */
@@ -122,6 +123,10 @@ void command__refuse(struct engine *engine, struct client *client, const struct 
 		     const struct refusal *refusal);
 void snapshot__begin(struct engine *engine, struct client *client, const struct request *request,
 		     struct session *session);
+/* For `stop` with a file: its answer comes when the session has ended and all of it is there. False: refused. */
+bool snapshot__await_end(struct engine *engine, struct client *client, const struct request *request, struct session *session);
+/* Begins the snapshots that await its end. */
+void snapshot__ended(struct engine *engine, struct session *session);
 /* A piece of it; false: done, or none. */
 bool snapshot__step(struct engine *engine, struct client *client);
 void snapshot__drop(struct snapshot *snapshot);

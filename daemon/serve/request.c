@@ -75,7 +75,7 @@ static const struct key keys[] = {
 	{"session", UINT, AT(session), BIT(STOP) | BIT(SUBSCRIBE) | BIT(UNSUBSCRIBE) | BIT(SNAPSHOT),
 	 BIT(STOP) | BIT(SUBSCRIBE) | BIT(SNAPSHOT), 1, UINT32_MAX, NULL,
 	 "the answer to attach gives a session's number; the request sessions lists them"},
-	{"fd", BOOL, AT(fd), BIT(SNAPSHOT), 0, 0, 0, NULL, ""},
+	{"fd", BOOL, AT(fd), BIT(SNAPSHOT) | BIT(STOP), 0, 0, 0, NULL, ""},
 	{"pid", UINT, AT(pid), BIT(ATTACH) | BIT(DUMP), BIT(ATTACH) | BIT(DUMP), 1, INT32_MAX, NULL,
 	 "a process id, as ps shows it"},
 	{"rate", UINT, AT(rate), BIT(ATTACH), 0, 1, 20000, NULL, "samples a second: 1 to 20000"},

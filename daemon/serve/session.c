@@ -124,6 +124,7 @@ void session__reap(struct engine *engine, struct session *session)
 	engine__unwatch(engine, &session->timer);
 	if (session->images >= 0)
 		close(session->images);
+	snapshot__ended(engine, session);
 	spool__free(session->spool);
 	buf__free(&session->pending);
 	rules__free(session->rules);

@@ -4,6 +4,8 @@
  *
  *    spool [0, len)  +  tail: {"ev":"end",...,"reason":"snapshot"}
  *
+ * The whole of it, when the session is stopped, needs no tail: the spool has the session's own `end`.
+ *
  * Into the client's file it is copied in pieces, one in each turn of the loop; without a file the same bytes follow the
  * answer on the socket, by sendfile(2), under the socket's back-pressure. The session goes on meanwhile: it appends
  * behind `len`. */
@@ -111,56 +113,87 @@ static int queue(struct client *client, int from, uint64_t len, struct chunk *ta
 	return err;
 }
 
-/* One snapshot into a file at a time for each client. The answer to it comes when the last byte is written. */
+/* Is there a spool, and may it be written where the request says? Else the request is refused. *ret_into: the file of a
+ * request with `fd`; -1: the recording follows the answer. One snapshot into a file at a time for each client. */
+static bool accept(struct engine *engine, struct client *client, const struct request *request, const struct session *session, int *ret_into)
+{
+	_cleanup_close_ int into = request->fd && client->n_fds ? take_first(client) : -1;
+	const char *code = NULL, *error, *hint;
+
+	if (!session->spool)
+		code = "NO_SPOOL", error = "this session keeps no recording", hint = "attach with \"spool\":true";
+	else if (request->fd && into < 0)
+		code = "NO_FD", error = "no file descriptor came along", hint = "pass one with SCM_RIGHTS, or leave \"fd\" out";
+	else if (client->snapshot.into >= 0)
+		code = "BUSY", error = "a snapshot is being written", hint = "wait for its answer";
+	else if (into >= 0 && !is_writable_file(into))
+		code = "BAD_FD", error = "the descriptor is not a regular file that may be written", hint = "pass a regular file";
+	if (code)
+		refuse(engine, client, request->has_id, request->id, code, error, hint);
+	*ret_into = take_fd(&into);
+	return !code;
+}
+
+/* Its answer comes when the last byte is in the file. */
+static void copy_into(struct client *client, int into, const struct request *request, const struct session *session, uint64_t len, struct chunk *tail)
+{
+	client->snapshot = (struct snapshot){.from = fcntl(spool__fd(session->spool), F_DUPFD_CLOEXEC, 3),
+					     .into = into,
+					     .len = len,
+					     .bytes = len + (tail ? chunk__len(tail) : 0),
+					     .tail = tail,
+					     .has_id = request->has_id,
+					     .id = request->id};
+}
+
 void snapshot__begin(struct engine *engine, struct client *client, const struct request *request,
 		     struct session *session)
 {
-	_cleanup_close_ int into = request->fd && client->n_fds ? take_first(client) : -1;
 	struct chunk *tail = NULL;
 	uint64_t len;
+	int into;
 
-	if (!session->spool) {
-		refuse(engine, client, request->has_id, request->id, "NO_SPOOL", "this session keeps no recording",
-		       "attach with \"spool\":true");
+	if (!accept(engine, client, request, session, &into))
 		return;
-	}
-	if (request->fd && into < 0) {
-		refuse(engine, client, request->has_id, request->id, "NO_FD", "no file descriptor came along",
-		       "pass one with SCM_RIGHTS, or leave \"fd\" out");
-		return;
-	}
-	if (client->snapshot.into >= 0) {
-		refuse(engine, client, request->has_id, request->id, "BUSY", "a snapshot is being written",
-		       "wait for its answer");
-		return;
-	}
-	if (into >= 0 && !is_writable_file(into)) {
-		refuse(engine, client, request->has_id, request->id, "BAD_FD",
-		       "the descriptor is not a regular file that may be written",
-		       "pass a regular file, or none for a stream");
-		return;
-	}
 	/* What is pending belongs to the snapshot, too. */
 	session__publish(engine, session);
 	len = session__flush_spool(session);
 	if (make_tail(&tail)) {
 		refuse(engine, client, request->has_id, request->id, "INTERNAL", "out of memory", "");
+		if (into >= 0)
+			blocking__close(into);
 		return;
 	}
 	if (into >= 0) {
-		client->snapshot = (struct snapshot){.from = fcntl(spool__fd(session->spool), F_DUPFD_CLOEXEC, 3),
-						     .into = take_fd(&into),
-						     .len = len,
-						     .bytes = len + chunk__len(tail),
-						     .tail = tail,
-						     .has_id = request->has_id,
-						     .id = request->id};
+		copy_into(client, into, request, session, len, tail);
 		return;
 	}
 	answer(engine, client, request->has_id, request->id, len + chunk__len(tail));
 	if (!client->dead && queue(client, spool__fd(session->spool), len, tail))
 		client__die(engine, client);
 	chunk__unref(tail);
+}
+
+bool snapshot__await_end(struct engine *engine, struct client *client, const struct request *request, struct session *session)
+{
+	int into;
+
+	if (!accept(engine, client, request, session, &into))
+		return false;
+	client->snapshot = (struct snapshot){.from = -1, .into = into, .of = session, .has_id = request->has_id, .id = request->id};
+	return true;
+}
+
+void snapshot__ended(struct engine *engine, struct session *session)
+{
+	const struct snapshot *snapshot;
+
+	for (struct client *c = engine->clients; c; c = c->next) {
+		snapshot = &c->snapshot;
+		if (!c->dead && snapshot->of == session)
+			copy_into(c, snapshot->into, &(struct request){.has_id = snapshot->has_id, .id = snapshot->id}, session,
+				  session__flush_spool(session), NULL);
+	}
 }
 
 static int write_all(int fd, const char *data, size_t len)
@@ -186,7 +219,7 @@ static int write_piece(struct snapshot *snapshot)
 	ssize_t n;
 
 	if (!left)
-		return write_all(snapshot->into, chunk__data(snapshot->tail), chunk__len(snapshot->tail));
+		return snapshot->tail ? write_all(snapshot->into, chunk__data(snapshot->tail), chunk__len(snapshot->tail)) : 0;
 	n = pread(snapshot->from, piece, left < PIECE ? left : PIECE, (off_t)snapshot->offset);
 	if (n <= 0)
 		return n ? -errno : -EIO;
@@ -198,8 +231,11 @@ bool snapshot__step(struct engine *engine, struct client *client)
 {
 	struct snapshot *snapshot = &client->snapshot;
 	bool more = snapshot->offset < snapshot->len;
-	int err = write_piece(snapshot);
+	int err;
 
+	if (snapshot->of)
+		return false;
+	err = write_piece(snapshot);
 	if (!err && more)
 		return true;
 	if (err)

@@ -355,7 +355,15 @@ def test_snapshot_descriptors(daemon):
         with open("/dev/full", "wb") as full:
             refused("BAD_FD", client, "snapshot", session=session, fd=True, fds=[full.fileno()])
         assert not client.events, "stream:false, but events came"
-        client.request("stop", session=session)
+        # stop with a file: all of it, up to the session's own end.
+        refused("NO_FD", client, "stop", session=session, fd=True)
+        assert len(client.request("sessions")["sessions"]) == 1, "a refused stop stopped it"
+        with tempfile.NamedTemporaryFile() as file:
+            size = client.request("stop", session=session, fd=True, fds=[file.fileno()])["bytes"]
+            lines = subprocess.run(["zstdcat", file.name], stdout=subprocess.PIPE, check=True).stdout.splitlines()
+            assert size == os.stat(file.name).st_size, size
+            assert json.loads(lines[-1])["reason"] == "stopped" and sum(b'"ev":"end"' in line for line in lines) == 1, lines[-1]
+            assert any(b'"ev":"thread_end"' in line for line in lines), "it is not the whole"
         wait_sessions(daemon.connect(), 0)
 
 
