@@ -54,8 +54,9 @@ def table_of(recording: Recording) -> str:
 def show(recording: Recording, page: bool = False) -> str:
     if page:
         return recording._repr_html_()
-    picture = html.escape(recording.convert("svg").decode())
-    return table_of(recording) + '<iframe srcdoc="%s" style="width:100%%;height:420px;border:0"></iframe>' % picture
+    # As wide as the frame.
+    picture = "<style>body{margin:0}svg{width:100%;height:auto}</style>" + recording.convert("svg").decode().partition("?>")[2]
+    return table_of(recording) + '<iframe srcdoc="%s" style="width:100%%;height:420px;border:0"></iframe>' % html.escape(picture)
 
 
 def register(shell: Any) -> None:
