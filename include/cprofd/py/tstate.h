@@ -185,16 +185,14 @@ HOST_APART int py_search(struct py_walk *walk, const struct image *image)
 }
 
 /* May the thread have left its thread state, which was read, for one of an interpreter that is new? 3.12+ says which states are in use; one that is not
- * has released the GIL, most often, and there is still one interpreter. Before, it is checked in one of eight samples, as each read costs. */
+ * has released the GIL, most often, and there is still one interpreter. Before, only the lists of interpreters say so: a read in each sample. */
 #define PY_STATUS_ACTIVE 0x10u
-#define PY_ELSEWHERE_MASK 7u
 HOST_INLINE int py_is_elsewhere(struct py_walk *walk, const struct image *image)
 {
 	const struct py_layout *l = &image->layout;
 	__u64 *heads = walk->words;
 
-	if (l->tstate_status == PY_ABSENT ? walk->now >> 10 & PY_ELSEWHERE_MASK
-					  : py_u32(py_raw(walk, walk->hint), PY_RAW_TSTATE, l->tstate_status) & PY_STATUS_ACTIVE)
+	if (l->tstate_status != PY_ABSENT && py_u32(py_raw(walk, walk->hint), PY_RAW_TSTATE, l->tstate_status) & PY_STATUS_ACTIVE)
 		return 0;
 	heads[0] = heads[1] = 0;
 	return host_read(heads, 16, image->runtime + l->interpreters_head) || heads[0] != heads[1];
