@@ -276,6 +276,9 @@ void drain__counts(struct session *session)
 	missed = blocking__missed(session->id);
 	if (missed)
 		profile__loss(session->profile, LOSS_TARGET_MUTE, missed);
+	missed = session_units__unnamed(session);
+	if (missed)
+		profile__loss(session->profile, LOSS_UNIT_NAME, missed);
 }
 
 /* All records up to then, in order. */

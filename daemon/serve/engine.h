@@ -287,6 +287,7 @@ struct event_sink *session_units__sink(struct session *session);
 void session_units__code(struct session *session, const struct record_code *code);
 void session_units__other_memory(struct session *session); /* a process begins, or leaves its image */
 int session_units__sample(struct session *session, const struct sample *sample);
+uint32_t session_units__unnamed(struct session *session); /* compiles that ended without a name since the last call */
 /* gil.c */
 void gil__poll(struct session *session, uint64_t now);
 /* --- asleep.c: threads that slept as the session began --- */

@@ -173,6 +173,11 @@ int session_units__sample(struct session *session, const struct sample *sample)
 			     &tracee->image.layout);
 }
 
+uint32_t session_units__unnamed(struct session *session)
+{
+	return session->units ? units__unnamed(session->units->units) : 0;
+}
+
 struct host_reader *session_units__pages(struct session *session, const struct tracee *tracee, uint64_t time)
 {
 	struct page_reader *memory = &session->units->memory;

@@ -43,4 +43,6 @@ void watch__thread(struct session *session, const struct record_header *header, 
 	else if ((compiles ? header->time > of->seen + (of->tid ? SCHEDULE_LATELY_NS : 0) : !of->tid) &&
 		 !engine__ask(session->engine, &message))
 		*of = (struct watched_thread){.start = header->task.thread_start, .seen = compiles ? header->time : 1, .tid = header->task.tid};
+	else
+		profile__loss(session->profile, LOSS_WATCH_FULL, 1);
 }

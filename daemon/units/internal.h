@@ -186,6 +186,7 @@ struct units {
 	uint32_t n_names, names_capacity;
 	struct event_unit_end *ends;
 	uint32_t n_ends, ends_capacity;
+	uint32_t unnamed; /* compiles that ended without a name, not reported yet */
 	struct sample_row samples[1024];
 	uint32_t from[64], n_from; /* rules that name their callers */
 };

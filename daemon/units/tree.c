@@ -223,6 +223,7 @@ static int end_units(struct units *units, struct thread_units *thread, uint32_t 
 	while (thread->n > keep) {
 		const struct open_unit *open = &thread->open[--thread->n];
 
+		units->unnamed += open->row.kind == RULE_UNIT && !open->row.name[0] && rules__get(units->rules, open->rule)->name.n;
 		if (ARRAY_ADD(units->ends, units->n_ends, units->ends_capacity, late_of(open)))
 			return -ENOMEM;
 	}

@@ -302,6 +302,14 @@ uint32_t units__count(const struct units *units)
 	return units->emitted_rows;
 }
 
+uint32_t units__unnamed(struct units *units)
+{
+	uint32_t unnamed = units->unnamed;
+
+	units->unnamed = 0;
+	return unnamed;
+}
+
 /* Rows of kind UNIT_OVER for ended units, so that ids of a late joiner count on. */
 static int emit_over(struct event_sink *sink, uint32_t first, uint32_t end)
 {

@@ -50,6 +50,8 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
  * each, at most 8 MiB may be queued for a client, and the client's tables are as long. */
 #define UNITS_EPOCH_MAX 65536u
 uint32_t units__count(const struct units *units);
+/* Compiles that ended without a name since the last call. */
+uint32_t units__unnamed(struct units *units);
 /* For a late joiner, after profile__replay(): rows of the open units; the ids of ended ones get rows of kind
  * UNIT_OVER. */
 int units__replay(struct units *units, struct event_sink *sink);

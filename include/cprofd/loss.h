@@ -50,7 +50,9 @@
 	X(WAIT_STACK,      FRAMES, "wait_stack",       "where a thread waited was not seen") \
 	X(NOT_AUTHORISED,  SAMPLE, "not_authorised",   "the process was one that its user may not read") \
 	X(TARGET_MUTE,     DETAIL, "target_mute",      "memory of the target, or a file that it maps, could not be read in time") \
-	X(SWITCHING,       DETAIL, "switching",        "a greenlet was being switched: frames that were already another one's were left out")
+	X(SWITCHING,       DETAIL, "switching",        "a greenlet was being switched: frames that were already another one's were left out") \
+	X(UNIT_NAME,       DETAIL, "unit_name",        "a compile was over before its name could be read") \
+	X(WATCH_FULL,      DETAIL, "watch_full",       "more threads are in Python than are followed beside those that compile: a compile that waits there may be missing")
 /* clang-format on */
 
 #define CPROFD_LOSS_ENUM(id, kind, name, sentence) LOSS_##id,

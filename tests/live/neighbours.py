@@ -23,6 +23,7 @@ RULES = "compiler mine\nunit\n    file */targets/neighbours.py\n    function bui
 KINDS = "cpu,naps,sleep,mixed,locks,pipes"
 SLEEPS = "sleep,mixed,naps"
 GAPS = "none,nap,sleep,cpu"
+FOLLOWED = 64  # BROKER_WATCHED_MAX
 # Of compiles: none is told twice or by another's name, so many are not told. Of their time: so much is wrong at begins and ends. In mode
 # cpu a wait for a CPU counts for what was before it or comes after.
 BARS = {"wall": (0.005, 0.1), "cpu": (0.02, 0.3)}
@@ -76,6 +77,8 @@ def judge(python, mode, threads, compiles, seed, show, modulo=1, kinds=KINDS, un
     share = sum(row[0] for row in off) / time
     check_figures(not twice and not others, of + " none twice, none by another name", len(twice), len(others))
     check_figures(len(missing) <= few(len(truth), untold), of + " not told", len(missing))
+    full = told.tables.ledger["losses"].get("watch_full", 0)
+    check_figures(bool(full) == (mode == "cpu" and switchers > FOLLOWED), of + " samples of threads that are not followed as there is no room", full)
     check_figures(share < wrong, of + " wrong at begins and ends, %% of their time %.2f, the median %.2f ms" % (100 * share, off[len(off) // 2][0] / 1e6))
 
 

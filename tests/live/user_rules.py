@@ -287,6 +287,43 @@ for i in range(20):
 """
 
 
+# What names a compile is gone when it is over, after half a millisecond; what lies there then may be read (docs/rules.md).
+GONE = """
+import time
+class Work:
+    def __init__(self, name):
+        self.name = name
+def build(work):
+    end = time.perf_counter() + 0.0005
+    while time.perf_counter() < end:
+        pass
+over = time.perf_counter() + 3
+while time.perf_counter() < over:
+    build(Work("work"))
+    other = [Work("another") for _ in range(3)]
+    time.sleep(0.005)
+"""
+GONE_RULES = "compiler mine\nunit\n    file */gone.py\n    function build\n    has work\n    name work.name\n"
+
+
+def case_gone(work):
+    rules, program, out = (os.path.join(work, name) for name in ("gone.rules", "gone.py", "out.ndjson"))
+    for path, text in (rules, GONE_RULES), (program, GONE):
+        open(path, "w").write(text)
+    done = subprocess.run([CPROFD, "record", "--rules", rules, "-f", "events", "-o", out, "--", "/usr/bin/python3", program], capture_output=True, text=True)
+    told, losses = {}, {}
+    for event in map(json.loads, open(out)):
+        if event["ev"] == "units":
+            told.update({event["first"] + i: row[4] for i, row in enumerate(event["rows"])})
+        elif event["ev"] in ("unit_name", "unit_end") and event.get("name"):
+            told[event["id"]] = event["name"]
+        elif event["ev"] == "ledger":
+            losses = event["losses"]
+    unnamed = sum(not name for name in told.values())
+    check(len(told) > 20 and unnamed == losses.get("unit_name", 0), "a compile whose name is gone before it is read is counted", len(told), unnamed, losses,
+          done.stderr)
+
+
 def case_nac3(work):
     folder, out = os.path.join(work, "artiq/coredevice"), os.path.join(work, "out.ndjson")
     os.makedirs(folder)

@@ -518,6 +518,8 @@ static void calls_are_told_apart(void **state)
 	valued_sample(&s, 0x2000, 0, 0); /* the next call, before it has set its variable */
 	valued_sample(&s, 0x2000, 0x6000, 0);
 	assert_string_equal(s.keep.words, "3 3 +4=<0@60 4 -3@60 4 ");
+	assert_int_equal(units__unnamed(s.units), 3); /* the fourth goes on */
+	assert_int_equal(units__unnamed(s.units), 0);
 	units__free(s.units);
 	rules__free(s.rules);
 }
