@@ -271,9 +271,11 @@ def switched(work):
             continue
         times = [stack for _, stack in max(stream.times.values(), key=len)]
         stacks = times[-(len(times) // 4):]  # of the loop; tables and names may come late
-        cut = sum(any(w.startswith("(cut:") for w in stack) for stack in stacks)
+        cuts = [(i, word) for i, stack in enumerate(stacks) for word in stack if word.startswith("(cut:")]
+        cut = len({i for i, _ in cuts})
         torn = [(illegal(stack), stack) for stack in stacks if illegal(stack)]
-        check(len(stacks) > 50 and cut <= few(len(stacks), 0.005), "switched: %s: %d of %d are cut" % (name, cut, len(stacks)))
+        check(len(stacks) > 50 and cut <= few(len(stacks), 0.005), "switched: %s: %d of %d are cut" % (name, cut, len(stacks)),
+              collections.Counter(word for _, word in cuts), "between", cuts[:1], cuts[-1:], run.stderr)
         check(not torn, "switched: %s: calls are in their order %s" % (name, torn[:1] or ""))
     if not found:
         skip("switched: no CPython from 3.12 on here")
