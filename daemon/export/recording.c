@@ -233,7 +233,9 @@ static int rewrite(int recording_fd, const struct export_options *options, FILE 
 
 static int on_line(struct event_sink *self, const struct event *event)
 {
-	return write_event((struct rewriter *)self, event);
+	struct rewriter *rewriter = (struct rewriter *)self;
+
+	return recording_writer__event(rewriter->writer, event, &rewriter->line);
 }
 
 static int write_lines(int recording_fd, FILE *out, struct export_report *ret)
