@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernel.h"
+#include "cprofd/host.h"
 #include "cprofd/target.h"
 
 enum authorised {
@@ -57,17 +58,23 @@ static __always_inline void authorised_note(struct target *to, struct task_struc
 __attribute__((noinline, weak, visibility("hidden"))) int authorised_same(struct task_struct *task, const struct target *as)
 {
 	struct cred *cred = (struct cred *)BPF_CORE_READ(task, real_cred);
-	__u64 mm = (__u64)BPF_CORE_READ(task, mm), word;
+	__u64 mm, word, differ = 0;
 	__u32 i;
 
 	if (BPF_CORE_READ(task, group_leader, start_boottime) != as->start || (__u64)BPF_CORE_READ(cred, user_ns) != as->user_ns)
 		return AUTHORISED_NO;
 	if (bpf_probe_read_kernel(&word, sizeof(word), &cred->cap_permitted) || word != as->capabilities)
 		return AUTHORISED_NO;
+	/* One branch for all: the verifier goes through what follows, and its callers, once for each way out. */
 #pragma clang loop unroll(full)
-	for (i = 0; i < 4; i++)
-		if (bpf_probe_read_kernel(&word, sizeof(word), (const __u64 *)&cred->uid + i) || word != as->ids[i])
-			return AUTHORISED_NO;
+	for (i = 0; i < 4; i++) {
+		differ |= bpf_probe_read_kernel(&word, sizeof(word), (const __u64 *)&cred->uid + i);
+		differ |= word ^ as->ids[i];
+		host_barrier(differ);
+	}
+	if (differ)
+		return AUTHORISED_NO;
+	mm = (__u64)BPF_CORE_READ(task, mm);
 	/* An exiting thread releases its mm, and cannot run exec any more. */
 	if (!mm)
 		return as->mm && BPF_CORE_READ(task, self_exec_id) == as->exec ? AUTHORISED_YES : AUTHORISED_NO;

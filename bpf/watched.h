@@ -37,16 +37,30 @@ static __u64 watched_skew; /* CLOCK_MONOTONIC minus the scheduler's clock, ns; 0
 
 #define WATCHED_AT(i) (&watched[(i) & (WATCHED - 1)])
 
-/* The current thread's; NULL: it is not followed. Its memory may have been another task's. */
-static __always_inline struct watched *watched_of(const struct task_struct *task)
+/* 1 + the index of the current thread's; 0: it is not followed. Its memory may have been another task's. Here and below no loop
+ * branches, as the verifier would go through all that follows once for each way out. */
+HOST_APART __u32 watched_find(void)
 {
-	__u32 first = (task->pid & (WATCHED_SETS - 1)) * WATCHED_WAYS, i;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 first = (task->pid & (WATCHED_SETS - 1)) * WATCHED_WAYS, i, at = 0;
+	__u64 address = bpf_get_current_task(); /* the task again, as a number */
 
 	_Pragma("clang loop unroll(full)")
-	for (i = first; i < first + WATCHED_WAYS; i++)
-		if (watched_tasks[i & (WATCHED - 1)] == (__u64)task)
-			return WATCHED_AT(i)->start == task->start_boottime ? WATCHED_AT(i) : NULL;
-	return NULL;
+	for (i = 0; i < WATCHED_WAYS; i++) {
+		at |= values_same(watched_tasks[(first + i) & (WATCHED - 1)], address) << i;
+		host_barrier(at);
+	}
+	if (!at)
+		return 0;
+	at = first + values_count((at & -at) - 1);
+	return WATCHED_AT(at)->start == task->start_boottime ? (at & (WATCHED - 1)) + 1 : 0;
+}
+
+static __always_inline struct watched *watched_of(void)
+{
+	__u32 at = watched_find();
+
+	return at ? WATCHED_AT(at - 1) : NULL;
 }
 
 /* Its count; a tick looks at it only if any thread sleeps (each_tick.asleep): it is a line of cache of its own. */
@@ -64,16 +78,27 @@ static __always_inline void watched_sleeps(struct watched *of, __u64 now, __u64 
 	__sync_fetch_and_add(&each_tick.asleep, 1);
 }
 
+/* The older of two times, and whose it is. */
+static __always_inline void watched_older(__u32 *at, __u64 *oldest, __u32 i, __u64 time)
+{
+	__u64 less = -((time - *oldest) >> 63);
+
+	host_barrier(less);
+	*oldest += (time - *oldest) & less;
+	*at += (i - *at) & (__u32)less;
+}
+
 /* Its switches are followed since now. The one whose values are oldest makes room. */
 HOST_APART int watched_add(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 first = (task->pid & (WATCHED_SETS - 1)) * WATCHED_WAYS, at = first, i;
+	__u32 first = (task->pid & (WATCHED_SETS - 1)) * WATCHED_WAYS, at = 0, i;
+	__u64 oldest = ~0ull >> 1;
 
 	_Pragma("clang loop unroll(full)")
-	for (i = first; i < first + WATCHED_WAYS; i++)
-		if (WATCHED_AT(i)->valued < WATCHED_AT(at)->valued)
-			at = i;
+	for (i = 0; i < WATCHED_WAYS; i++)
+		watched_older(&at, &oldest, i, WATCHED_AT(first + i)->valued);
+	at += first;
 	watched_tasks[at & (WATCHED - 1)] = 0;
 	WATCHED_AT(at)->start = task->start_boottime;
 	WATCHED_AT(at)->left = WATCHED_AT(at)->paid = WATCHED_AT(at)->reserved = WATCHED_AT(at)->tstate = 0;
@@ -86,7 +111,7 @@ HOST_APART int watched_add(void)
  * next ones are functions of their own, so that the verifier goes through them once. */
 HOST_APART int watched_valued(__u64 now)
 {
-	struct watched *of = watched_of(bpf_get_current_task_btf());
+	struct watched *of = watched_of();
 
 	if (of)
 		of->valued = now;
@@ -97,7 +122,7 @@ HOST_APART int watched_valued(__u64 now)
 HOST_APART int watched_back(__u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct watched *of = watched_of(task);
+	struct watched *of = watched_of();
 	__u64 back = task->sched_info.last_arrival + watched_skew, slept;
 
 	if (!of || !of->left)
@@ -123,18 +148,18 @@ HOST_APART int watched_back(__u64 now)
  * goes through what follows once, not once for each place. */
 HOST_APART __u32 watched_place(const struct watched *of, __u64 key)
 {
-	__u32 i, oldest = 0;
+	__u32 i, at = 0, same = 0;
+	__u64 oldest = ~0ull >> 1;
 
 	if (!of)
 		return 0;
-	HOST_NO_UNROLL
+	_Pragma("clang loop unroll(full)")
 	for (i = 0; i < WATCHED_PLACES; i++) {
-		if (of->places[i].key == key)
-			return i;
-		if (of->places[i].taken < of->places[oldest & (WATCHED_PLACES - 1)].taken)
-			oldest = i;
+		same |= values_same(of->places[i].key, key) << i;
+		host_barrier(same);
+		watched_older(&at, &oldest, i, of->places[i].taken);
 	}
-	return oldest;
+	return same ? values_count((same & -same) - 1) : at;
 }
 
 /* At a switch: is its stack to be taken? WATCHED_SEARCH: only if there are values in it, as it had none for a second: at a
@@ -153,11 +178,12 @@ HOST_APART int watched_leaves(__u64 now)
 		clock = BPF_CORE_READ(task, se.cfs_rq, rq, clock);
 	watched_skew = clock ? now - clock : 0;
 	watched_back(now);
-	of = watched_of(task);
+	of = watched_of();
 	if (!of) {
 		watched_add();
-		of = watched_of(task);
+		of = watched_of();
 	}
+	task = bpf_get_current_task_btf(); /* again: 6.1 has no stack left here */
 	/* One that is preempted goes on where it is, and ticks soon. Its stacks were as many as its ticks on a busy machine. */
 	if (!of || !task->__state)
 		return 0;
@@ -220,7 +246,7 @@ HOST_APART int emit_sleeps(int fresh)
 HOST_APART int watched_left(__u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct watched *of = watched_of(task);
+	struct watched *of = watched_of();
 
 	if (!of)
 		return 0;
