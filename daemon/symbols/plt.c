@@ -28,11 +28,12 @@ struct stub {
 	uint64_t slot; /* that it jumps through */
 	uint64_t start;
 	uint32_t size;
+	bool named;
 };
 
 struct stubs {
 	struct stub *items;
-	uint32_t n, capacity;
+	uint32_t n, n_named, capacity;
 };
 
 /* Appends the stubs of this section. `entry`: bytes of a stub, unless the section's header says 8 or 16. A section
@@ -103,10 +104,10 @@ static int symbol_at(const struct symbol_window *window, uint64_t number, Elf64_
 	return 0;
 }
 
-/* A candidate for each stub whose slot a relocation of `section` fills. Several stubs may share a slot (.plt and
+/* A candidate for each stub whose slot a relocation of `section` fills, until all stubs have one. Several stubs may share a slot (.plt and
  * .plt.sec), and stubs are sorted by slot, so they are neighbours. */
 static int name_stubs(struct symbol_table *table, const struct symbol_window *window, const Elf64_Shdr *section,
-		      const struct stubs *stubs, struct candidates *candidates)
+		      struct stubs *stubs, struct candidates *candidates)
 {
 	_cleanup_free_ Elf64_Rela *chunk = malloc(RELOCATIONS * sizeof(*chunk));
 	uint64_t total = section->sh_size / sizeof(*chunk), at, n, i;
@@ -114,7 +115,7 @@ static int name_stubs(struct symbol_table *table, const struct symbol_window *wi
 
 	if (!chunk)
 		return -ENOMEM;
-	for (at = 0; at < total; at += n) {
+	for (at = 0; at < total && stubs->n_named < stubs->n; at += n) {
 		n = total - at < RELOCATIONS ? total - at : RELOCATIONS;
 		if (elf_bytes__read(window->image->bytes, section->sh_offset + at * sizeof(*chunk), chunk,
 				    n * sizeof(*chunk)))
@@ -136,6 +137,8 @@ static int name_stubs(struct symbol_table *table, const struct symbol_window *wi
 			for (; k < stubs->n && stubs->items[k].slot == chunk[i].r_offset; k++) {
 				uint64_t start = stubs->items[k].start - table->base;
 
+				stubs->n_named += !stubs->items[k].named;
+				stubs->items[k].named = true;
 				if (stubs->items[k].start < table->base || start > UINT32_MAX)
 					continue;
 				err = candidates__add(candidates,
@@ -177,7 +180,8 @@ int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *i
 		open_window(&window);
 	if (stubs.n)
 		qsort(stubs.items, stubs.n, sizeof(*stubs.items), order__u64);
-	for (i = 1; i < image->n_sections && stubs.n && !err; i++)
+	/* From the last one: .rela.plt names most, and lies behind .rela.dyn, which may have a hundred thousand. */
+	for (i = image->n_sections; stubs.n && !err && i-- > 1;)
 		if (image->sections[i].sh_type == SHT_RELA &&
 		    (image->sections[i].sh_flags & SHF_ALLOC) &&
 		    image->sections[i].sh_entsize == sizeof(Elf64_Rela))
