@@ -188,8 +188,7 @@ static void open_and_ask(void *context, int socket)
 	struct process_stat stat = {};
 	int err = process__open(question->pid, &fds, &stat);
 
-	if (!err)
-		err = ask(question, &fds, &stat);
+	err = err ?: ask(question, &fds, &stat);
 	answer.error_errno = -err;
 	answer.parent = stat.parent;
 	answer.process_start = stat.start_ticks;

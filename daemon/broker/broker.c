@@ -157,8 +157,7 @@ static int serve_client(struct broker *broker, int fd, struct limit_reached *ret
 	/* The engine may have exited since it was polled: then try once more, with a new one. */
 	for (int turn = 0; turn < 2 && err == -EPIPE; turn++) {
 		err = identity__of_socket(fd, &peer, &identity);
-		if (!err)
-			err = add_client(broker, fd, &identity, &peer, ret_reached);
+		err = err ?: add_client(broker, fd, &identity, &peer, ret_reached);
 	}
 	peer__free(&peer);
 	return err;
@@ -347,8 +346,7 @@ int broker__run(const struct broker_options *options)
 		return 1;
 	if (options->client_fd >= 0) {
 		err = peer__of_parent(options->client_fd, &peer);
-		if (!err)
-			err = identity__of_user(options->client_uid, options->client_gid, &peer, &identity);
+		err = err ?: identity__of_user(options->client_uid, options->client_gid, &peer, &identity);
 		if (!err)
 			err = add_client(&broker, options->client_fd, &identity, &peer, &reached);
 		peer__free(&peer);
@@ -358,8 +356,7 @@ int broker__run(const struct broker_options *options)
 	if (!err)
 		load_spare(&broker);
 	notify__ready();
-	if (!err)
-		err = run(&broker);
+	err = err ?: run(&broker);
 	notify__stopping();
 	broker.spare.keeps = false;
 	while (broker.engines)

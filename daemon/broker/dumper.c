@@ -45,8 +45,7 @@ int dumper__load(pid_t pid, int pidfd, bool all, bool verbose, struct dumper **r
 	load__print(verbose);
 	dumper->skel = dump_bpf__open();
 	err = dumper->skel ? bpf_map__set_max_entries(dumper->skel->maps.walks, (uint32_t)cpus) : -errno;
-	if (!err)
-		err = bpf_program__set_autoload(dumper->skel->progs.find_namespace, nested);
+	err = err ?: bpf_program__set_autoload(dumper->skel->progs.find_namespace, nested);
 	if (!err) {
 		dumper->skel->rodata->target = (uint32_t)pid;
 		dumper->skel->rodata->nested = nested;
@@ -55,8 +54,7 @@ int dumper__load(pid_t pid, int pidfd, bool all, bool verbose, struct dumper **r
 	}
 	if (!err && nested)
 		err = namespace__describe(bpf_program__fd(dumper->skel->progs.find_namespace));
-	if (!err)
-		err = load__hide_from_children(dumper->skel->obj);
+	err = err ?: load__hide_from_children(dumper->skel->obj);
 	if (!err)
 		err = attach_iterator(dumper, pidfd);
 	if (err) {

@@ -113,8 +113,7 @@ static int charge(struct engine *engine, const struct identity *client, uint64_t
 	int err = identity__may_all(client) ? 0 : charge__begin(&engine->charge, client->payer);
 
 	*ret_memory = 0;
-	if (!err)
-		err = charge__take(&engine->charge, LIMIT_ENGINES, 1);
+	err = err ?: charge__take(&engine->charge, LIMIT_ENGINES, 1);
 	return err ? err : charge__take_half(&engine->charge, LIMIT_MEMORY, LIMIT_MEMORY_LEAST, ret_memory);
 }
 

@@ -263,8 +263,7 @@ static int ask(struct helper *opener, uid_t payer, struct purpose *purpose, cons
 		if (err)
 			return err;
 		err = broker__send(opener->socket, message, NULL, 0);
-		if (!err)
-			err = take_answer(opener, FILE_OPEN_MS, &answered, ret_number);
+		err = err ?: take_answer(opener, FILE_OPEN_MS, &answered, ret_number);
 		if (!answered)
 			helper__end(opener);
 	}
@@ -310,8 +309,7 @@ int file__hand_over(struct helper *opener, int channel, const struct broker_mess
 	bool answered = false;
 	int err = opener->pid ? broker__send(opener->socket, message, &channel, 1) : -EPIPE;
 
-	if (!err)
-		err = take_answer(opener, SENT_MS, &answered, NULL);
+	err = err ?: take_answer(opener, SENT_MS, &answered, NULL);
 	if (!answered)
 		helper__end(opener);
 	return err;

@@ -406,12 +406,10 @@ int kernel_types__open(const struct btf *local, int *ret_fd)
 	m->local = local;
 	m->made = btf__new_empty();
 	err = m->made ? read_all(&m->kernel) : -ENOMEM;
-	if (!err)
-		err = index_types(&m->kernel);
+	err = err ?: index_types(&m->kernel);
 	if (!err)
 		err = make_all(m);
-	if (!err)
-		err = write_file(m->made, ret_fd);
+	err = err ?: write_file(m->made, ret_fd);
 	drop(&m->kernel);
 	btf__free(m->made);
 	free(m);

@@ -231,8 +231,7 @@ static int open_and_load(const struct load_options *options, int types, struct s
 	}
 	if (!err && nested)
 		err = namespace__describe(bpf_program__fd(skel->progs.find_namespace));
-	if (!err)
-		err = load__hide_from_children(skel->obj);
+	err = err ?: load__hide_from_children(skel->obj);
 	if (err)
 		sampler_bpf__destroy(skel);
 	else

@@ -130,8 +130,7 @@ int process__open(pid_t pid, struct process_fds *ret, struct process_stat *ret_s
 	/* A zombie has no memory any more. */
 	if (!err && (ret_stat->state == 'Z' || ret_stat->state == 'X'))
 		err = -ESRCH;
-	if (!err)
-		err = open_of(pid, "mem", &fds.mem);
+	err = err ?: open_of(pid, "mem", &fds.mem);
 	if (!err)
 		err = open_of(pid, "maps", &fds.maps);
 	if (err) {

@@ -61,8 +61,7 @@ static int send_children(struct engine *engine)
 			child.session = session->id;
 			child.pid = session->children[session->n_sent];
 			err = engine__writable(engine);
-			if (!err)
-				err = broker__send(engine->channel, &child, NULL, 0);
+			err = err ?: broker__send(engine->channel, &child, NULL, 0);
 			engine->stalled = err == -EAGAIN;
 			if (err)
 				return err == -EAGAIN ? err : -EPIPE;
@@ -266,8 +265,7 @@ static int begin(struct engine *engine, struct spare *spare, bool verbose)
 	engine->stalled = err == -EAGAIN;
 	if (!err && has_unsent(engine))
 		return send_children(engine);
-	if (!err)
-		err = broker__receive(engine->channel, &question.message, unexpected, &n);
+	err = err ?: broker__receive(engine->channel, &question.message, unexpected, &n);
 	if (err)
 		return err;
 	if (n) { /* no request has fds */

@@ -89,8 +89,7 @@ static int authorise(struct sampler *sampler, const struct identity *client, enu
 	struct target after;
 	int err = sampler ? note(sampler, client, pid, ret) : 0;
 
-	if (!err)
-		err = authorise__again(client, pid, rule, fds, stat);
+	err = err ?: authorise__again(client, pid, rule, fds, stat);
 	if (!err && sampler)
 		err = note(sampler, client, pid, &after);
 	if (!err && sampler && memcmp(ret, &after, sizeof(after)))
@@ -106,8 +105,7 @@ static int open_authorised(struct sampler *sampler, pid_t pid, const struct iden
 	struct target after;
 	int err = sampler ? note(sampler, client, pid, ret_as) : 0;
 
-	if (!err)
-		err = authorise__begin(client, pid, rule, &helper);
+	err = err ?: authorise__begin(client, pid, rule, &helper);
 	if (!err)
 		err = authorise__finish(&helper, ret, ret_stat);
 	if (err)
@@ -348,8 +346,7 @@ static int open_descendants(struct session *session, const struct identity *clie
 			as[i] = (struct target){}; /* matches nothing */
 		err = coroutine__share();
 	}
-	if (!err)
-		err = authorise__many(client, policy__of_process(client, session->started), pids, n, denied);
+	err = err ?: authorise__many(client, policy__of_process(client, session->started), pids, n, denied);
 	for (i = 0; i < n && !err; i++) {
 		if (!denied[i])
 			err = add_child(session, client, pids[i], &as[i], perf);
@@ -369,8 +366,7 @@ static int charge(struct session *session, const struct charge *payer, const str
 	charge__begin_like(charge, payer);
 	session->events.charge = session->clocks.charge = charge;
 	err = charge__take(charge, LIMIT_SESSIONS, 1);
-	if (!err)
-		err = charge__take(charge, LIMIT_SAMPLES, request->rate);
+	err = err ?: charge__take(charge, LIMIT_SAMPLES, request->rate);
 	if (!err)
 		err = charge__take(charge, LIMIT_DESCRIPTORS, SESSION_DESCRIPTORS);
 	if (err || !charge->user)
@@ -546,8 +542,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	known = recognises(session, pid, &stat);
 	err = known ? 0
 		    : open_authorised(NULL, pid, client, policy__of_process(client, session->started), &fds, &stat, NULL);
-	if (!err)
-		err = open_file(request, client, &stat, openers, stalled, reply);
+	err = err ?: open_file(request, client, &stat, openers, stalled, reply);
 	opened = !err;
 	if (!err) /* did the mapping belong to the image that the client may read? */
 		err = known ? (recognises(session, pid, &stat) ? 0 : -ESTALE) : authorise__again(client, pid, policy__of_process(client, session->started), &fds, &stat);

@@ -131,8 +131,7 @@ int callables__find(const struct elf_bytes *elf, struct callables *ret)
 		if (!err && ret->builtins)
 			err = search__machinery(&search, &frames) ?: search__switchers(&search, &frames);
 		err = err ?: search__instances(&search, &frames);
-		if (!err)
-			err = make_rows(&search, &frames);
+		err = err ?: make_rows(&search, &frames);
 		err = err ?: search__bodies(&search, &frames);
 		code_frames__free(&frames);
 	}

@@ -368,8 +368,7 @@ static int read_all(struct data *data, const struct elf_image *image, const char
 	data->pieces = calloc(1, sizeof(*data->pieces));
 	err = read_symbols(data, tags.symbols, tags.strings);
 	err = err ?: read_bytes(data);
-	if (!err)
-		err = relocate_all(data, &tags, image->machine, tags.rela, tags.rela_size);
+	err = err ?: relocate_all(data, &tags, image->machine, tags.rela, tags.rela_size);
 	return err ?: relocate_all(data, &tags, image->machine, tags.plt, tags.plt_size);
 }
 

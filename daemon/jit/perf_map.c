@@ -184,8 +184,7 @@ int jit__perf_map(struct jit *jit, const void *bytes, size_t len)
 		at = newline + 1;
 	}
 	err = err ?: half(map, at, (size_t)(end - at));
-	if (!err)
-		err = flush(jit, &batch);
+	err = err ?: flush(jit, &batch);
 	jit_image__free(&batch.image);
 	return err;
 }

@@ -117,9 +117,8 @@ int announce__thread_end(struct profile *profile, struct thread *thread, const s
 	thread->process->living--;
 	err = thread->changed ? emit_thread(thread, profile->sink) : 0;
 	thread->changed = false;
-	if (!err)
-		err = emit_end(profile->sink, EVENT_THREAD_END, thread->id, item->row.time,
-			       item->row.wall, item->row.cpu);
+	err = err ?: emit_end(profile->sink, EVENT_THREAD_END, thread->id, item->row.time,
+			      item->row.wall, item->row.cpu);
 	return err ? err : announce__process_end(profile, thread->process);
 }
 

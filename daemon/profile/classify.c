@@ -48,8 +48,7 @@ static int class_id(struct profile *profile, const struct class_result *result, 
 	}
 	detail = arena__take(&classes->strings, size);
 	err = detail ? ARRAY_RESERVE(classes->kinds, classes->n, kinds) : -ENOMEM;
-	if (!err)
-		err = ARRAY_RESERVE(classes->rows, classes->n, classes->capacity);
+	err = err ?: ARRAY_RESERVE(classes->rows, classes->n, classes->capacity);
 	if (err)
 		return err;
 	memcpy(detail, result->name, size);

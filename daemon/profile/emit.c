@@ -202,8 +202,7 @@ int tables__emit(struct tables *tables, struct event_sink *sink, bool give_up)
 	while (stacks < tables->n_stacks && tables->stacks[stacks].frame < frames)
 		stacks++;
 	err = emit_functions(tables, sink, tables->emitted_functions, functions);
-	if (!err)
-		err = emit_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames),
+	err = err ?: emit_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames),
 				tables->emitted_frames, frames, 0);
 	if (!err)
 		err = emit_rows(sink, EVENT_STACKS, tables->stacks, sizeof(*tables->stacks),
@@ -218,8 +217,7 @@ int tables__replay(const struct tables *tables, struct event_sink *sink)
 {
 	int err = emit_functions(tables, sink, 0, tables->emitted_functions);
 
-	if (!err)
-		err = emit_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames), 0,
+	err = err ?: emit_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames), 0,
 				tables->emitted_frames, 0);
 	if (!err)
 		err = emit_rows(sink, EVENT_STACKS, tables->stacks, sizeof(*tables->stacks), 0,

@@ -78,8 +78,7 @@ static int add_native(struct tables *tables, const struct code_location *locatio
 	int err = native.name && native.module ? 0 : -ENOMEM;
 
 	native.lines_asked = state_of(location) == FRAME_KNOWN;
-	if (!err)
-		err = ARRAY_RESERVE(tables->natives, tables->n_natives, tables->natives_capacity);
+	err = err ?: ARRAY_RESERVE(tables->natives, tables->n_natives, tables->natives_capacity);
 	if (err)
 		return err;
 	tables->natives[tables->n_natives] = native;
@@ -150,8 +149,7 @@ static int named(struct tables *tables, uint64_t module, uint8_t kind, const cha
 	native.name = keep(tables, name);
 	err = native.name ? ARRAY_RESERVE(tables->natives, tables->n_natives, tables->natives_capacity)
 			  : -ENOMEM;
-	if (!err)
-		err = tables__add_function(tables, &function);
+	err = err ?: tables__add_function(tables, &function);
 	if (err)
 		return err;
 	tables->natives[tables->n_natives++] = native;

@@ -43,8 +43,7 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 	tasks__init(&profile->tasks);
 	profile->stack = calloc(1, sizeof(*profile->stack));
 	err = profile->stack ? hash_seed__draw(&profile->stack->cache.seed) : -ENOMEM;
-	if (!err)
-		err = codes__new(&profile->codes);
+	err = err ?: codes__new(&profile->codes);
 	if (!err)
 		err = tables__init(&profile->tables, profile->codes, options->codemap,
 				   profile->ledger.own);
@@ -203,8 +202,7 @@ int profile__rotate(struct profile *profile, uint64_t now)
 
 	profile__release(profile, now, true);
 	err = profile__drain(profile, true);
-	if (!err)
-		err = retain_codes(profile, now);
+	err = err ?: retain_codes(profile, now);
 	if (err)
 		return err;
 	profile->epoch_due = false;
@@ -233,8 +231,7 @@ int profile__tick(struct profile *profile, uint64_t now)
 		profile->deadline_time = now;
 		profile->tables.tick++;
 	}
-	if (!err)
-		err = unfinished__run(profile, now, false);
+	err = err ?: unfinished__run(profile, now, false);
 	profile__release(profile, now, false);
 	begin_resend(profile, now);
 	if (!err && (is_resent(profile, now) || profile->epoch_due || profile__full(profile)))
@@ -247,8 +244,7 @@ int profile__tick(struct profile *profile, uint64_t now)
 	if (!err && now - profile->ledger_time >= PROFILE_LEDGER_NS) {
 		profile->ledger_time = now;
 		err = announce__new(profile, true);
-		if (!err)
-			err = ledger__emit(profile, profile->sink, now);
+		err = err ?: ledger__emit(profile, profile->sink, now);
 	}
 	return err;
 }
@@ -260,12 +256,10 @@ int profile__replay(struct profile *profile, struct event_sink *sink)
 	if (!profile->begun)
 		return -EINVAL;
 	err = emit_session(profile, sink);
-	if (!err)
-		err = emit_epoch(profile, sink);
+	err = err ?: emit_epoch(profile, sink);
 	if (!err)
 		err = announce__replay(profile, sink);
-	if (!err)
-		err = tables__replay(&profile->tables, sink);
+	err = err ?: tables__replay(&profile->tables, sink);
 	if (!err)
 		err = classify__emit(profile, sink, true);
 	return err ? err : ledger__emit(profile, sink, profile->ledger_time);
@@ -293,12 +287,10 @@ int profile__end(struct profile *profile, uint64_t time, const char *reason, con
 	for (process = profile->tasks.processes; process; process = process->next)
 		life__end_process(profile, process, time);
 	err = life__settle(profile, time, true);
-	if (!err)
-		err = announce__new(profile, true);
+	err = err ?: announce__new(profile, true);
 	if (!err)
 		err = profile__drain(profile, true);
-	if (!err)
-		err = ledger__emit(profile, profile->sink, time);
+	err = err ?: ledger__emit(profile, profile->sink, time);
 	return err ? err : emit_end(profile, time, reason, detail);
 }
 

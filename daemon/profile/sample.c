@@ -228,8 +228,7 @@ int profile__sample(struct profile *profile, const struct sample *sample)
 	err = err ?: waits__woke(profile, thread, sample);
 	/* What may fail comes first; from cpu__seen() on the time line of the thread changes. */
 	item = (struct item){.thread = thread, .waits = true, .of_cpu = sample->record->flags & SAMPLE_OF_CPU};
-	if (!err)
-		err = unfinished__read(profile, sample, &item);
+	err = err ?: unfinished__read(profile, sample, &item);
 	if (err)
 		return err;
 	cpu__seen(profile, thread, sample->record->cpu_time, header->time > thread->last ? header->time : thread->last);
@@ -309,8 +308,7 @@ int profile__drain(struct profile *profile, bool give_up)
 	err = announce__new(profile, false);
 	if (!err && give_up)
 		err = unfinished__run(profile, 0, true);
-	if (!err)
-		err = tables__emit(&profile->tables, profile->sink, give_up);
+	err = err ?: tables__emit(&profile->tables, profile->sink, give_up);
 	for (; !err && queue__length(queue); queue__drop(queue)) {
 		struct item *item = queue__item(queue, queue->first);
 		struct thread *thread = item->thread;
@@ -322,8 +320,7 @@ int profile__drain(struct profile *profile, bool give_up)
 		if (item->end) {
 			err = emit_batch(profile, &n);
 			stands__end(profile, item);
-			if (!err)
-				err = announce__thread_end(profile, thread, item);
+			err = err ?: announce__thread_end(profile, thread, item);
 			continue;
 		}
 		item->row.thread = thread->id;

@@ -406,9 +406,8 @@ int stack__locate(struct profile *profile, struct thread *thread, const struct s
 	bool whole;
 	int err = read_steps(profile, thread->process, sample, native, again, &whole);
 
-	if (!err)
-		err = find_stack(profile, &thread->memo, profile->stack->steps, profile->stack->n,
-				 ret_stack);
+	err = err ?: find_stack(profile, &thread->memo, profile->stack->steps, profile->stack->n,
+				ret_stack);
 	/* A thread that fell asleep in a session of CPU time had no tick. */
 	if (profile->wall || !(sample->record->flags & SAMPLE_OFF_CPU)) {
 		profile->ledger.samples++;

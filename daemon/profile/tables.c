@@ -178,8 +178,7 @@ int tables__add_frame(struct tables *tables, const struct frame_row *row, enum f
 	int err;
 
 	err = ARRAY_RESERVE(tables->frame_states, tables->n_frames, capacity);
-	if (!err)
-		err = ARRAY_RESERVE(tables->frames, tables->n_frames, tables->frames_capacity);
+	err = err ?: ARRAY_RESERVE(tables->frames, tables->n_frames, tables->frames_capacity);
 	if (!err)
 		err = slots__reserve(&tables->by_frame, tables->n_frames, hash_frame, tables);
 	if (err)
@@ -296,8 +295,7 @@ int tables__note(struct tables *tables, enum note note, uint32_t *ret_frame)
 	if (!tables->note_frames[note]) {
 		row.function = tables->n_functions;
 		err = tables__add_function(tables, &function);
-		if (!err)
-			err = tables__add_frame(tables, &row, FRAME_KNOWN);
+		err = err ?: tables__add_frame(tables, &row, FRAME_KNOWN);
 		if (err)
 			return err;
 		tables->note_frames[note] = tables->n_frames;
@@ -347,8 +345,7 @@ int tables__stack(struct tables *tables, uint32_t parent, uint32_t frame, uint32
 		return 0;
 	}
 	err = slots__reserve(slots, tables->n_stacks, hash_stack, tables);
-	if (!err)
-		err = ARRAY_RESERVE(tables->paths, tables->n_stacks, capacity);
+	err = err ?: ARRAY_RESERVE(tables->paths, tables->n_stacks, capacity);
 	if (!err)
 		err = array__reserve((void **)&tables->stacks, sizeof(*tables->stacks),
 				     tables->n_stacks, &tables->stacks_capacity);

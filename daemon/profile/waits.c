@@ -459,8 +459,7 @@ int waits__take(struct profile *profile, const struct record_wait *wait)
 	room = wait->header.time - thread->last;
 	waited = wait->waited < room ? wait->waited : room;
 	ready = wait->ready < room - waited ? wait->ready : room - waited;
-	if (!err)
-		err = put(profile, thread, point, wait, waited, false);
+	err = err ?: put(profile, thread, point, wait, waited, false);
 	return err ? err : put(profile, thread, point, wait, ready, true);
 }
 

@@ -101,8 +101,7 @@ static int find_split(struct values *values, uint64_t keys_address, uint64_t fir
 	int err = read_keys(values, keys_address, &keys);
 
 	err = err ?: find_key(values, &keys, name, &number, &ignored);
-	if (!err)
-		err = object__word(values, first_value + (uint64_t)number * 8, ret);
+	err = err ?: object__word(values, first_value + (uint64_t)number * 8, ret);
 	return err ? err : *ret ? 0 : -ENODATA;
 }
 

@@ -19,8 +19,7 @@ static int put(struct buf *out, json_t *line)
 	size_t before = out->len;
 	int err = json_dump_callback(line, append, out, JSON_COMPACT) ? -ENOMEM : 0;
 
-	if (!err)
-		err = buf__puts(out, "\n");
+	err = err ?: buf__puts(out, "\n");
 	if (err)
 		out->len = before;
 	json_decref(line);

@@ -471,12 +471,10 @@ void dump__resumed(struct engine *engine, struct session *session)
 	}
 	err = target_process__init(&dump->process, root->pid, root->mem, root->maps, root->key);
 	dump->opened = !err;
-	if (!err)
-		err = python_walker__new(&dump->process.reader, &root->image, &dump->python);
+	err = err ?: python_walker__new(&dump->process.reader, &root->image, &dump->python);
 	if (!err)
 		err = dump_unwinder__new(&dump->process.reader, &dump->process.maps, &dump->unwinder);
-	if (!err)
-		err = list_threads(session);
+	err = err ?: list_threads(session);
 	if (err == -ESRCH) {
 		gone(engine, session);
 		return;
@@ -485,8 +483,7 @@ void dump__resumed(struct engine *engine, struct session *session)
 					.ready = tick};
 	if (!err && (session->timer.fd < 0 || timerfd_settime(session->timer.fd, 0, &period, NULL) < 0))
 		err = -errno;
-	if (!err)
-		err = engine__watch(engine, &session->timer, EPOLLIN);
+	err = err ?: engine__watch(engine, &session->timer, EPOLLIN);
 	if (err)
 		failed(engine, session, "the dump cannot begin", err);
 }

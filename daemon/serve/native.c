@@ -192,8 +192,7 @@ int native__open(struct session *session, int processes_fd)
 	err = modules__new(&session->modules_host,
 			   session->request.native == REQUEST_NATIVE_FULL && session->request.kind != REQUEST_DUMP,
 			   &session->modules);
-	if (!err)
-		err = open_codemap(session);
+	err = err ?: open_codemap(session);
 	if (err)
 		return err;
 	modules__cache(session->modules, cache < 0 ? -1 : fcntl(cache, F_DUPFD_CLOEXEC, 3));

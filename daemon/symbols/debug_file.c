@@ -77,8 +77,7 @@ int debug_file__belongs(const struct elf_image *image, const struct elf_bytes *d
 		return same ? 0 : -EINVAL;
 	}
 	err = elf_image__debuglink(image, name, &wanted);
-	if (!err)
-		err = debug_file__crc(debug, &crc);
+	err = err ?: debug_file__crc(debug, &crc);
 	return err ? err : crc == wanted ? 0 : -EINVAL;
 }
 
@@ -91,8 +90,7 @@ static int try(const struct elf_image *image, const struct symbol_opener *opener
 	if (fd < 0)
 		return fd;
 	err = elf_bytes__init_fd(&bytes, fd);
-	if (!err)
-		err = debug_file__belongs(image, &bytes);
+	err = err ?: debug_file__belongs(image, &bytes);
 	if (err) {
 		close(fd);
 		return err;

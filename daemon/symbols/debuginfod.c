@@ -91,8 +91,7 @@ int debuginfod_job__start(const uint8_t *build_id, size_t len, struct debuginfod
 	memcpy(job->id, build_id, len);
 	job->id_len = len;
 	err = load(job);
-	if (!err)
-		err = thread__start(&job->thread, run, job);
+	err = err ?: thread__start(&job->thread, run, job);
 	if (err) {
 		free(job);
 		return err;

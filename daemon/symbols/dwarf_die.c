@@ -122,8 +122,7 @@ int dwarf_unit__root(struct dwarf_unit *unit, struct dwarf_abbrevs *abbrevs, str
 	*ret = (struct dwarf_die){};
 	debug_cursor__init(&cursor, &unit->dwarf->sections[DWARF_INFO], unit->root);
 	err = dwarf_abbrevs__read(abbrevs, unit, debug_cursor__uleb(&cursor));
-	if (!err)
-		err = dwarf_die__read(unit, abbrevs, unit->root, ret);
+	err = err ?: dwarf_die__read(unit, abbrevs, unit->root, ret);
 	if (err)
 		return err;
 	unit->split = ret->dwo || unit->type == DW_UT_skeleton;

@@ -115,8 +115,7 @@ int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, const struct dwarf_unit *
 		abbrev.n_specs = abbrevs->n_specs - abbrev.specs;
 		if (!err && abbrevs->n >= DWARF_SPECS_MAX)
 			err = -EBADMSG;
-		if (!err)
-			err = ARRAY_RESERVE(abbrevs->items, abbrevs->n, abbrevs->capacity);
+		err = err ?: ARRAY_RESERVE(abbrevs->items, abbrevs->n, abbrevs->capacity);
 		if (err)
 			break;
 		sorted &= !abbrevs->n || abbrevs->items[abbrevs->n - 1].code < abbrev.code;
@@ -124,8 +123,7 @@ int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, const struct dwarf_unit *
 		if (abbrev.code == code)
 			break;
 	}
-	if (!err)
-		err = cursor.error;
+	err = err ?: cursor.error;
 	if (!err)
 		err = dwarf__charge(unit->dwarf, cursor.at - unit->abbrevs_offset);
 	if (!err && !sorted)

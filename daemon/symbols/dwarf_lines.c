@@ -158,8 +158,7 @@ static int begin(struct program *program, const struct dwarf_unit *unit, struct 
 	} else {
 		err = new_table(lines, program);
 		lines->n_directories = lines->n_files;
-		if (!err)
-			err = new_table(lines, program);
+		err = err ?: new_table(lines, program);
 	}
 	cursor->at = program->instructions;
 	return err;
@@ -344,8 +343,7 @@ int dwarf_lines__read(struct dwarf_lines *lines, const struct dwarf_unit *unit)
 	lines->base_file = lines->base_directory = 0;
 	lines->partial = false;
 	err = begin(&program, unit, lines);
-	if (!err)
-		err = run(&program, &program.cursor, &keeper.rows);
+	err = err ?: run(&program, &program.cursor, &keeper.rows);
 	if (err != -EFBIG || lines->n_rows < DWARF_ROWS_MAX)
 		return err;
 	lines->partial = true;
@@ -399,8 +397,7 @@ static int seek_row(const struct dwarf_unit *unit, uint64_t vaddr, struct dwarf_
 	struct program program;
 	int err = begin(&program, unit, NULL);
 
-	if (!err)
-		err = run(&program, &program.cursor, &seeker.rows);
+	err = err ?: run(&program, &program.cursor, &seeker.rows);
 	if (!seeker.found)
 		return err < 0 ? err : -ENOENT;
 	*ret = line_of(&seeker.last, seeker.last.address);
@@ -477,13 +474,11 @@ int dwarf_lines__file(const struct dwarf_lines *lines, const struct dwarf_unit *
 		return err;
 	directory = lines->files[lines->n_directories + file - lines->base_file].directory;
 	err = text_of(lines, unit, directory, 0, lines->n_directories, lines->base_directory, &part);
-	if (!err)
-		err = put_before(ret, at, &part);
+	err = err ?: put_before(ret, at, &part);
 	buf__clear(&part);
 	if (!err || err == -ENOENT)
 		err = dwarf__text(unit, &unit->directory, &part);
-	if (!err)
-		err = put_before(ret, at, &part);
+	err = err ?: put_before(ret, at, &part);
 	buf__free(&part);
 	return err == -ENOMEM ? err : 0;
 }

@@ -83,8 +83,7 @@ static int open_helper(struct elf_bytes *bytes, enum symbol_source source, uint3
 	file->folder = folder;
 	file->debug_sought = true;
 	err = elf_image__open(&file->bytes, ELF_ALL, &file->image);
-	if (!err)
-		err = code_ranges__of(&file->image, &file->ranges);
+	err = err ?: code_ranges__of(&file->image, &file->ranges);
 	if (!err)
 		err = load(file, source, SHT_SYMTAB, NULL, extend);
 	if (err) {
@@ -149,8 +148,7 @@ static int load_stripped(struct symbol_file *file)
 	struct function_frames frames;
 	int err = function_frames__open(&file->image, &frames);
 
-	if (!err)
-		err = tolerable(symbol_table__load_virtuals(virtuals, &file->image, &file->ranges, known, &frames));
+	err = err ?: tolerable(symbol_table__load_virtuals(virtuals, &file->image, &file->ranges, known, &frames));
 	if (!err)
 		err = symbol_table__load_frames(&file->tables[SYMBOL_FROM_FRAMES], &frames, &file->ranges, known, virtuals);
 	function_frames__free(&frames);
@@ -166,8 +164,7 @@ static int load_all(struct symbol_file *file)
 	int err;
 
 	err = elf_image__open(&file->bytes, ELF_ALL, &file->image);
-	if (!err)
-		err = code_ranges__of(&file->image, &file->ranges);
+	err = err ?: code_ranges__of(&file->image, &file->ranges);
 	if (!err)
 		err = load(file, SYMBOL_FROM_SYMTAB, SHT_SYMTAB, NULL, EXTEND_ALWAYS);
 	if (err)
@@ -181,8 +178,7 @@ static int load_all(struct symbol_file *file)
 		else if (!err)
 			err = tolerable(seek_debugdata(file));
 	}
-	if (!err)
-		err = load(file, SYMBOL_FROM_DYNSYM, SHT_DYNSYM, skip, 0);
+	err = err ?: load(file, SYMBOL_FROM_DYNSYM, SHT_DYNSYM, skip, 0);
 	if (!err)
 		err = tolerable(symbol_table__load_plt(&file->tables[SYMBOL_FROM_PLT], &file->image,
 						       &file->ranges));
@@ -205,8 +201,7 @@ int symbol_file__open(int fd, const char *path, const struct symbol_opener *open
 	err = elf_bytes__init_fd(&file->bytes, fd);
 	if (!err && path && !(file->path = strdup(path)))
 		err = -ENOMEM;
-	if (!err)
-		err = load_all(file);
+	err = err ?: load_all(file);
 	if (err) {
 		file->bytes.fd = -1;
 		symbol_file__free(file);
@@ -280,8 +275,7 @@ int symbol_file__open_kallsyms(int fd, struct symbol_file **ret)
 		if (!err && kallsyms__hidden(kallsyms))
 			err = -EACCES;
 	} while (got && !err);
-	if (!err)
-		err = finish_kallsyms(kallsyms, ret);
+	err = err ?: finish_kallsyms(kallsyms, ret);
 	kallsyms__free(kallsyms);
 	return err;
 }
@@ -297,8 +291,7 @@ int symbol_file__add_debug_file(struct symbol_file *file, int fd)
 	if (file->kernel)
 		return -EINVAL;
 	err = elf_bytes__init_fd(&bytes, fd);
-	if (!err)
-		err = debug_file__belongs(&file->image, &bytes);
+	err = err ?: debug_file__belongs(&file->image, &bytes);
 	if (!err)
 		err = take_debug_file(file, fd);
 	if (err)

@@ -50,8 +50,7 @@ static int take(struct symbol_file *file, int fd)
 	struct line_source *source = calloc(1, sizeof(*source));
 	int err = source ? elf_bytes__init_fd(&source->bytes, fd) : -ENOMEM;
 
-	if (!err)
-		err = elf_image__open(&source->bytes, ELF_ALL, &source->image);
+	err = err ?: elf_image__open(&source->bytes, ELF_ALL, &source->image);
 	if (err)
 		free(source);
 	else

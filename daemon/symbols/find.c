@@ -104,9 +104,8 @@ int symbol_table__name(const struct symbol_table *table, uint32_t name, struct b
 		const char *end;
 
 		err = buf__reserve(ret, want);
-		if (!err)
-			err = elf_bytes__read_some(table->bytes, table->strings + at,
-						   ret->data + ret->len, want, &got);
+		err = err ?: elf_bytes__read_some(table->bytes, table->strings + at,
+						  ret->data + ret->len, want, &got);
 		if (err)
 			return err;
 		end = memchr(ret->data + ret->len, 0, got);
@@ -158,8 +157,7 @@ static int read_name(const struct symbol_table *table, uint32_t name, struct sym
 			err = buf__append(&ret->module, tab + 2, ret->name.len - len - 3);
 		ret->name.len = len;
 	}
-	if (!err)
-		err = buf__append(&ret->name, "", 1);
+	err = err ?: buf__append(&ret->name, "", 1);
 	if (!err)
 		err = buf__append(&ret->module, "", 1);
 	if (!err && elf_bytes__stale(table->bytes))
@@ -266,12 +264,10 @@ static int show_numba(const char *name, size_t len, bool jit, struct buf *ret)
 	if (decoded.function.len + decoded.signature.len > SYMBOL_DISPLAY_MAX)
 		return -ENOENT;
 	err = buf__append(ret, decoded.function.data, decoded.function.len);
-	if (!err)
-		err = buf__puts(ret, "(");
+	err = err ?: buf__puts(ret, "(");
 	if (!err)
 		err = buf__append(ret, decoded.signature.data, decoded.signature.len);
-	if (!err)
-		err = buf__puts(ret, ")");
+	err = err ?: buf__puts(ret, ")");
 	if (!err && decoded.kind != NUMBA_FUNCTION)
 		err = buf__printf(ret, " [%s]", numba_kind__words(decoded.kind));
 	return err;
@@ -314,8 +310,7 @@ int symbol__display(const char *name, size_t len, bool jit, struct buf *ret)
 			      ? 0
 			      : buf__append(ret, name, stem);
 	}
-	if (!err)
-		err = show_clones(name + stem, len - stem, ret);
+	err = err ?: show_clones(name + stem, len - stem, ret);
 	if (!err && plt)
 		err = buf__puts(ret, "@plt");
 	if (err)

@@ -102,8 +102,7 @@ static int take_line(struct kallsyms *k, const char *text, size_t len)
 		if (k->names.len > KALLSYMS_TEXT_MAX)
 			return -EFBIG;
 		err = buf__append(&k->names, text, len);
-		if (!err)
-			err = buf__append(&k->names, "", 1);
+		err = err ?: buf__append(&k->names, "", 1);
 		if (err)
 			return err;
 	}

@@ -76,8 +76,7 @@ static int put_span(struct buf *bytes, const struct line_span *before, const str
 
 	head |= (span->file != before->file ? FILE_CHANGED : 0) | (span->column != before->column ? COLUMN_CHANGED : 0);
 	err = put(bytes, head);
-	if (!err)
-		err = put(bytes, (uint64_t)lines << 1 ^ (uint64_t)(lines >> 63));
+	err = err ?: put(bytes, (uint64_t)lines << 1 ^ (uint64_t)(lines >> 63));
 	if (!err && head & FILE_CHANGED)
 		err = put(bytes, span->file);
 	if (!err && head & COLUMN_CHANGED)
@@ -323,8 +322,7 @@ static int put_block(struct line_spans *spans, uint64_t start, uint64_t end, con
 		err = put_span(&spans->bytes, &before, &items[i]);
 		before = items[i];
 	}
-	if (!err)
-		err = add_block(spans, start, end, (uint32_t)at);
+	err = err ?: add_block(spans, start, end, (uint32_t)at);
 	if (err)
 		spans->bytes.len = at;
 	return err;
@@ -553,12 +551,10 @@ int line_spans__pack(const struct line_spans *spans, struct buf *to)
 	uint32_t i;
 	int err = buf__append(to, &head, sizeof(head));
 
-	if (!err)
-		err = buf__append(to, spans->units, spans->n_units * sizeof(spans->units[0]));
+	err = err ?: buf__append(to, spans->units, spans->n_units * sizeof(spans->units[0]));
 	if (!err && spans->n_blocks)
 		err = buf__append(to, spans->blocks, spans->n_blocks * sizeof(*spans->blocks));
-	if (!err)
-		err = buf__append(to, spans->bytes.data, spans->bytes.len);
+	err = err ?: buf__append(to, spans->bytes.data, spans->bytes.len);
 	for (i = 0; !err && i < spans->n_files; i++)
 		err = buf__append(to, spans->files[i], strlen(spans->files[i]) + 1);
 	return err;
@@ -628,8 +624,7 @@ static int unpack(struct line_spans *spans, const char *data, size_t len)
 	memcpy(spans->units, data, units);
 	spans->n_units = head.n_units;
 	err = unpack_blocks(spans, data + units, head.n_blocks);
-	if (!err)
-		err = buf__append(&spans->bytes, data + units + blocks, head.n_bytes);
+	err = err ?: buf__append(&spans->bytes, data + units + blocks, head.n_bytes);
 	data += units + blocks + head.n_bytes;
 	len -= units + blocks + head.n_bytes;
 	return err ? err : unpack_texts(spans, data, len, head.n_files);

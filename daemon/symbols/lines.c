@@ -142,8 +142,7 @@ static int list_units(struct lines *lines)
 		err = dwarf_unit__read(&lines->dwarf, at, &unit);
 		if (err == -ENOENT || err == -EBADMSG)
 			break; /* what was found until then is good */
-		if (!err)
-			err = add_unit(lines, &unit);
+		err = err ?: add_unit(lines, &unit);
 		if (fatal(err))
 			return err;
 	}
@@ -439,8 +438,7 @@ static int enter_unit(struct lines *lines, uint32_t number)
 	unpack_once(lines);
 	lines->dwarf.work = WORK_UNIT;
 	err = dwarf_unit__read(&lines->dwarf, lines->units[number], &lines->unit);
-	if (!err)
-		err = dwarf_unit__root(&lines->unit, &lines->abbrevs, &root);
+	err = err ?: dwarf_unit__root(&lines->unit, &lines->abbrevs, &root);
 	if (!err)
 		err = dwarf_lines__read(&lines->table, &lines->unit);
 	if (!err && !lines->unit.split)
@@ -570,8 +568,7 @@ static int look_up(struct lines *lines, uint64_t vaddr, struct source_line *ret)
 	int err = list_once(lines);
 
 	piece = err ? NULL : piece_of(lines, vaddr);
-	if (!err)
-		err = piece ? enter_unit(lines, piece->unit) : -ENOENT;
+	err = err ?: piece ? enter_unit(lines, piece->unit) : -ENOENT;
 	if (err)
 		return err;
 	lines->dwarf.work = WORK_FIND;
@@ -586,8 +583,7 @@ static int look_up(struct lines *lines, uint64_t vaddr, struct source_line *ret)
 		return err;
 	buf__clear(&lines->text);
 	err = dwarf_lines__file(&lines->table, &lines->unit, file, &lines->text);
-	if (!err)
-		err = buf__append(&lines->text, "", 1);
+	err = err ?: buf__append(&lines->text, "", 1);
 	if (!err)
 		ret->file = lines->text.data;
 	return err == -ENOMEM ? err : 0;

@@ -154,15 +154,13 @@ static int spell(struct input *in, const char *name, size_t len, const struct pa
 		return buf__printf(out, "UniTuple(%.*s x %.*s)", (int)a, x, (int)b, y);
 	if (len == 5 && !memcmp(name, "Tuple", 5)) {
 		err = buf__puts(out, "Tuple(");
-		if (!err)
-			err = join(p, out);
+		err = err ?: join(p, out);
 		return err ? err : buf__puts(out, ")");
 	}
 	/* Record<7> has a number of that process; others lose what is not a parameter. */
 	in->lossy = true;
 	err = buf__printf(out, "%.*s<", (int)len, name);
-	if (!err)
-		err = join(p, out);
+	err = err ?: join(p, out);
 	return err ? err : buf__puts(out, ">");
 }
 
@@ -200,8 +198,7 @@ static int named(struct input *in, unsigned depth, struct buf *out)
 			err = buf__puts(&text, ".");
 		if (!err && parts)
 			err = buf__puts(&raw, ".");
-		if (!err)
-			err = numba_text__type(piece, len, number, &text);
+		err = err ?: numba_text__type(piece, len, number, &text);
 		if (!err)
 			err = buf__append(&raw, piece, len);
 		if (err)
@@ -223,8 +220,7 @@ static int named(struct input *in, unsigned depth, struct buf *out)
 		if (!p)
 			return -ENOMEM;
 		err = read_parameters(in, depth, p);
-		if (!err)
-			err = spell(in, text.data, text.len, p, out);
+		err = err ?: spell(in, text.data, text.len, p, out);
 		buf__free(&p->text);
 		free(p);
 	} else {
@@ -326,8 +322,7 @@ static int entity(struct input *in, bool jit, struct numba_name *ret, bool *ret_
 		    (in->at == in->end || (*in->at != 'B' && (*in->at < '0' || *in->at > '9'))))
 			old_version(text, &len, ret);
 		err = parts ? buf__puts(&ret->function, ".") : 0;
-		if (!err)
-			err = numba_text__identifier(text, len, &ret->function);
+		err = err ?: numba_text__identifier(text, len, &ret->function);
 		if (err)
 			return err;
 		parts++;
@@ -352,8 +347,7 @@ static int decode(struct input *in, bool jit, struct numba_name *ret)
 		if (!first)
 			err = buf__puts(&ret->signature, ", ");
 		first = false;
-		if (!err)
-			err = type(in, 0, &ret->signature);
+		err = err ?: type(in, 0, &ret->signature);
 		if (!err && ret->signature.len > NUMBA_TEXT_MAX)
 			err = -ENOENT;
 	}

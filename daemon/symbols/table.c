@@ -227,8 +227,7 @@ int symbol_table__build(struct symbol_table *table, struct candidates *candidate
 	if (!candidates->n)
 		return 0;
 	err = sort(candidates);
-	if (!err)
-		err = candidates__read_names(candidates, table, machine);
+	err = err ?: candidates__read_names(candidates, table, machine);
 	if (err)
 		return err;
 	choose(candidates);
@@ -252,8 +251,7 @@ void symbol_table__index(struct symbol_table *table)
 int symbol_table__finish(struct symbol_table *table, struct candidates *candidates, const struct code_ranges *ranges, uint16_t machine,
 			 uint32_t extend, int err)
 {
-	if (!err)
-		err = symbol_table__build(table, candidates, ranges, machine, extend);
+	err = err ?: symbol_table__build(table, candidates, ranges, machine, extend);
 	if (!err && !table->n)
 		err = -ENOENT;
 	if (err)

@@ -303,8 +303,7 @@ int symbol_table__load_virtuals(struct symbol_table *table, const struct elf_ima
 	table->base = ranges->items[0].start;
 	table->source = SYMBOL_FROM_VTABLE;
 	err = finder__read(&f);
-	if (!err)
-		err = find_classes(&f);
+	err = err ?: find_classes(&f);
 	if (!err) {
 		find_tables(&f);
 		err = find_methods(&f);

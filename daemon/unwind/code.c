@@ -26,8 +26,7 @@ static int settle(struct flow *flow)
 
 	for (round = 0; round < ROUNDS; round++) {
 		err = flow__discover(flow);
-		if (!err)
-			err = flow__run(flow);
+		err = err ?: flow__run(flow);
 		if (err)
 			return err;
 		if (!flow__blame(flow) && !flow__tables(flow))
@@ -203,15 +202,13 @@ int code__run(const struct code_decoder *decoder, const struct code_function *f,
 	if (!flow)
 		return -ENOMEM;
 	err = prepare(flow, decoder, f);
-	if (!err)
-		err = settle(flow);
+	err = err ?: settle(flow);
 	if (err == -E2BIG || err == -ELOOP) {
 		err = rows->row(rows, f->address, NULL, UNWIND_UNSUPPORTED_CODE_LIMIT);
 	} else if (!err) {
 		flow__confirm(flow);
 		err = put_all(flow, rows);
-		if (!err)
-			err = emit_ways_out(flow, rows);
+		err = err ?: emit_ways_out(flow, rows);
 	}
 	release(flow);
 	return err;

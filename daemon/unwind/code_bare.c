@@ -328,8 +328,7 @@ int following__find(struct following *f)
 {
 	int err = cover(f);
 
-	if (!err)
-		err = find(f);
+	err = err ?: find(f);
 	if (err)
 		return err;
 	if (f->n_bare)

@@ -135,8 +135,7 @@ static int seed(struct flow *flow)
 			continue;
 		}
 		err = later(flow, at, FLOW_SEED);
-		if (!err)
-			err = follow_all(flow);
+		err = err ?: follow_all(flow);
 	}
 	return err;
 }
@@ -235,11 +234,9 @@ int flow__discover(struct flow *flow)
 	for (i = 0; !err && i < f->n_entries; i++)
 		if (f->entries[i].at < f->size)
 			err = later(flow, f->entries[i].at, 0);
-	if (!err)
-		err = follow_all(flow);
+	err = err ?: follow_all(flow);
 	if (!err && flow->seeding)
 		err = seed(flow);
-	if (!err)
-		err = make_blocks(flow);
+	err = err ?: make_blocks(flow);
 	return err;
 }

@@ -290,8 +290,7 @@ int builder__follow(struct builder *b, const struct elf_bytes *source, const uin
 	f->unfollowed = b->gaps == RULE_LATER ? UNWIND_UNSUPPORTED_CODE_LATER
 					      : UNWIND_UNSUPPORTED_CODE_LIMIT;
 	err = code_decoder__new(&f->decoder);
-	if (!err)
-		err = following__find(f);
+	err = err ?: following__find(f);
 	if (!err && f->n_bare)
 		err = follow_all(f);
 	code_decoder__free(f->decoder);

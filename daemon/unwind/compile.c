@@ -237,8 +237,7 @@ static int read_section(struct builder *b, const struct elf_bytes *source,
 			    .builder = b};
 	int err = buffer ? hash_seed__draw(&r.cies.seed) : -ENOMEM;
 
-	if (!err)
-		err = read_entries(&r);
+	err = err ?: read_entries(&r);
 	free(r.cies.items);
 	free(r.cies.by_id.slots);
 	return err;
@@ -281,8 +280,7 @@ int table__compile(const struct elf_bytes *source, struct unwind_sink *sink,
 	/* The entry point has no caller. Newer glibc says so in its entry; musl's _start and old ones do not. */
 	if (!err && elf.entry)
 		err = builder__range(b, elf.entry, 64, RULE_END);
-	if (!err)
-		err = builder__follow(b, source, NULL, 0);
+	err = err ?: builder__follow(b, source, NULL, 0);
 	if (!err)
 		err = b->n_functions ? builder__finish(b, sink, ret) : -ENODATA;
 	builder__free(b);

@@ -174,8 +174,7 @@ int elf_frames__open(const struct elf_bytes *source, struct elf_frames *ret)
 	struct elf_image image;
 	int err = elf_image__open(source, ELF_ALL, &image);
 
-	if (!err)
-		err = read_image(&image, &elf);
+	err = err ?: read_image(&image, &elf);
 	elf_image__free(&image);
 	if (!err)
 		*ret = elf;

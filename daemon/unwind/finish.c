@@ -226,8 +226,7 @@ static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
 		/* Padding up to the alignment of the next function (16) is never executed, so it needs no row. */
 		if (covered && f->start > ((covered + 15) & ~15ull))
 			err = put(w, (uint32_t)covered, w->b->gaps);
-		if (!err)
-			err = put_function(w, f, limit);
+		err = err ?: put_function(w, f, limit);
 		covered = limit;
 	}
 	if (!err && covered < text_end)

@@ -114,12 +114,10 @@ int table__follow(const struct elf_bytes *source, const struct unwind_table *tab
 	if (last)
 		b->gaps = RULE_NONE;
 	reading.b = b;
-	if (!err)
-		err = take_all(&reading);
+	err = err ?: take_all(&reading);
 	if (!err)
 		err = builder__follow(b, source, vaddrs, n);
-	if (!err)
-		err = builder__finish(b, sink, ret);
+	err = err ?: builder__finish(b, sink, ret);
 	if (!err) {
 		/* The new table takes the old one's place in the cache, too. */
 		(*ret)->identity = table->identity;

@@ -122,8 +122,7 @@ int code_frames__open(const struct elf_bytes *source, struct code_frames *ret)
 	if (!ret->bytes)
 		return -ENOMEM;
 	err = elf_bytes__read(source, section->offset, ret->bytes, section->size);
-	if (!err)
-		err = read_pieces(ret);
+	err = err ?: read_pieces(ret);
 	if (err)
 		code_frames__free(ret);
 	return err;
