@@ -93,7 +93,7 @@ struct cli_options {
 	bool stream;
 	bool open;               /* in a browser */
 	bool after_dashes;       /* the operands came after `--`: a command */
-	bool json, markdown;
+	bool json, markdown, junit;
 	bool dump;               /* the request is a dump, not a recording */
 	bool verbose, quiet;
 	enum style_when color;

@@ -141,7 +141,10 @@ static int finish(struct diff *diff, const struct cli_options *options, struct o
 	}
 	if (!err && options->output && write_picture(diff, output))
 		return CLI_COULD_NOT;
-	err = err ?: options->json ? diff__json(diff, stdout) : options->markdown ? diff__markdown(diff, &options->fail_on, stdout) : diff__text(diff, stdout);
+	err = err ?: options->json	? diff__json(diff, stdout)
+		     : options->markdown ? diff__markdown(diff, &options->fail_on, stdout)
+		     : options->junit	? diff__junit(diff, &options->fail_on, stdout)
+					: diff__text(diff, stdout);
 	if (err && err != -EPIPE && !input__print_limit(err, "the comparison"))
 		say__failure("", "the comparison could not be written: %s", strerror(-err));
 	return err || !diff__compared(diff) ? CLI_COULD_NOT : judge(diff, &options->fail_on);
@@ -180,8 +183,12 @@ int diff__run(const struct cli_options *options)
 		    "package, module, file");
 		return CLI_USAGE;
 	}
-	if (options->json && options->markdown) {
-		say__failure("run it twice", "--json and --markdown both go to stdout");
+	if (options->json + options->markdown + options->junit > 1) {
+		say__failure("run it twice", "--json, --markdown and --junit all go to stdout");
+		return CLI_USAGE;
+	}
+	if (options->junit && !options->fail_on.n) {
+		say__failure("as in --fail-on 'total>3%,unit>5%'", "--junit reports limits, and --fail-on has none");
 		return CLI_USAGE;
 	}
 	if (options->output && !picture_of(options->output)) {

@@ -365,6 +365,7 @@ const struct option_row option_rows[] = {
 	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; default 99.9%", .set = set_level},
 	{"fail-on", 0, "LIMITS", NULL, COMMAND_DIFF, "exit status 3 if something surely grew by more, as in 'total>3%,unit>5%': total (CPU time), elapsed, compiles, compiling (their time), class, unit, phase, pass, function ...", .set = set_fail_on},
 	{"markdown", 0, NULL, NULL, COMMAND_DIFF, "for a comment of a merge request, to stdout", FLAG(markdown)},
+	{"junit", 0, NULL, NULL, COMMAND_DIFF, "the limits of --fail-on as a test report (XML), to stdout", FLAG(junit)},
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", FLAG(csv)},
 	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", FLAG(json)},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", FLAG(json)},

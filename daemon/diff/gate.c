@@ -64,6 +64,11 @@ const char *diff_limits__parse(const char *text, struct diff_limits *ret)
 	}
 }
 
+const char *diff_limit__name(const struct diff_limit *limit)
+{
+	return limit->total ? diff_total_names[limit->what].limit : report_names[limit->what];
+}
+
 uint32_t diff_limits__tables(const struct diff_limits *limits)
 {
 	uint32_t tables = 0, i;
@@ -169,7 +174,7 @@ int diff__judge(const struct diff *diff, const struct diff_limits *limits, const
 
 		err = judge(diff, limit, before_line, out, &ret->exceeded, &known);
 		if (!known && !ret->unknown)
-			ret->unknown = limit->total ? diff_total_names[limit->what].limit : report_names[limit->what];
+			ret->unknown = diff_limit__name(limit);
 	}
 	return err;
 }

@@ -22,6 +22,8 @@ struct diff_limits {
 
 /* "WHAT>PERCENT%,..."; WHAT: total, elapsed, compiles, compiling, or a table. NULL, or why not: half a sentence. */
 const char *diff_limits__parse(const char *text, struct diff_limits *ret);
+/* What it is a limit of, as in the option: "total", "unit". */
+const char *diff_limit__name(const struct diff_limit *limit);
 /* The tables that the limits need: 1 << enum report_by. */
 uint32_t diff_limits__tables(const struct diff_limits *limits);
 
@@ -36,3 +38,5 @@ int diff__judge(const struct diff *diff, const struct diff_limits *limits, const
 
 /* The comparison in Markdown, as GitHub and GitLab show it: totals, what differs, and what exceeds the limits. */
 int diff__markdown(const struct diff *diff, const struct diff_limits *limits, FILE *out);
+/* The limits as JUnit's XML: a test case for each. */
+int diff__junit(const struct diff *diff, const struct diff_limits *limits, FILE *out);

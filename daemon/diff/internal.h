@@ -10,7 +10,7 @@
  *   totals.c  all time, all compiles; rows that one side alone has
  *   flame.c   stacks: a tree of functions, and what differs in it
  *   gate.c    limits of growth
- *   text.c, json.c, markdown.c, svg.c, speedscope.c: output */
+ *   text.c, json.c, markdown.c, junit.c, svg.c, speedscope.c: output */
 #pragma once
 
 #include "base/buf.h"
