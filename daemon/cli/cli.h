@@ -217,6 +217,7 @@ void say__failure(const char *hint, const char *format, ...) __attribute__((form
 void say__progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Before text that is written to stderr directly. */
 void say__clear_progress(void);
+bool say__shows_progress(void);
 /* From now on only failures are printed. */
 void say__quietly(void);
 bool say__is_quiet(void);

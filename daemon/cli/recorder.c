@@ -197,6 +197,8 @@ static int listen_to(struct recorder *recorder)
 	struct live *live = &recorder->live;
 	uint64_t started = now_ms(), flushed = started;
 	bool going = !recorder->launch, answered = false;
+	/* ms: the pace of the progress line when nothing arrives. Where there is none, only give_up is a matter of time. */
+	const int pace = say__shows_progress() ? 250 : 1000;
 	int err = 0;
 
 	while (!live->ended && now_ms() < recorder->give_up) {
@@ -205,8 +207,7 @@ static int listen_to(struct recorder *recorder)
 				       {recorder->part ? recorder->part->leash : -1, POLLIN, 0}};
 
 		show_progress(recorder, started);
-		/* A quarter of a second: the pace of the progress line when nothing arrives. */
-		if (poll(fds, 3, 250) < 0 && errno != EINTR)
+		if (poll(fds, 3, pace) < 0 && errno != EINTR)
 			return CLI_COULD_NOT;
 		read_signals(recorder);
 		/* several.c has closed its end, or died: the other processes' recordings end now, so does

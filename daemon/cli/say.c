@@ -15,14 +15,13 @@
 /* progress_shown: the cursor is at the end of a progress line, which the next message must overwrite. */
 static bool progress_shown, quiet;
 
-/* Decides over progress lines. */
-static bool say__is_terminal(void)
+bool say__shows_progress(void)
 {
 	static int known = -1;
 
 	if (known < 0)
 		known = isatty(STDERR_FILENO);
-	return known;
+	return known && !quiet;
 }
 
 void say__quietly(void)
@@ -146,7 +145,7 @@ void say__progress(const char *format, ...)
 	char line[256];
 	va_list args;
 
-	if (!say__is_terminal() || quiet)
+	if (!say__shows_progress())
 		return;
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);

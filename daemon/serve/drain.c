@@ -17,6 +17,8 @@
 /* Bytes of held records for each ms of latency: 999 Hz of whole stacks. With more, samples are handed on before the
  * latency is over. */
 #define HOLD_BYTES_PER_MS 800u
+/* Lines that wait. */
+#define PENDING_MAX (64u << 10)
 
 /* The sinks are members of the session: no context pointer is needed. */
 static struct session *of(struct collect_sink *sink)
@@ -367,6 +369,16 @@ static uint64_t hold_of(const struct session *session)
 	return session->modules && modules__replace_code(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
 }
 
+/* Samples that were not held back so long wait as lines for the rest of the latency: each time that a client is woken costs it more
+ * than the lines do. */
+static bool publishes(struct session *session, uint64_t now)
+{
+	if (now < session->publish_due && session->pending.len < PENDING_MAX)
+		return false;
+	session->publish_due = now + latency_of(session) - hold_of(session);
+	return true;
+}
+
 /* Samples near JIT code are urgent; all others need nothing of it. So objects of a list are looked for with the urgent ones,
  * and else as rarely as samples of other targets are handed on: most of JAX's are on no stack before they are dropped. Files
  * have no record of what was replaced, and are read each time. */
@@ -443,7 +455,8 @@ static void tick(struct engine *engine, struct session *session)
 		session->error = profile__tick(session->profile, now);
 	if (profile__resends_codes(session->profile))
 		ring__resend_codes(session->ring);
-	session__publish(engine, session);
+	if (publishes(session, now))
+		session__publish(engine, session);
 	session__flush_spool_if_due(session, now);
 	if (session->error)
 		fail(engine, session);

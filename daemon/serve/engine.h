@@ -343,6 +343,8 @@ struct session {
 	bool urgent;
 	/* When held samples are handed on in any case. */
 	uint64_t hand_on_due;
+	/* When lines that wait are sent. */
+	uint64_t publish_due;
 	/* When JIT code and mappings are looked for next, if no sample is urgent before. */
 	uint64_t modules_due;
 	/* When the rings were drained last. */
