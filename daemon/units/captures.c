@@ -228,6 +228,7 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 	const struct rule_code *known = captures__find(units, code->key);
 	struct names names = {};
 	struct buf *text = units->scratch;
+	uint64_t hash, *unruled;
 	bool wanted = false;
 
 	/* The kernel sends a code object again when its cache was full. */
@@ -244,10 +245,16 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 	buf__clear(&text[1]);
 	if (put_string((const void *)name, &text[0]) || put_string((const void *)file, &text[1]))
 		return false;
+	hash = hash_function(units, text[0].data, text[1].data, code->first_line);
+	unruled = &units->unruled[hash % UNRULED_MAX];
+	if (*unruled == hash)
+		return false;
 	/* Most code objects match no rule by name: stop before their variables are decoded. */
 	rule_code.rule = rules__python(units->rules, text[1].data, text[0].data, NULL);
-	if (rule_code.rule == RULE_NONE)
+	if (rule_code.rule == RULE_NONE) {
+		*unruled = hash;
 		return false;
+	}
 	read_names((const void *)variables, &names);
 	rule_code.rule = rules__python(units->rules, text[1].data, text[0].data,
 				    &(struct rule_variables){names.names, names.n});
@@ -257,8 +264,7 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 		keep_own(units, rules__get(units->rules, rule_code.rule), text[0].data, &rule_code);
 		wanted = capture(units, &rule_code);
 	}
-	keep_function_rule(units, hash_function(units, text[0].data, text[1].data, code->first_line), rule_code.rule,
-			   wanted);
+	keep_function_rule(units, hash, rule_code.rule, wanted);
 	fill_capture(&rule_code, ret);
 	buf__free(&names.text);
 	return wanted;

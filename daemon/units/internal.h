@@ -45,6 +45,7 @@ struct seen_frame {
 
 #define HAD_MAX 8u   /* `once` phases that are remembered for one unit */
 #define ONCE_MAX 64u /* code objects of such phases, of all rules */
+#define UNRULED_MAX 256u
 
 /* A code object whose locals a rule needs. */
 struct rule_code {
@@ -159,6 +160,9 @@ struct units {
 	struct function_rule *function_rules;
 	uint32_t n_function_rules, function_rules_capacity;
 	struct slots by_function;
+
+	/* Functions that no rule names, at a place by their hash: programs make the same ones again and again. */
+	uint64_t unruled[UNRULED_MAX];
 
 	uint64_t once[ONCE_MAX]; /* code objects of `once` phases */
 	uint32_t n_once;
