@@ -249,12 +249,27 @@ static void take_lines(struct engine *engine, struct client *client)
 		else if (len && !(len == 1 && *start == '\r'))
 			command__line(engine, client, start, len);
 	}
-	if (!client->dead)
-		buf__consume(&client->in, done);
+	if (client->dead)
+		return;
+	buf__consume(&client->in, done);
+	/* They came with lines that had no use for them. recvmsg() never joins what came with descriptors to what came after. */
+	if (!client->in.len)
+		close_fds(client);
 }
 
-/* Descriptors are not tied to a line: they are queued, and `snapshot` takes the oldest. What is too many is closed at
- * once. recvmsg() has installed them all by then, wanted or not. */
+int client__take_fd(struct client *client)
+{
+	int fd;
+
+	if (!client->n_fds)
+		return -1;
+	fd = client->fds[0];
+	memmove(client->fds, client->fds + 1, sizeof(int) * --client->n_fds);
+	return fd;
+}
+
+/* They are queued, and requests with `fd` take them in their order. What is too many is closed at once. recvmsg() has
+ * installed them all by then, wanted or not. */
 static void take_fds(struct client *client, struct msghdr *message)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {

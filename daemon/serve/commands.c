@@ -10,6 +10,8 @@
  * Every session here is of the user who asks, as an engine serves one client identity only. So nothing is authorised
  * here. */
 
+#include <unistd.h>
+
 #include "base/json_text.h"
 #include "cprofd/loss.h"
 #include "serve/answer.h"
@@ -176,21 +178,25 @@ static void unsubscribe(struct engine *engine, struct client *client, const stru
 static void on_session(struct engine *engine, struct client *client, const struct request *request)
 {
 	struct session *session = session__find(engine, request->session);
+	/* Its own also if it is refused: the next request must not get it. */
+	int into = request->fd ? client__take_fd(client) : -1;
 	struct refusal refusal;
 
 	if (!session) {
+		if (into >= 0)
+			close(into);
 		refusal__set(&refusal, "NO_SESSION", "the request sessions lists those that run",
 			     "there is no session %u", request->session);
 		command__refuse(engine, client, request, &refusal);
 	} else if (request->kind == REQUEST_SUBSCRIBE) {
 		subscribe(engine, client, request, session);
 	} else if (request->kind == REQUEST_SNAPSHOT) {
-		snapshot__begin(engine, client, request, session);
+		snapshot__begin(engine, client, request, session, into);
 	} else {
 		/* With `fd` the recording goes there, and the answer comes when all of it is there. */
 		if (!request->fd)
 			answer(engine, client, request, NULL);
-		else if (!snapshot__await_end(engine, client, request, session))
+		else if (!snapshot__await_end(engine, client, request, session, into))
 			return;
 		session__stop(engine, session, "stopped", "");
 	}

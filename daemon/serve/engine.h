@@ -99,6 +99,8 @@ int client__new(struct engine *engine, int fd, pid_t pid, enum broker_error unna
  * turn. May be called more than once. Nearly every function that writes to a client may call it: check `dead`
  * afterwards. */
 void client__die(struct engine *engine, struct client *client);
+/* The descriptor that came with the request, which goes to the caller; -1: none did. */
+int client__take_fd(struct client *client);
 void client__free(struct client *client);
 /* A line to this client alone. */
 void client__say(struct engine *engine, struct client *client, const struct buf *lines);
@@ -121,10 +123,11 @@ void user_rules__free(struct user_rules *user);
 void command__line(struct engine *engine, struct client *client, const char *line, size_t len);
 void command__refuse(struct engine *engine, struct client *client, const struct request *request,
 		     const struct refusal *refusal);
+/* `into`: the descriptor that came with the request, which goes to the callee, or -1. */
 void snapshot__begin(struct engine *engine, struct client *client, const struct request *request,
-		     struct session *session);
+		     struct session *session, int into);
 /* For `stop` with a file: its answer comes when the session has ended and all of it is there. False: refused. */
-bool snapshot__await_end(struct engine *engine, struct client *client, const struct request *request, struct session *session);
+bool snapshot__await_end(struct engine *engine, struct client *client, const struct request *request, struct session *session, int into);
 /* Begins the snapshots that await its end. */
 void snapshot__ended(struct engine *engine, struct session *session);
 /* A piece of it; false: done, or none. */

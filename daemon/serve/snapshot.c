@@ -80,15 +80,6 @@ static void refuse(struct engine *engine, struct client *client, bool has_id, ui
 	command__refuse(engine, client, &request, &refusal);
 }
 
-/* The oldest descriptor that came along: descriptors belong to requests in their order. */
-static int take_first(struct client *client)
-{
-	int fd = client->fds[0];
-
-	memmove(client->fds, client->fds + 1, sizeof(int) * --client->n_fds);
-	return fd;
-}
-
 /* The client's descriptor may be anything. A pipe could block the engine for ever, and a directory or device makes no
  * sense; O_PATH descriptors cannot be written. */
 static bool is_writable_file(int fd)
@@ -113,11 +104,10 @@ static int queue(struct client *client, int from, uint64_t len, struct chunk *ta
 	return err;
 }
 
-/* Is there a spool, and may it be written where the request says? Else the request is refused. *ret_into: the file of a
+/* Is there a spool, and may it be written where the request says? Else the request is refused, and `into` closed. It is the file of a
  * request with `fd`; -1: the recording follows the answer. One snapshot into a file at a time for each client. */
-static bool accept(struct engine *engine, struct client *client, const struct request *request, const struct session *session, int *ret_into)
+static bool accept(struct engine *engine, struct client *client, const struct request *request, const struct session *session, int into)
 {
-	_cleanup_close_ int into = request->fd && client->n_fds ? take_first(client) : -1;
 	const char *code = NULL, *error, *hint;
 
 	if (!session->spool)
@@ -128,10 +118,12 @@ static bool accept(struct engine *engine, struct client *client, const struct re
 		code = "BUSY", error = "a snapshot is being written", hint = "wait for its answer";
 	else if (into >= 0 && !is_writable_file(into))
 		code = "BAD_FD", error = "the descriptor is not a regular file that may be written", hint = "pass a regular file";
-	if (code)
-		refuse(engine, client, request->has_id, request->id, code, error, hint);
-	*ret_into = take_fd(&into);
-	return !code;
+	if (!code)
+		return true;
+	refuse(engine, client, request->has_id, request->id, code, error, hint);
+	if (into >= 0)
+		close(into);
+	return false;
 }
 
 /* Its answer comes when the last byte is in the file. */
@@ -147,13 +139,12 @@ static void copy_into(struct client *client, int into, const struct request *req
 }
 
 void snapshot__begin(struct engine *engine, struct client *client, const struct request *request,
-		     struct session *session)
+		     struct session *session, int into)
 {
 	struct chunk *tail = NULL;
 	uint64_t len;
-	int into;
 
-	if (!accept(engine, client, request, session, &into))
+	if (!accept(engine, client, request, session, into))
 		return;
 	/* What is pending belongs to the snapshot, too. */
 	session__publish(engine, session);
@@ -174,11 +165,9 @@ void snapshot__begin(struct engine *engine, struct client *client, const struct 
 	chunk__unref(tail);
 }
 
-bool snapshot__await_end(struct engine *engine, struct client *client, const struct request *request, struct session *session)
+bool snapshot__await_end(struct engine *engine, struct client *client, const struct request *request, struct session *session, int into)
 {
-	int into;
-
-	if (!accept(engine, client, request, session, &into))
+	if (!accept(engine, client, request, session, into))
 		return false;
 	client->snapshot = (struct snapshot){.from = -1, .into = into, .of = session, .has_id = request->has_id, .id = request->id};
 	return true;

@@ -355,6 +355,16 @@ def test_snapshot_descriptors(daemon):
         with open("/dev/full", "wb") as full:
             refused("BAD_FD", client, "snapshot", session=session, fd=True, fds=[full.fileno()])
         assert not client.events, "stream:false, but events came"
+        # One that came with a refused request, or with one that wants none, is not another request's.
+        with tempfile.NamedTemporaryFile() as wrong:
+            refused("NO_SESSION", client, "stop", session=4711, fd=True, fds=[wrong.fileno()])
+            refused("NO_SESSION", client, "snapshot", session=4711, fds=[wrong.fileno()])
+            refused("BAD_VALUE", client, "snapshot", session="x", fd=True, fds=[wrong.fileno()])
+            client.request("status", fds=[wrong.fileno()])
+            refused("NO_FD", client, "snapshot", session=session, fd=True)
+            with tempfile.NamedTemporaryFile() as right:
+                size = client.request("snapshot", session=session, fd=True, fds=[right.fileno()])["bytes"]
+                assert os.stat(right.name).st_size == size and not os.stat(wrong.name).st_size, "written into another request's file"
         # stop with a file: all of it, up to the session's own end.
         refused("NO_FD", client, "stop", session=session, fd=True)
         assert len(client.request("sessions")["sessions"]) == 1, "a refused stop stopped it"
