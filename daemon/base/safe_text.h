@@ -2,7 +2,7 @@
 /* Untrusted text (names from a target, a recording, a file) made safe for a terminal or a text file.
  *
  * Characters that a terminal executes, or that change how nearby text looks, become visible escapes: C0 and DEL (\x1b),
- * C1 (\x9b), line separators, bidirectional controls and tags (\u202e), and each byte of invalid UTF-8 (\xff). Newline
+ * C1 (\x9b), line separators, bidirectional controls, tags (\u202e), U+FFFE and U+FFFF, which no XML may hold, and each byte of invalid UTF-8 (\xff). Newline
  * and tab become \n and \t, so a name is never several lines or cells. A backslash stays as it is, so this cannot be
  * reversed: JSON output has the exact names, with the same characters escaped in JSON's way (events/json.h). Pure. */
 #pragma once
