@@ -201,6 +201,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 		err = err ?: class_names__id(&model->classes, row.class_id, &model->class_now);
 		model->call_now = unit_tree__sample(&model->units, row.unit, id, time);
 		model->time_now = time;
+		model->cause_now = row.cause;
 		model->how_now = row.how;
 		model->caller_now = ITEM(model->epoch_threads, uint32_t, row.caller);
 		waiting = waiting_stack(model, &row, stack);
@@ -228,7 +229,7 @@ static int on_thread_end(struct model *model, const struct event_ending *event)
 		return 0;
 	err = class_names__id(&model->classes, 0, &model->class_now);
 	model->call_now = CALL_NONE;
-	model->how_now = 0;
+	model->cause_now = model->how_now = 0;
 	model->time_now = time;
 	model->given_now = event->cpu;
 	model->others_now = 0;

@@ -102,6 +102,7 @@ struct model {
 	uint64_t time_now; /* its time */
 	uint64_t given_now, others_now; /* struct sample_row */
 	bool counts_now; /* it is a sample: a tick, or a wait in a recording of waits */
+	uint32_t cause_now; /* of a wait (wait/wait.h); 0: a tick */
 	uint32_t how_now, caller_now; /* its attribution (attribution/attribution.h), and the thread it is for */
 
 	/* session */

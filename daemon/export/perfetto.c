@@ -66,7 +66,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return err;
 	if (event->kind == EVENT_SESSION && !perfetto->begun)
 		put_head(perfetto, &event->session);
-	else if (event->kind == EVENT_LEDGER && perfetto->begun)
+	else if (event->kind == EVENT_LEDGER && perfetto->begun && !perfetto->model.options->from && !perfetto->model.options->to)
 		perfetto__ledger(perfetto, &event->ledger);
 	return perfetto->err;
 }
@@ -111,9 +111,11 @@ static void free_all(struct perfetto *perfetto)
 
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
-	for (i = 0; i < LENGTH(perfetto->bins, struct buf); i++)
-		buf__free(&ITEM(perfetto->bins, struct buf, i));
-	buf__free(&perfetto->bins);
+	for (i = 0; i < LENGTH(perfetto->counts, struct perfetto_counts); i++)
+		buf__free(&ITEM(perfetto->counts, struct perfetto_counts, i).bins);
+	buf__free(&perfetto->counts);
+	intern__free(&perfetto->pids);
+	intern__free(&perfetto->tids);
 	intern__free(&perfetto->strings);
 	intern__free(&perfetto->flows);
 	unit_spans__free(&perfetto->spans);

@@ -43,10 +43,16 @@ struct perfetto_state {
 	uint32_t work;		 /* its last struct perfetto_work + 1 */
 };
 
+/* What a process did in each bin of time, from its first one on. */
+struct perfetto_counts {
+	uint64_t first;
+	struct buf bins; /* struct perfetto_bin */
+};
+
 /* A span in which a worker ran for a call of another thread. */
 struct perfetto_work {
 	uint64_t begin, end;
-	uint32_t thread, call, caller, how;
+	uint32_t thread, call, caller, how; /* thread: its track */
 	uint32_t flow; /* of the first one that the thread does for the call; 0: another one */
 	uint32_t next; /* ... of the same call: a work + 1 */
 };
@@ -63,14 +69,15 @@ struct perfetto {
 	struct buf frames_known, stacks_known, modules_known, tasks_known; /* bool */
 	struct buf interned; /* for the next packet */
 	struct buf packet, message, inner, path; /* scratch */
-	struct buf states;	      /* struct perfetto_state by thread */
+	struct intern pids, tids;     /* of tracks: pid; pid and tid */
+	struct buf states;	      /* struct perfetto_state by track of a thread */
 	struct buf works;	      /* struct perfetto_work */
 	struct intern flows;	      /* call, worker: an id here + 1 is the flow */
 	struct unit_spans spans;
 	struct model_thread **threads;
 	uint32_t n;
 	/* counters */
-	struct buf bins;	      /* struct buf by process, of struct perfetto_bin */
+	struct buf counts;	      /* struct perfetto_counts by track of a process */
 	uint64_t bin;		      /* ns */
 	uint64_t ledger_time, ledger_samples, ledger_losses;
 };
@@ -79,14 +86,19 @@ struct perfetto {
 /* Writes a packet with that field and what was interned for it. Time NO_TIME: it has none. */
 #define NO_TIME UINT64_MAX
 void perfetto__packet(struct perfetto *perfetto, uint64_t time, uint32_t field, const struct buf *message);
-/* The id of a string as a field of InternedData. */
+/* The id of a string as a field of InternedData; ..._known: of one that has an id of `strings` already. */
 uint64_t perfetto__string(struct perfetto *perfetto, uint32_t field, const char *string);
+uint64_t perfetto__known(struct perfetto *perfetto, uint32_t field, uint32_t string);
 void perfetto__number(struct perfetto *perfetto, struct buf *out, uint32_t field, uint64_t value);
 void perfetto__bytes(struct perfetto *perfetto, struct buf *out, uint32_t field, const void *data, size_t len);
 void perfetto__text(struct perfetto *perfetto, struct buf *out, uint32_t field, const char *string);
 void perfetto__message(struct perfetto *perfetto, struct buf *out, uint32_t field, const struct buf *message);
 /* Is this id seen for the first time? */
 bool perfetto__first(struct perfetto *perfetto, struct buf *known, uint32_t id);
+/* Perfetto has a track for each pid and tid, whatever program runs there: the images of a process that calls exec share
+ * them, and so do processes that had the same pid. Ids of these tracks. */
+uint32_t perfetto__process(struct perfetto *perfetto, uint32_t process);
+uint32_t perfetto__thread(struct perfetto *perfetto, const struct model_thread *thread);
 
 /* --- perfetto_samples.c --- */
 /* The model's callback `sampled`. */
@@ -97,17 +109,16 @@ void perfetto__measure(struct perfetto *perfetto, struct buf *out);
 /* --- perfetto_tracks.c --- */
 uint64_t perfetto__track(const struct perfetto *perfetto, enum perfetto_track kind, uint32_t id);
 /* A thread does this in [begin, end), which is after what it was said to do before. */
-void perfetto__does(struct perfetto *perfetto, uint32_t thread, uint64_t begin, uint64_t end, const char *what, const char *holder);
+void perfetto__does(struct perfetto *perfetto, const struct model_thread *of, uint64_t begin, uint64_t end, const char *what, const char *holder);
 /* A thread runs in [begin, end) for the call of the sample. */
-void perfetto__works(struct perfetto *perfetto, uint32_t thread, uint64_t begin, uint64_t end);
+void perfetto__works(struct perfetto *perfetto, const struct model_thread *of, uint64_t begin, uint64_t end);
 /* After reading: descriptions of all tracks, then compiles and work. */
 void perfetto__tracks(struct perfetto *perfetto);
 /* Describes a track: its id, name and parent (0: none), to which fields may be added. */
 void perfetto__describe(struct perfetto *perfetto, struct buf *out, uint64_t id, uint64_t parent, const char *name);
 
 /* --- perfetto_counters.c --- */
-void perfetto__ran(struct perfetto *perfetto, const struct model_thread *thread, uint64_t time, uint64_t cpu);
-/* For the GIL. */
-void perfetto__waited(struct perfetto *perfetto, const struct model_thread *thread, uint64_t begin, uint64_t end);
+/* A thread ran, or waited for the GIL. */
+void perfetto__count(struct perfetto *perfetto, const struct model_thread *thread, uint64_t begin, uint64_t end, bool gil);
 void perfetto__ledger(struct perfetto *perfetto, const struct event_ledger *ledger);
 void perfetto__counters(struct perfetto *perfetto);

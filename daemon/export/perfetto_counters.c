@@ -10,7 +10,7 @@
 enum { COUNTER_UNIT = 6, TRACK_COUNTER = 8, EVENT_TYPE = 9, EVENT_TRACK = 11, EVENT_VALUE = 44 };
 enum { TYPE_COUNTER = 4 };
 #define BIN 100000000ull /* ns, in recordings up to BINS_MAX of them; longer ones have longer bins */
-#define BINS_MAX 65536u
+#define BINS_MAX 16384u
 
 struct perfetto_bin {
 	uint64_t cpu, gil; /* ns */
@@ -42,72 +42,90 @@ static void put_value(struct perfetto *perfetto, uint64_t track, uint64_t time, 
 
 /* --- processes --- */
 
-/* Twice as long: two bins become one. */
+static uint32_t n_of(const struct perfetto_counts *counts)
+{
+	return LENGTH(counts->bins, struct perfetto_bin);
+}
+
+/* Bins become twice as long: two are one. */
 static void widen(struct perfetto *perfetto)
 {
-	uint32_t i, bin;
+	uint32_t i, at;
 
 	perfetto->bin *= 2;
-	for (i = 0; i < LENGTH(perfetto->bins, struct buf); i++) {
-		struct buf *bins = &ITEM(perfetto->bins, struct buf, i);
-		struct perfetto_bin *item = (struct perfetto_bin *)bins->data;
-		uint32_t n = LENGTH(*bins, struct perfetto_bin);
+	for (i = 0; i < LENGTH(perfetto->counts, struct perfetto_counts); i++) {
+		struct perfetto_counts *counts = &ITEM(perfetto->counts, struct perfetto_counts, i);
+		struct perfetto_bin *bins = (struct perfetto_bin *)counts->bins.data;
+		uint32_t n = n_of(counts), odd = counts->first % 2;
 
-		for (bin = 0; bin < n; bin++) {
-			struct perfetto_bin from = item[bin];
+		for (at = 0; at < n; at++) {
+			struct perfetto_bin from = bins[at];
 
-			item[bin] = (struct perfetto_bin){};
-			item[bin / 2].cpu += from.cpu;
-			item[bin / 2].gil += from.gil;
+			bins[at] = (struct perfetto_bin){};
+			bins[(at + odd) / 2].cpu += from.cpu;
+			bins[(at + odd) / 2].gil += from.gil;
 		}
-		bins->len = (n + 1) / 2 * sizeof(*item);
+		counts->first /= 2;
+		counts->bins.len = (n + odd + 1) / 2 * sizeof(*bins);
 	}
+}
+
+/* So many zeros before the first bin: a process that was seen later, and then earlier. */
+static int prepend(struct perfetto_counts *counts, uint64_t more)
+{
+	size_t len = counts->bins.len, size = more * sizeof(struct perfetto_bin);
+
+	if (buf__lengthen(&counts->bins, len + size))
+		return -ENOMEM;
+	memmove(counts->bins.data + size, counts->bins.data, len);
+	memset(counts->bins.data, 0, size);
+	counts->first -= more;
+	return 0;
 }
 
 /* The bin of a time. */
 static struct perfetto_bin *bin_at(struct perfetto *perfetto, uint32_t process, uint64_t time)
 {
-	struct buf *bins = buf__at(&perfetto->bins, sizeof(struct buf), process);
-	struct perfetto_bin *bin;
+	struct perfetto_counts *counts = buf__at(&perfetto->counts, sizeof(*counts), process);
+	struct perfetto_bin *bin = NULL;
+	uint64_t at;
 
 	if (!perfetto->bin)
 		perfetto->bin = BIN;
 	while (time / perfetto->bin >= BINS_MAX)
 		widen(perfetto);
-	bin = bins ? buf__at(bins, sizeof(*bin), time / perfetto->bin) : NULL;
+	at = time / perfetto->bin;
+	if (counts && !n_of(counts))
+		counts->first = at;
+	if (counts && (at >= counts->first || !prepend(counts, counts->first - at)))
+		bin = buf__at(&counts->bins, sizeof(*bin), at - counts->first);
 	if (!bin)
 		perfetto->err = perfetto->err ?: -ENOMEM;
 	return bin;
 }
 
-void perfetto__ran(struct perfetto *perfetto, const struct model_thread *thread, uint64_t time, uint64_t cpu)
+void perfetto__count(struct perfetto *perfetto, const struct model_thread *thread, uint64_t begin, uint64_t end, bool gil)
 {
-	struct perfetto_bin *bin = bin_at(perfetto, thread->process, time);
+	uint32_t process = perfetto__process(perfetto, thread->process);
 
-	if (bin)
-		bin->cpu += cpu;
-}
-
-void perfetto__waited(struct perfetto *perfetto, const struct model_thread *thread, uint64_t begin, uint64_t end)
-{
 	while (begin < end && !perfetto->err) {
-		struct perfetto_bin *bin = bin_at(perfetto, thread->process, begin);
-		uint64_t next = (begin / perfetto->bin + 1) * perfetto->bin;
+		struct perfetto_bin *bin = bin_at(perfetto, process, begin);
+		uint64_t next = (begin / perfetto->bin + 1) * perfetto->bin, ns = (next < end ? next : end) - begin;
 
 		perfetto->err = perfetto->err ?: limits__walk(1);
 		if (bin)
-			bin->gil += (next < end ? next : end) - begin;
+			*(gil ? &bin->gil : &bin->cpu) += ns;
 		begin = next;
 	}
 }
 
 static void put_process(struct perfetto *perfetto, uint32_t process)
 {
-	const struct buf *bins = &ITEM(perfetto->bins, const struct buf, process);
-	const struct perfetto_bin *bin = (const struct perfetto_bin *)bins->data;
+	const struct perfetto_counts *counts = &ITEM(perfetto->counts, const struct perfetto_counts, process);
+	const struct perfetto_bin *bin = (const struct perfetto_bin *)counts->bins.data;
 	uint64_t parent = perfetto__track(perfetto, TRACK_PROCESS, process), cpu = perfetto__track(perfetto, TRACK_CPU, process);
-	uint64_t gil = perfetto__track(perfetto, TRACK_GIL, process);
-	uint32_t i, n = LENGTH(*bins, struct perfetto_bin);
+	uint64_t gil = perfetto__track(perfetto, TRACK_GIL, process), time;
+	uint32_t i, n = n_of(counts);
 
 	if (!n)
 		return;
@@ -118,10 +136,11 @@ static void put_process(struct perfetto *perfetto, uint32_t process)
 	for (i = 0; i <= n && !perfetto->err; i++) {
 		struct perfetto_bin now = i < n ? bin[i] : (struct perfetto_bin){};
 
+		time = (counts->first + i) * perfetto->bin;
 		if (!i || i == n || now.cpu != bin[i - 1].cpu)
-			put_value(perfetto, cpu, i * perfetto->bin, (double)now.cpu / (double)perfetto->bin);
+			put_value(perfetto, cpu, time, (double)now.cpu / (double)perfetto->bin);
 		if (perfetto->model.waits_asked && (!i || i == n || now.gil != bin[i - 1].gil))
-			put_value(perfetto, gil, i * perfetto->bin, (double)now.gil / (double)perfetto->bin);
+			put_value(perfetto, gil, time, (double)now.gil / (double)perfetto->bin);
 	}
 }
 
@@ -129,7 +148,7 @@ void perfetto__counters(struct perfetto *perfetto)
 {
 	uint32_t i;
 
-	for (i = 0; i < LENGTH(perfetto->bins, struct buf) && !perfetto->err; i++)
+	for (i = 0; i < LENGTH(perfetto->counts, struct perfetto_counts) && !perfetto->err; i++)
 		put_process(perfetto, i);
 }
 

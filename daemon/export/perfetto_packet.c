@@ -62,23 +62,47 @@ bool perfetto__first(struct perfetto *perfetto, struct buf *known, uint32_t id)
 	return first;
 }
 
-uint64_t perfetto__string(struct perfetto *perfetto, uint32_t field, const char *string)
+uint64_t perfetto__known(struct perfetto *perfetto, uint32_t field, uint32_t string)
 {
 	enum { STRING_ID = 1, STRING_TEXT };
 	struct buf *message = &perfetto->path;
-	uint64_t *known;
-	uint32_t id = 0;
+	uint64_t *known = buf__at(&perfetto->strings_known, sizeof(*known), string);
+	size_t len;
 
-	perfetto->err = perfetto->err ?: intern__id(&perfetto->strings, string, strlen(string) + 1, &id);
-	known = buf__at(&perfetto->strings_known, sizeof(*known), id);
 	if (!known)
 		perfetto->err = perfetto->err ?: -ENOMEM;
 	if (perfetto->err || *known & 1ull << field)
-		return id + 1;
+		return string + 1;
 	*known |= 1ull << field;
 	buf__clear(message);
-	perfetto__number(perfetto, message, STRING_ID, id + 1);
-	perfetto__text(perfetto, message, STRING_TEXT, string);
+	perfetto__number(perfetto, message, STRING_ID, string + 1);
+	perfetto__text(perfetto, message, STRING_TEXT, intern__key(&perfetto->strings, string, &len));
 	perfetto__message(perfetto, &perfetto->interned, field, message);
-	return id + 1;
+	return string + 1;
+}
+
+uint64_t perfetto__string(struct perfetto *perfetto, uint32_t field, const char *string)
+{
+	uint32_t id = 0;
+
+	perfetto->err = perfetto->err ?: intern__id(&perfetto->strings, string, strlen(string) + 1, &id);
+	return perfetto->err ? 1 : perfetto__known(perfetto, field, id);
+}
+
+uint32_t perfetto__process(struct perfetto *perfetto, uint32_t process)
+{
+	int32_t pid = model__process(&perfetto->model, process)->pid;
+	uint32_t id = 0;
+
+	perfetto->err = perfetto->err ?: intern__id(&perfetto->pids, &pid, sizeof(pid), &id);
+	return id;
+}
+
+uint32_t perfetto__thread(struct perfetto *perfetto, const struct model_thread *thread)
+{
+	const int32_t key[] = {model__process(&perfetto->model, thread->process)->pid, thread->tid};
+	uint32_t id = 0;
+
+	perfetto->err = perfetto->err ?: intern__id(&perfetto->tids, key, sizeof(key), &id);
+	return id;
 }

@@ -121,14 +121,14 @@ static void put_stack(struct perfetto *perfetto, uint32_t stack)
 	perfetto__message(perfetto, &perfetto->interned, INTERNED_STACK, message);
 }
 
-static void put_task(struct perfetto *perfetto, const struct model_thread *thread)
+static void put_task(struct perfetto *perfetto, const struct model_thread *thread, uint32_t id)
 {
 	struct buf *message = &perfetto->inner;
 
-	if (!perfetto__first(perfetto, &perfetto->tasks_known, thread->id))
+	if (!perfetto__first(perfetto, &perfetto->tasks_known, id))
 		return;
 	buf__clear(message);
-	perfetto__number(perfetto, message, TASK_ID, thread->id + 1);
+	perfetto__number(perfetto, message, TASK_ID, id + 1);
 	perfetto__number(perfetto, message, TASK_PROCESS, (uint32_t)model__process(&perfetto->model, thread->process)->pid);
 	perfetto__number(perfetto, message, TASK_THREAD, (uint32_t)thread->tid);
 	perfetto__message(perfetto, &perfetto->interned, INTERNED_TASK, message);
@@ -138,11 +138,12 @@ static void put_sample(struct perfetto *perfetto, const struct model_thread *thr
 		       uint64_t wall)
 {
 	struct buf *message = &perfetto->message;
+	uint32_t task = perfetto__thread(perfetto, thread);
 
-	put_task(perfetto, thread);
+	put_task(perfetto, thread, task);
 	put_stack(perfetto, stack);
 	buf__clear(message);
-	perfetto__number(perfetto, message, SAMPLE_TASK, thread->id + 1);
+	perfetto__number(perfetto, message, SAMPLE_TASK, task + 1);
 	perfetto__number(perfetto, message, SAMPLE_STACK, stack);
 	perfetto__number(perfetto, message, SAMPLE_WEIGHT, shows_waits(&perfetto->model) ? wall : cpu);
 	/* An item of a list, which is there also if it is 0. */
@@ -155,25 +156,25 @@ int perfetto__sampled(struct model *model, struct model_thread *thread, uint32_t
 {
 	struct perfetto *perfetto = model->ctx;
 	uint64_t to = model->options->to, end = to && model->time_now > to ? to : model->time_now;
-	enum wait_cause cause;
+	uint64_t span = model->cause_now ? shown : ran, begin = end > span ? end - span : 0;
 	const char *holder;
 
-	if (!model__passes(model, thread) || (!ran && !shown) || stack == model->left_out || stack_sums__apart(model, stack))
+	/* With a filter of samples, what has none is left out, too. */
+	if (!model__passes(model, thread) || !span || stack == model->left_out || stack_sums__apart(model, stack) ||
+	    (model->filter && stack == model->not_sampled))
 		return perfetto->err;
-	cause = waiting__cause(model, stack, &holder);
-	if (cause) {
+	if (model->cause_now) {
+		waiting__cause(model, stack, &holder);
 		if (shows_waits(model))
 			put_sample(perfetto, thread, stack, end, 0, shown);
-		perfetto__does(perfetto, thread->id, end > shown ? end - shown : 0, end, wait__frame(cause), holder);
-		if (cause == WAIT_GIL)
-			perfetto__waited(perfetto, thread, end > shown ? end - shown : 0, end);
+		perfetto__does(perfetto, thread, begin, end, wait__frame((enum wait_cause)model->cause_now), holder);
+		if (model->cause_now == WAIT_GIL)
+			perfetto__count(perfetto, thread, begin, end, true);
 		return perfetto->err;
 	}
-	if (!ran)
-		return perfetto->err;
 	put_sample(perfetto, thread, stack, end, ran, ran);
-	perfetto__does(perfetto, thread->id, end > ran ? end - ran : 0, end, class_names__name(&model->classes, model->class_now), "");
-	perfetto__works(perfetto, thread->id, end > ran ? end - ran : 0, end);
-	perfetto__ran(perfetto, thread, end, ran);
+	perfetto__does(perfetto, thread, begin, end, class_names__name(&model->classes, model->class_now), "");
+	perfetto__works(perfetto, thread, begin, end);
+	perfetto__count(perfetto, thread, begin, end, false);
 	return perfetto->err;
 }

@@ -23,32 +23,34 @@ uint64_t perfetto__track(const struct perfetto *perfetto, enum perfetto_track ki
 
 /* --- one slice --- */
 
-static void annotate(struct perfetto *perfetto, const char *key, const char *value)
+static void put_annotation(struct perfetto *perfetto, const char *key, uint64_t text)
 {
 	struct buf *inner = &perfetto->inner;
-	uint64_t name, text;
+	uint64_t name = perfetto__string(perfetto, STRING_KEY, key);
 
-	if (!*value)
-		return;
-	name = perfetto__string(perfetto, STRING_KEY, key);
-	text = perfetto__string(perfetto, STRING_VALUE, value);
 	buf__clear(inner);
 	perfetto__number(perfetto, inner, ANNOTATION_NAME, name);
 	perfetto__number(perfetto, inner, ANNOTATION_TEXT, text);
 	perfetto__message(perfetto, &perfetto->message, EVENT_ANNOTATION, inner);
 }
 
-/* Begins the message of a slice, to which annotations and flows may be added. */
-static void begin_slice(struct perfetto *perfetto, uint64_t track, const char *category, const char *name)
+static void annotate(struct perfetto *perfetto, const char *key, const char *value)
 {
-	uint64_t category_id = perfetto__string(perfetto, STRING_CATEGORY, category), name_id = perfetto__string(perfetto, STRING_EVENT, name);
+	if (*value)
+		put_annotation(perfetto, key, perfetto__string(perfetto, STRING_VALUE, value));
+}
+
+/* Begins the message of a slice, to which annotations and flows may be added. `name`: an interned STRING_EVENT. */
+static void begin_slice(struct perfetto *perfetto, uint64_t track, const char *category, uint64_t name)
+{
+	uint64_t category_id = perfetto__string(perfetto, STRING_CATEGORY, category);
 	struct buf *message = &perfetto->message;
 
 	buf__clear(message);
 	perfetto__number(perfetto, message, EVENT_TYPE, SLICE_BEGIN);
 	perfetto__number(perfetto, message, EVENT_TRACK, track);
 	perfetto__number(perfetto, message, EVENT_CATEGORY, category_id);
-	perfetto__number(perfetto, message, EVENT_NAME, name_id);
+	perfetto__number(perfetto, message, EVENT_NAME, name);
 }
 
 static void put_begin(struct perfetto *perfetto, uint64_t time)
@@ -77,30 +79,31 @@ static struct perfetto_state *state_of(struct perfetto *perfetto, uint32_t threa
 	return state;
 }
 
-static const char *text_of(const struct perfetto *perfetto, uint32_t string)
+/* Of a string: pointers into the table are void once one is added. */
+static char first_letter(const struct perfetto *perfetto, uint32_t string)
 {
 	size_t len;
 
-	return intern__key(&perfetto->strings, string, &len);
+	return *(const char *)intern__key(&perfetto->strings, string, &len);
 }
 
 static void put_state(struct perfetto *perfetto, uint32_t thread, struct perfetto_state *state)
 {
 	uint64_t track = perfetto__track(perfetto, TRACK_STATE, thread);
-	const char *what;
 
 	if (state->end <= state->begin)
 		return;
-	what = text_of(perfetto, state->what);
-	begin_slice(perfetto, track, *what == '(' ? "wait" : "class", what);
-	annotate(perfetto, "GIL", text_of(perfetto, state->holder));
+	begin_slice(perfetto, track, first_letter(perfetto, state->what) == '(' ? "wait" : "class", perfetto__known(perfetto, STRING_EVENT, state->what));
+	if (first_letter(perfetto, state->holder))
+		put_annotation(perfetto, "GIL", perfetto__known(perfetto, STRING_VALUE, state->holder));
 	put_begin(perfetto, state->begin);
 	put_end(perfetto, track, state->end);
 	state->end = 0;
 }
 
-void perfetto__does(struct perfetto *perfetto, uint32_t thread, uint64_t begin, uint64_t end, const char *what, const char *holder)
+void perfetto__does(struct perfetto *perfetto, const struct model_thread *of, uint64_t begin, uint64_t end, const char *what, const char *holder)
 {
+	uint32_t thread = perfetto__thread(perfetto, of);
 	struct perfetto_state *state = state_of(perfetto, thread);
 	uint32_t what_id, holder_id;
 
@@ -110,22 +113,26 @@ void perfetto__does(struct perfetto *perfetto, uint32_t thread, uint64_t begin, 
 	perfetto->err = perfetto->err ?: intern__id(&perfetto->strings, holder, strlen(holder) + 1, &holder_id);
 	if (perfetto->err)
 		return;
+	/* What an image left at its end may come after the first of the next one. */
+	if (end <= state->clock)
+		return;
 	begin = begin < state->clock ? state->clock : begin;
 	/* A running thread is off-CPU for microseconds in each period. */
 	if (state->end && state->what == what_id && state->holder == holder_id && begin - state->end < perfetto->model.period) {
-		state->end = end > state->end ? end : state->end;
+		state->end = end;
 	} else {
 		put_state(perfetto, thread, state);
-		*state = (struct perfetto_state){begin, end, 0, what_id, holder_id, state->work};
+		*state = (struct perfetto_state){begin, end, end, what_id, holder_id, state->work};
 	}
-	state->clock = end > state->clock ? end : state->clock;
+	state->clock = end;
 }
 
 /* --- work for others --- */
 
-void perfetto__works(struct perfetto *perfetto, uint32_t thread, uint64_t begin, uint64_t end)
+void perfetto__works(struct perfetto *perfetto, const struct model_thread *of, uint64_t begin, uint64_t end)
 {
 	const struct model *model = &perfetto->model;
+	uint32_t thread = perfetto__thread(perfetto, of);
 	struct perfetto_state *state = state_of(perfetto, thread);
 	struct perfetto_work *last, work = {begin, end, thread, model->call_now, model->caller_now, model->how_now, 0, 0};
 	const uint32_t pair[] = {model->call_now, thread};
@@ -140,6 +147,8 @@ void perfetto__works(struct perfetto *perfetto, uint32_t thread, uint64_t begin,
 	}
 	if (last && work.begin < last->end)
 		work.begin = last->end;
+	if (work.begin >= work.end) /* a damaged recording's times go back */
+		return;
 	perfetto->err = perfetto->err ?: intern__id(&perfetto->flows, pair, sizeof(pair), &flow);
 	/* The first that this worker does for that call. */
 	work.flow = flow < known ? 0 : flow + 1;
@@ -183,7 +192,7 @@ static void begin_span(struct perfetto *perfetto, uint64_t track, const struct u
 	uint32_t flow = ITEM(*heads, const uint32_t, span->call);
 	char line[16];
 
-	begin_slice(perfetto, track, kinds[node.kind < UNIT_KINDS ? node.kind : UNIT_PASS], name_of(&node));
+	begin_slice(perfetto, track, kinds[node.kind < UNIT_KINDS ? node.kind : UNIT_PASS], perfetto__string(perfetto, STRING_EVENT, name_of(&node)));
 	annotate(perfetto, "compiler", node.compiler);
 	annotate(perfetto, "signature", node.signature);
 	if (*node.file) {
@@ -208,7 +217,7 @@ static const struct unit_span *end_spans(struct perfetto *perfetto, uint64_t tra
 
 static void put_spans(struct perfetto *perfetto, uint32_t index, const struct buf *heads, struct buf *begun)
 {
-	uint64_t track = perfetto__track(perfetto, TRACK_THREAD, perfetto->threads[index]->id);
+	uint64_t track = perfetto__track(perfetto, TRACK_THREAD, perfetto__thread(perfetto, perfetto->threads[index]));
 	const struct unit_span *span = unit_spans__first(&perfetto->spans, index), *open = NULL;
 
 	for (; span && !perfetto->err; span = unit_spans__next(&perfetto->spans, span)) {
@@ -221,16 +230,16 @@ static void put_spans(struct perfetto *perfetto, uint32_t index, const struct bu
 }
 
 /* A caller's compile may be left out, as its thread is: then no flow ends here. */
-static void put_work(struct perfetto *perfetto, const struct perfetto_work *work, struct buf *begun)
+static void put_work(struct perfetto *perfetto, const struct perfetto_work *work, const struct buf *begun)
 {
 	const struct model *model = &perfetto->model;
 	uint64_t track = perfetto__track(perfetto, TRACK_WORK, work->thread);
 	struct unit_node node = unit_tree__node(&model->units, unit_tree__final(&model->units, unit_tree__call(&model->units, work->call)->node));
 
-	begin_slice(perfetto, track, "work", name_of(&node));
+	begin_slice(perfetto, track, "work", perfetto__string(perfetto, STRING_EVENT, name_of(&node)));
 	annotate(perfetto, "for", model__thread(model, work->caller)->name);
 	annotate(perfetto, "known by", attribution__name((enum attribution_how)work->how));
-	if (work->flow && !perfetto__first(perfetto, begun, work->call))
+	if (work->flow && work->call < LENGTH(*begun, bool) && ITEM(*begun, const bool, work->call))
 		put_flow(perfetto, EVENT_FLOW_END, work->flow);
 	put_begin(perfetto, work->begin);
 	put_end(perfetto, track, work->end);
@@ -252,7 +261,7 @@ static void describe_process(struct perfetto *perfetto, uint32_t id)
 	const struct model_process *process = model__process(&perfetto->model, id);
 	struct buf *message = &perfetto->message, *inner = &perfetto->inner;
 
-	perfetto__describe(perfetto, message, perfetto__track(perfetto, TRACK_PROCESS, id), 0, "");
+	perfetto__describe(perfetto, message, perfetto__track(perfetto, TRACK_PROCESS, perfetto__process(perfetto, id)), 0, "");
 	buf__clear(inner);
 	perfetto__number(perfetto, inner, PROCESS_PID, (uint32_t)process->pid);
 	perfetto__text(perfetto, inner, PROCESS_NAME, process->name);
@@ -266,44 +275,58 @@ static void describe_below(struct perfetto *perfetto, enum perfetto_track kind, 
 	perfetto__packet(perfetto, NO_TIME, PACKET_TRACK, &perfetto->message);
 }
 
-static void describe_thread(struct perfetto *perfetto, const struct model_thread *thread)
+static void describe_thread(struct perfetto *perfetto, const struct model_thread *thread, uint32_t id)
 {
-	struct perfetto_state *state = state_of(perfetto, thread->id);
+	struct perfetto_state *state = state_of(perfetto, id);
 	struct buf *message = &perfetto->message, *inner = &perfetto->inner;
 
-	perfetto__describe(perfetto, message, perfetto__track(perfetto, TRACK_THREAD, thread->id),
-			   perfetto__track(perfetto, TRACK_PROCESS, thread->process), "");
+	perfetto__describe(perfetto, message, perfetto__track(perfetto, TRACK_THREAD, id),
+			   perfetto__track(perfetto, TRACK_PROCESS, perfetto__process(perfetto, thread->process)), "");
 	buf__clear(inner);
 	perfetto__number(perfetto, inner, THREAD_PID, (uint32_t)model__process(&perfetto->model, thread->process)->pid);
 	perfetto__number(perfetto, inner, THREAD_TID, (uint32_t)thread->tid);
 	perfetto__text(perfetto, inner, THREAD_NAME, thread->name);
 	perfetto__message(perfetto, message, TRACK_OF_THREAD, inner);
 	perfetto__packet(perfetto, NO_TIME, PACKET_TRACK, message);
-	describe_below(perfetto, TRACK_STATE, thread->id, "class of time");
+	describe_below(perfetto, TRACK_STATE, id, "class of time");
 	if (state && state->work)
-		describe_below(perfetto, TRACK_WORK, thread->id, "works for");
+		describe_below(perfetto, TRACK_WORK, id, "works for");
+	if (state)
+		put_state(perfetto, id, state);
+}
+
+/* Each track once, under the name of the last image that had it. */
+static void describe_all(struct perfetto *perfetto)
+{
+	struct buf processes = {}, threads = {}; /* bool by track */
+	uint32_t i, id;
+
+	for (i = model__threads(&perfetto->model); i-- && !perfetto->err;) {
+		const struct model_thread *thread = model__thread(&perfetto->model, i);
+
+		if (!thread->listed)
+			continue;
+		if (perfetto__first(perfetto, &processes, perfetto__process(perfetto, thread->process)))
+			describe_process(perfetto, thread->process);
+		id = perfetto__thread(perfetto, thread);
+		if (perfetto__first(perfetto, &threads, id))
+			describe_thread(perfetto, thread, id);
+	}
+	buf__free(&processes);
+	buf__free(&threads);
 }
 
 void perfetto__tracks(struct perfetto *perfetto)
 {
-	struct buf heads = {}, begun = {}, processes = {};
+	struct buf heads = {}, begun = {};
 	uint32_t i;
 
 	link_flows(perfetto, &heads);
-	for (i = 0; i < perfetto->n && !perfetto->err; i++) {
-		const struct model_thread *thread = perfetto->threads[i];
-		struct perfetto_state *state = state_of(perfetto, thread->id);
-
-		if (perfetto__first(perfetto, &processes, thread->process))
-			describe_process(perfetto, thread->process);
-		describe_thread(perfetto, thread);
-		if (state)
-			put_state(perfetto, thread->id, state);
+	describe_all(perfetto);
+	for (i = 0; i < perfetto->n && !perfetto->err; i++)
 		put_spans(perfetto, i, &heads, &begun);
-	}
 	for (i = 0; i < LENGTH(perfetto->works, struct perfetto_work) && !perfetto->err; i++)
-		put_work(perfetto, &ITEM(perfetto->works, struct perfetto_work, i), &begun);
+		put_work(perfetto, &ITEM(perfetto->works, const struct perfetto_work, i), &begun);
 	buf__free(&heads);
 	buf__free(&begun);
-	buf__free(&processes);
 }

@@ -207,6 +207,31 @@ def made(mode, idle):
         {"ev": "end", "time": 5011 * ms, "reason": "target_ended"}])
 
 
+def test_perfetto_exec(recordings):
+    """A process that calls exec is one: Perfetto has a track for each pid and tid. Names that are interned while a slice is written stay what they are."""
+    ms, many = 1000000, 300
+    head = made("cpu", False).decode().splitlines()[:3]
+    names = ["n" * (i % 40 + 1) + str(i) for i in range(many)]
+    lines = lines_of([
+        *({"ev": "process", "id": i, "pid": 11, "parent": 1, "start": 1, "exec": i, "time": (5000 + i) * ms, "name": n, "python": "3.13.0"} for i, n in enumerate(("first", "second"))),
+        *({"ev": "thread", "id": i, "process": i, "tid": 11, "start": 1, "time": (5000 + i) * ms, "name": n} for i, n in enumerate(("first", "second"))),
+        {"ev": "functions", "first": 0, "rows": [["f", "/c.py", 3, "", 0]]}, {"ev": "frames", "first": 0, "rows": [[0, 4, 5, 0]]},
+        {"ev": "stacks", "first": 1, "rows": [[0, 0]]}, {"ev": "classes", "first": 1, "rows": [[n] for n in names]},
+        {"ev": "samples", "t": [5001 * ms] + [ms] * (many - 1), "wall": [ms] * many, "cpu": [ms] * many, "thread": [0] + [1] * (many - 1), "stack": [1] * many,
+         "class": list(range(1, many + 1))},
+        {"ev": "thread_end", "id": 0, "time": 5002 * ms, "wall": ms, "cpu": 1000}, {"ev": "thread_end", "id": 1, "time": (5000 + many) * ms, "wall": 0, "cpu": 0},
+        {"ev": "end", "time": (5000 + many) * ms, "reason": "target_ended"}])
+    path = os.path.join(recordings.folder, "exec.ndjson")
+    with open(path, "wb") as file:
+        file.write("\n".join(head).encode() + b"\n" + lines)
+    trace = Trace(cprofd("convert", path, "-f", "perfetto", "-o", "-", text=False).out)
+    expect([t.process.process_name for t in trace.tracks.values() if t.HasField("process")] == ["second"], "one process")
+    expect([t.thread.thread_name for t in trace.tracks.values() if t.HasField("thread")] == ["second"], "one thread")
+    expect([s.name for s in sorted(trace.slices, key=lambda s: s.begin) if s.category == "class"] == names, "classes in their order")
+    cpu = next(values for uuid, values in trace.counters.items() if trace.tracks[uuid].name == "CPU")
+    expect(max(value for _, value in cpu) <= 1.0001, "one thread has one CPU", cpu)
+
+
 def test_perfetto_workers_and_waits(recordings):
     ms = 1e6
     path = os.path.join(recordings.folder, "made.ndjson")
