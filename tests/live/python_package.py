@@ -74,6 +74,17 @@ def test_nothing():
 def test_wrong():
     assert total(numpy.arange(6.0)) == 100
 """
+FIRST = """
+import numba, pytest
+def made(power):
+    space = {"numba": numba}
+    exec("@numba.njit\\ndef k%d(x):\\n    return x ** %d" % (power, power), space)
+    return space["k%d" % power]
+kernels = {power: made(power) for power in range(2, 8)}
+@pytest.mark.parametrize("power", kernels)
+def test_p(power):
+    kernels[power](1.5)
+"""
 NOTEBOOK = """
 import json, nbclient, nbformat
 cells = ["%load_ext cprofd\\nimport numba, numpy", "%%cprofd --rate 1999\\n@numba.njit\\ndef f(x):\\n    return x.sum()\\nf(numpy.arange(3.0))",
@@ -97,6 +108,53 @@ try:
     cprofd.load("/dev/null")
 except cprofd.Error as error:
     print(json.dumps([rows.get("busy"), str(error)]))
+"""
+
+
+CORNERS = """
+import json, os, sys, time
+import numba, numpy
+import cprofd
+def kernel(power):
+    space = {"numba": numba}
+    exec("@numba.njit\\ndef k%d(x):\\n    return x ** %d" % (power, power), space)
+    return space["k%d" % power]
+told = {}
+profile = cprofd.profile()
+with profile:
+    kernel(2)(1.0)
+    try:
+        profile.units
+    except cprofd.Error as error:
+        told["before its end"] = str(error)
+    child = os.fork()
+    if not child:
+        try:
+            profile.stop()  # nothing of the parent's
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+told["once"] = [c.name for c in profile.outermost]
+if not os.fork():
+    sys.exit()  # with all that runs at an exit
+os.wait()
+told["kept"] = os.path.exists(profile.path)
+first = profile.path
+with profile:
+    kernel(3)(1.0)
+told["twice"] = [c.name for c in profile.outermost], os.path.exists(first)
+for what, how in (("no folder", {"path": "/nowhere/x.cprof"}), ("no option", {"nonsense": 1})):
+    try:
+        with cprofd.profile(**how):
+            told[what] = "ran"
+    except (cprofd.Error, TypeError) as error:
+        told[what] = str(error)
+gone = cprofd.Recording("/nowhere/x.cprof")
+try:
+    gone.units
+except cprofd.Error as error:
+    told["gone"] = str(error)
+print(json.dumps(told))
 """
 
 
@@ -146,7 +204,7 @@ def test_load(place):
     code = """
 import json, sys, cprofd
 recording = cprofd.load(sys.argv[1])
-print(json.dumps([list(recording.events()), recording.table("function"), [[u.kind, u.name, u.signature, u.begin, u.parent and u.parent.name] for u in recording.units],
+print(json.dumps([list(recording.events()), recording.table("function"), [[u.kind, u.name, u.signature, u.begin, u.parent and (u.parent.name or "(name unknown)")] for u in recording.units],
                   [len(recording.convert(f)) for f in ("html", "svg", "perfetto")], recording.about["samples"]]))
 """
     done = place.run("-c", code, path)
@@ -163,6 +221,19 @@ print(json.dumps([list(recording.events()), recording.table("function"), [[u.kin
     check(all(sizes), "other formats", sizes)
 
 
+def test_corners(place):
+    """Children, a profile that is used twice, what is asked too early or wrongly."""
+    done = place.run("-c", CORNERS)
+    if not check(done.returncode == 0, "corners", done.stderr):
+        return
+    told = json.loads(done.stdout)
+    check(told["once"] == ["k2"] and told["kept"], "children leave the recording to their parent", told)
+    check(told["twice"] == [["k3"], False], "a profile that is used again has what was recorded last", told)
+    check("goes on" in told["before its end"], "units before the end are an error", told)
+    check("No such file" in told["no folder"] and "nonsense" in told["no option"], "wrong arguments are said before anything runs", told)
+    check("cannot be read" in told["gone"], "a recording that is gone is an error", told)
+
+
 def test_pytest(place):
     with open(os.path.join(place.folder, "test_suite.py"), "w") as file:
         file.write(SUITE)
@@ -176,6 +247,15 @@ def test_pytest(place):
     check(os.path.getsize(os.path.join(place.folder, "out", "pytest.cprof")) > 1000, "the recording is kept")
     done = place.run(*words)
     check(done.returncode == 1 and "1 failed, 5 passed" in done.stdout and "cprofd" not in done.stdout, "without --cprofd nothing is recorded, and no budget holds", done.stdout)
+    with open(os.path.join(place.folder, "test_first.py"), "w") as file:
+        file.write(FIRST)
+    done = place.run(*words[:-1], "test_first.py", "--cprofd")
+    rows = [line.split() for line in done.stdout.partition("= cprofd: compiles =")[2].splitlines() if "::" in line]
+    check(len(rows) == 6 and all(row[-1] == "test_first.py::test_p[%s]" % row[2][1:].partition("(")[0] for row in rows), "a compile that a test begins with is that test's", rows)
+    with open(os.path.join(place.folder, "test_mark.py"), "w") as file:
+        file.write("import pytest\n@pytest.mark.compile_budget\ndef test_it(): pass\n")
+    done = place.run(*words[:-1], "test_mark.py", "--cprofd")
+    check(done.returncode == 4 and "wants a number" in done.stderr, "a budget without seconds", done.stderr, done.stdout)
     done = place.run(*words, "--cprofd", env={"CPROFD_SOCKET": "/nowhere"})
     check(done.returncode == 4 and "no cprofd daemon answers at /nowhere" in done.stderr, "without a daemon", done.returncode, done.stderr)
 

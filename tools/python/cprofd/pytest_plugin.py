@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 import os
 import time
-from typing import Any, Generator
+from typing import Any, Generator, Tuple
 
 import pytest
 
@@ -32,22 +32,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "%s(seconds): with --cprofd, the test fails if compiles in it take longer" % BUDGET)
+    config.addinivalue_line("markers", "%s(seconds): with --cprofd, the test fails if compiles while it runs (not its fixtures) take longer" % BUDGET)
     if config.getoption("cprofd") or config.getoption("cprofd_out"):
         config.pluginmanager.register(Plugin(config), "cprofd-plugin")
 
 
-def seconds_of(compiles: list[Compile]) -> float:
-    return sum(compile.seconds for compile in compiles)
+Row = Tuple[float, str, str]  # seconds, the compile, the test
 
 
 class Plugin:
+    """One process: of pytest-xdist each worker records itself, and hands its rows to the controller, which records nothing."""
+
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.out: str | None = config.getoption("cprofd_out")
         self.how = {"rate": config.getoption("cprofd_rate"), "socket": config.getoption("cprofd_socket")}
+        self.controls = not hasattr(config, "workerinput") and config.getoption("dist", "no") != "no"
         self.profile: Profile | None = None
-        self.trouble = ""
+        self.trouble: list[str] = []
+        self.rows: list[Row] = []
+        self.files: list[str] = []
         self.over: dict[str, str] = {}  # tests whose budget is passed: why
         self.tests: list[tuple[float, float, str]] = []  # begin, end, node id: in the order of time
 
@@ -60,6 +64,8 @@ class Plugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
+        if self.controls:
+            return
         try:
             profile = Profile(self.path(), **self.how)
             profile.start()
@@ -72,8 +78,19 @@ class Plugin:
             return
         try:
             self.profile.stop()
+            self.rows = [(compile.seconds, str(compile), self.test_of(compile, self.profile)) for compile in self.profile.outermost]
+            self.files = [self.profile.path] if self.out else []
         except (Error, OSError) as error:
-            self.trouble, self.profile = str(error), None
+            self.trouble.append(str(error))
+        if hasattr(self.config, "workeroutput"):
+            self.config.workeroutput["cprofd"] = [self.rows, self.files, self.trouble]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        rows, files, trouble = getattr(node, "workeroutput", {}).get("cprofd", [[], [], ["a worker ended without its recording"]])
+        self.rows += [(seconds, what, test) for seconds, what, test in rows]
+        self.files += files
+        self.trouble += trouble
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
@@ -81,15 +98,18 @@ class Plugin:
         yield
         self.tests.append((begin, time.monotonic(), item.nodeid))
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            budget_of(item)
+
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
         """A test with a budget has a recording of its own, so that it is judged at once."""
-        marker = item.get_closest_marker(BUDGET)
-        if not marker:
+        budget = budget_of(item)
+        if budget is None:
             yield
             return
-        budget = float(marker.kwargs.get("seconds", marker.args[0] if marker.args else 0))
-        with Profile(**{**self.how, "rate": 999}) as profile:
+        with Profile(socket=self.how["socket"]) as profile:
             yield
         self.over[item.nodeid] = over_budget(profile, budget)
 
@@ -103,34 +123,40 @@ class Plugin:
             report.longrepr = over
 
     def test_of(self, compile: Compile, recording: Recording) -> str:
-        begin = recording.begin + compile.begin
-        at = bisect.bisect_right(self.tests, (begin, float("inf"), "")) - 1
-        return self.tests[at][2] if at >= 0 and begin <= self.tests[at][1] else "(outside of tests)"
+        """By its middle: its begin is known to a period of the sampler, and may seem to lie in the test before."""
+        middle = recording.begin + (compile.begin + compile.end) / 2
+        at = bisect.bisect_right(self.tests, (middle, float("inf"), "")) - 1
+        return self.tests[at][2] if at >= 0 and middle <= self.tests[at][1] else "(outside of tests)"
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if not self.profile:
-            if self.trouble:
-                terminalreporter.section("cprofd")
-                terminalreporter.line("no recording: " + self.trouble)
-            return
-        recording = self.profile
-        compiles = recording.outermost
         terminalreporter.section("cprofd: compiles")
-        terminalreporter.line("%d compiles took %.2f s of this run's %.2f s" % (
-            len(compiles), seconds_of(compiles), recording.about["span_ns"] / 1e9))
-        for compile in sorted(compiles, key=lambda compile: -compile.seconds)[:TOP]:
-            terminalreporter.line("%8.3f s  %s  %s" % (compile.seconds, compile, self.test_of(compile, recording)))
-        if len(compiles) > TOP:
-            terminalreporter.line("            and %d more" % (len(compiles) - TOP))
-        if self.out:
-            terminalreporter.line("recorded in %s: cprofd report %s" % (self.profile.path, self.profile.path))
+        for text in self.trouble:
+            terminalreporter.line("no recording: " + text)
+        terminalreporter.line("%d compiles took %.2f s" % (len(self.rows), sum(seconds for seconds, _, _ in self.rows)))
+        for seconds, compile, test in sorted(self.rows, reverse=True)[:TOP]:
+            terminalreporter.line("%8.3f s  %s  %s" % (seconds, compile, test))
+        if len(self.rows) > TOP:
+            terminalreporter.line("            and %d more" % (len(self.rows) - TOP))
+        for path in self.files:
+            terminalreporter.line("recorded in %s: cprofd report %s" % (path, path))
+
+
+def budget_of(item: pytest.Item) -> float | None:
+    """Seconds; None: it has none."""
+    marker = item.get_closest_marker(BUDGET)
+    if not marker:
+        return None
+    try:
+        return float(marker.kwargs["seconds"] if "seconds" in marker.kwargs else marker.args[0])
+    except (IndexError, TypeError, ValueError):
+        raise pytest.UsageError("%s: %s wants a number, as in %s(seconds=2)" % (item.nodeid, BUDGET, BUDGET)) from None
 
 
 def over_budget(recording: Recording, budget: float) -> str:
     """Why the test fails; "": it does not."""
     compiles = recording.outermost
-    if seconds_of(compiles) <= budget:
+    took = sum(compile.seconds for compile in compiles)
+    if took <= budget:
         return ""
     longest = sorted(compiles, key=lambda compile: -compile.seconds)[:TOP]
-    return "compiles took %.3f s, the budget is %g s:\n" % (seconds_of(compiles), budget) + "\n".join(
-        "%8.3f s  %s" % (compile.seconds, compile) for compile in longest)
+    return "compiles took %.3f s, the budget is %g s:\n" % (took, budget) + "\n".join("%8.3f s  %s" % (compile.seconds, compile) for compile in longest)

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from typing import Any, Iterator
 
 from .client import Error
@@ -34,7 +35,7 @@ def run(*words: str) -> bytes:
 class Compile:
     """One compile, or a phase or a pass of one. Times are seconds since the recording's begin, `seconds` its wall time."""
 
-    kind: str  # "compile", "phase", "pass"
+    kind: str  # "compile", "phase", "pass"; "other": of a newer cprofd
     name: str  # "" if it is not known
     signature: str
     compiler: str
@@ -49,6 +50,14 @@ class Compile:
     @property
     def seconds(self) -> float:
         return self.end - self.begin
+
+    @property
+    def inside(self) -> bool:
+        """It is, or is part of, a compile inside of another one."""
+        outer = self.parent
+        while outer and outer.kind != "compile":
+            outer = outer.parent
+        return outer is not None
 
     def __str__(self) -> str:
         return "%s(%s)" % (self.name or "(name unknown)", self.signature) if self.kind == "compile" else self.name
@@ -94,13 +103,16 @@ class Recording:
 
     def events(self) -> Iterator[dict[str, Any]]:
         """The lines of the recording, as docs/protocol.md has them."""
-        reader = subprocess.Popen([program(), "convert", "-f", "events", "-o", "-", "--", self.path], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        assert reader.stdout
-        with reader.stdout:
-            for line in reader.stdout:
-                yield json.loads(line)
-        reader.wait()
+        with tempfile.TemporaryFile() as errors:
+            reader = subprocess.Popen([program(), "convert", "-f", "events", "-o", "-", "--", self.path], stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=errors)
+            assert reader.stdout
+            with reader.stdout:
+                for line in reader.stdout:
+                    yield json.loads(line)
+            if reader.wait():
+                errors.seek(0)
+                raise Error(errors.read().decode(errors="replace").strip())
 
     @property
     def units(self) -> list[Compile]:
@@ -117,7 +129,7 @@ class Recording:
     @property
     def outermost(self) -> list[Compile]:
         """Compiles that are inside of no other: their seconds may be added up."""
-        return [unit for unit in self.units if unit.kind == "compile" and unit.parent is None]
+        return [unit for unit in self.compiles if not unit.inside]
 
     def _repr_html_(self) -> str:
         return '<iframe srcdoc="%s" style="width:100%%;height:600px;border:0"></iframe>' % html.escape(self.convert("html").decode())
@@ -186,7 +198,8 @@ def _read_units(recording: Recording) -> list[Compile]:
         if id(row) not in made:
             parent = unit_of(row["parent"]) if row["parent"] else None
             pid, tid = row["thread"]
-            made[id(row)] = Compile(KINDS[row["kind"]], row["name"], row["signature"], row["compiler"], (row["begin"] - origin) / 1e9,
+            kind = KINDS[row["kind"]] if row["kind"] < len(KINDS) else "other"
+            made[id(row)] = Compile(kind, row["name"], row["signature"], row["compiler"], (row["begin"] - origin) / 1e9,
                                     (row["end"] - origin) / 1e9, pid, tid, row["file"], row["line"], parent)
         return made[id(row)]
 
