@@ -175,7 +175,7 @@ class Stream:
     """Of a session: rows' ends, by process, those of waits, and modules of the guarded program."""
 
     def __init__(self, text):
-        self.begin, self.ends, self.named, self.losses, self.waits = 0, collections.defaultdict(list), 0, {}, []
+        self.begin, self.ends, self.named, self.losses, self.waits, self.rows = 0, collections.defaultdict(list), 0, {}, [], []
         pids, owners = {}, {}
         for line in text.splitlines():
             try:
@@ -192,8 +192,9 @@ class Stream:
             elif kind == "thread":
                 owners[event["id"]] = pids[event["process"]]
             elif kind == "samples":
-                for at, thread, cause in rows(event, "thread", "cause"):
+                for at, thread, cause, wall, cpu, stack in rows(event, "thread", "cause", "wall", "cpu", "stack"):
                     self.ends[owners.get(thread)].append(at)
+                    self.rows.append((at, thread, cause, wall, cpu, stack))
                     if cause:
                         self.waits.append(at)
             elif kind == "ledger":
@@ -284,6 +285,8 @@ def attempt(folder, socket, engine_of, case, totals):
     totals["why"] = err.decode()[:300] if client.returncode else totals["why"]
     totals["not begun"] += not begun
     totals["allowed" if allowed else "samples"] += late
+    if late and not allowed and kind != "own":
+        print("  ", case, "lasted", over - begun, *[(row[0] - begun, *row[1:]) for row in stream.rows if begun < row[0] < over][:8], flush=True)
     totals["late"] = max(totals["late"], (max(ends) - begun) // 1000 if late and not allowed else 0) # us
     totals["named"] += stream.named if kind != "back" else 0 # its own has the same functions
     totals["secrets"] += leaked
