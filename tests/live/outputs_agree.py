@@ -293,8 +293,11 @@ def judge(name, code, seconds, *options):
         compare(name, "functions of Firefox Profiler", functions, shares, most, 100 * stood / sums["firefox"])
         compare(name, "classes of Firefox Profiler", classes, kinds, big, 100 * stood / sums["firefox"])
         tids = {profile["threads"][index]["tid"] for index in profile["meta"]["initialVisibleThreads"]}
-        shares, sums["perfetto"] = perfetto_functions(report_perfetto.Trace(convert("perfetto", *idle)), tids)
-        compare(name, "functions of Perfetto", functions, shares, most, 100 * stood / sums["perfetto"])
+        try:
+            shares, sums["perfetto"] = perfetto_functions(report_perfetto.Trace(convert("perfetto", *idle)), tids)
+            compare(name, "functions of Perfetto", functions, shares, most, 100 * stood / sums["perfetto"])
+        except report_perfetto.Skip as why:
+            skip("%s: %s" % (name, why))
         top = [f for f in most if "<" not in f][:6]
         shares = svg_functions(convert("svg", *idle).decode())
         # One that is in a stack twice has two boxes.

@@ -141,8 +141,13 @@ def start_cprofd(pid, rate, seconds, out="/dev/null", native="off", program=CPRO
                              "-o", out, "--native=" + native], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
 
 
+FOLDER = [] # of recordings that nobody reads
+
+
 def out_file():
-    return os.path.join(tempfile.mkdtemp(prefix="cprofd-bench-"), "bench.cprof")
+    if not FOLDER:
+        FOLDER.append(tempfile.TemporaryDirectory(prefix="cprofd-bench-"))  # which goes with this process
+    return os.path.join(tempfile.mkdtemp(dir=FOLDER[0].name), "bench.cprof")
 
 
 def finish(process):
