@@ -336,11 +336,13 @@ static int on_ledger(struct model *model, const struct event_ledger *event)
 	since_start(model, event->time);
 	model->samples = event->samples;
 	model->whole = event->whole;
+	/* Totals: a ledger replaces the one before, also the counts that it no longer has (a tick that came late after all). */
+	if (model->loss_counts.len)
+		memset(model->loss_counts.data, 0, model->loss_counts.len);
 	for (i = 0; i < event->n && !err; i++) {
 		const char *name = event->lines[i].name;
 
 		err = intern__id(&model->loss_names, name, strlen(name) + 1, &id);
-		/* Totals: a later ledger replaces the counts of an earlier one. */
 		if (!err && id == LENGTH(model->loss_counts, uint64_t))
 			err = buf__append(&model->loss_counts, &event->lines[i].count,
 					  sizeof(uint64_t));
