@@ -3,6 +3,7 @@
  * After a failed append the buffer is unchanged and `failed` stays set. */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,16 @@ int buf__lengthen(struct buf *buf, size_t len); /* appends zeros until `len` byt
 static inline void *buf__at(struct buf *buf, size_t item, size_t i)
 {
 	return buf__lengthen(buf, (i + 1) * item) ? NULL : buf->data + i * item;
+}
+/* For a buffer that is used as a set of numbers, of bool: adds this one. *ret_first: it was not there. */
+static inline int buf__mark(struct buf *marks, size_t i, bool *ret_first)
+{
+	bool *mark = buf__at(marks, sizeof(*mark), i);
+
+	*ret_first = mark && !*mark;
+	if (mark)
+		*mark = true;
+	return mark ? 0 : -ENOMEM;
 }
 /* Drops the first `len` bytes. */
 void buf__consume(struct buf *buf, size_t len);

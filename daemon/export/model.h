@@ -169,9 +169,9 @@ uint64_t model__from(const struct model *model);
 uint64_t model__to(const struct model *model);
 /* When the thread's slices begin, ns since the begin of the window. */
 uint64_t model__begin(const struct model *model, const struct model_thread *thread);
-/* Fills in all but `missing`. */
 /* The frames of a stack, leaf first: uint32_t into *path, which is emptied before. */
 int model__path(const struct model *model, uint32_t stack, struct buf *path);
+/* Fills in all but `missing`. */
 void model__report(const struct model *model, struct export_report *ret);
 
 /* 12 bytes: `ns` is split, because a uint64_t member would pad it to 16. */

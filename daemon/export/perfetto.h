@@ -108,17 +108,17 @@ void perfetto__measure(struct perfetto *perfetto, struct buf *out);
 
 /* --- perfetto_tracks.c --- */
 uint64_t perfetto__track(const struct perfetto *perfetto, enum perfetto_track kind, uint32_t id);
-/* A thread does this in [begin, end), which is after what it was said to do before. */
-void perfetto__does(struct perfetto *perfetto, const struct model_thread *of, uint64_t begin, uint64_t end, const char *what, const char *holder);
+/* Threads and processes are given by their tracks. A thread does this in [begin, end), which is after what it was said to do before. */
+void perfetto__does(struct perfetto *perfetto, uint32_t thread, uint64_t begin, uint64_t end, const char *what, const char *holder);
 /* A thread runs in [begin, end) for the call of the sample. */
-void perfetto__works(struct perfetto *perfetto, const struct model_thread *of, uint64_t begin, uint64_t end);
+void perfetto__works(struct perfetto *perfetto, uint32_t thread, uint64_t begin, uint64_t end);
 /* After reading: descriptions of all tracks, then compiles and work. */
 void perfetto__tracks(struct perfetto *perfetto);
 /* Describes a track: its id, name and parent (0: none), to which fields may be added. */
 void perfetto__describe(struct perfetto *perfetto, struct buf *out, uint64_t id, uint64_t parent, const char *name);
 
 /* --- perfetto_counters.c --- */
-/* A thread ran, or waited for the GIL. */
-void perfetto__count(struct perfetto *perfetto, const struct model_thread *thread, uint64_t begin, uint64_t end, bool gil);
+/* A thread of the process ran, or waited for the GIL. */
+void perfetto__count(struct perfetto *perfetto, uint32_t process, uint64_t begin, uint64_t end, bool gil);
 void perfetto__ledger(struct perfetto *perfetto, const struct event_ledger *ledger);
 void perfetto__counters(struct perfetto *perfetto);

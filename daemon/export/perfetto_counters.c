@@ -104,10 +104,8 @@ static struct perfetto_bin *bin_at(struct perfetto *perfetto, uint32_t process, 
 	return bin;
 }
 
-void perfetto__count(struct perfetto *perfetto, const struct model_thread *thread, uint64_t begin, uint64_t end, bool gil)
+void perfetto__count(struct perfetto *perfetto, uint32_t process, uint64_t begin, uint64_t end, bool gil)
 {
-	uint32_t process = perfetto__process(perfetto, thread->process);
-
 	while (begin < end && !perfetto->err) {
 		struct perfetto_bin *bin = bin_at(perfetto, process, begin);
 		uint64_t next = (begin / perfetto->bin + 1) * perfetto->bin, ns = (next < end ? next : end) - begin;

@@ -53,12 +53,10 @@ void perfetto__packet(struct perfetto *perfetto, uint64_t time, uint32_t field, 
 
 bool perfetto__first(struct perfetto *perfetto, struct buf *known, uint32_t id)
 {
-	bool *seen = buf__at(known, sizeof(*seen), id), first = seen && !*seen;
+	bool first;
+	int err = buf__mark(known, id, &first);
 
-	if (!seen)
-		perfetto->err = perfetto->err ?: -ENOMEM;
-	else
-		*seen = true;
+	perfetto->err = perfetto->err ?: err;
 	return first;
 }
 

@@ -108,12 +108,8 @@ static void put_stack(struct perfetto *perfetto, uint32_t stack)
 		node = model__node(&perfetto->model, at);
 		put_frame(perfetto, node.frame);
 	}
-	buf__clear(path);
-	for (at = stack; at != MODEL_ROOT && !perfetto->err; at = node.parent) {
-		node = model__node(&perfetto->model, at);
-		perfetto->err = buf__append(path, &node.frame, sizeof(node.frame));
-	}
-	perfetto->err = perfetto->err ?: limits__walk(LENGTH(*path, uint32_t));
+	/* Not before: strings of frames are made in the same buffer. */
+	perfetto->err = perfetto->err ?: model__path(&perfetto->model, stack, path) ?: limits__walk(LENGTH(*path, uint32_t));
 	buf__clear(message);
 	perfetto__number(perfetto, message, STACK_ID, stack);
 	for (i = LENGTH(*path, uint32_t); i-- && !perfetto->err;)
@@ -134,11 +130,10 @@ static void put_task(struct perfetto *perfetto, const struct model_thread *threa
 	perfetto__message(perfetto, &perfetto->interned, INTERNED_TASK, message);
 }
 
-static void put_sample(struct perfetto *perfetto, const struct model_thread *thread, uint32_t stack, uint64_t time, uint64_t cpu,
+static void put_sample(struct perfetto *perfetto, const struct model_thread *thread, uint32_t task, uint32_t stack, uint64_t time, uint64_t cpu,
 		       uint64_t wall)
 {
 	struct buf *message = &perfetto->message;
-	uint32_t task = perfetto__thread(perfetto, thread);
 
 	put_task(perfetto, thread, task);
 	put_stack(perfetto, stack);
@@ -157,24 +152,27 @@ int perfetto__sampled(struct model *model, struct model_thread *thread, uint32_t
 	struct perfetto *perfetto = model->ctx;
 	uint64_t to = model->options->to, end = to && model->time_now > to ? to : model->time_now;
 	uint64_t span = model->cause_now ? shown : ran, begin = end > span ? end - span : 0;
+	uint32_t track, process;
 	const char *holder;
 
 	/* With a filter of samples, what has none is left out, too. */
 	if (!model__passes(model, thread) || !span || stack == model->left_out || stack_sums__apart(model, stack) ||
 	    (model->filter && stack == model->not_sampled))
 		return perfetto->err;
+	track = perfetto__thread(perfetto, thread);
+	process = perfetto__process(perfetto, thread->process);
 	if (model->cause_now) {
 		waiting__cause(model, stack, &holder);
 		if (shows_waits(model))
-			put_sample(perfetto, thread, stack, end, 0, shown);
-		perfetto__does(perfetto, thread, begin, end, wait__frame((enum wait_cause)model->cause_now), holder);
+			put_sample(perfetto, thread, track, stack, end, 0, shown);
+		perfetto__does(perfetto, track, begin, end, wait__frame((enum wait_cause)model->cause_now), holder);
 		if (model->cause_now == WAIT_GIL)
-			perfetto__count(perfetto, thread, begin, end, true);
+			perfetto__count(perfetto, process, begin, end, true);
 		return perfetto->err;
 	}
-	put_sample(perfetto, thread, stack, end, ran, ran);
-	perfetto__does(perfetto, thread, begin, end, class_names__name(&model->classes, model->class_now), "");
-	perfetto__works(perfetto, thread, begin, end);
-	perfetto__count(perfetto, thread, begin, end, false);
+	put_sample(perfetto, thread, track, stack, end, ran, ran);
+	perfetto__does(perfetto, track, begin, end, class_names__name(&model->classes, model->class_now), "");
+	perfetto__works(perfetto, track, begin, end);
+	perfetto__count(perfetto, process, begin, end, false);
 	return perfetto->err;
 }

@@ -101,9 +101,8 @@ static void put_state(struct perfetto *perfetto, uint32_t thread, struct perfett
 	state->end = 0;
 }
 
-void perfetto__does(struct perfetto *perfetto, const struct model_thread *of, uint64_t begin, uint64_t end, const char *what, const char *holder)
+void perfetto__does(struct perfetto *perfetto, uint32_t thread, uint64_t begin, uint64_t end, const char *what, const char *holder)
 {
-	uint32_t thread = perfetto__thread(perfetto, of);
 	struct perfetto_state *state = state_of(perfetto, thread);
 	uint32_t what_id, holder_id;
 
@@ -129,10 +128,9 @@ void perfetto__does(struct perfetto *perfetto, const struct model_thread *of, ui
 
 /* --- work for others --- */
 
-void perfetto__works(struct perfetto *perfetto, const struct model_thread *of, uint64_t begin, uint64_t end)
+void perfetto__works(struct perfetto *perfetto, uint32_t thread, uint64_t begin, uint64_t end)
 {
 	const struct model *model = &perfetto->model;
-	uint32_t thread = perfetto__thread(perfetto, of);
 	struct perfetto_state *state = state_of(perfetto, thread);
 	struct perfetto_work *last, work = {begin, end, thread, model->call_now, model->caller_now, model->how_now, 0, 0};
 	const uint32_t pair[] = {model->call_now, thread};

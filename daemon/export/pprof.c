@@ -102,18 +102,6 @@ static int add_string(struct pprof *pprof, struct buf *message, uint32_t field, 
 		       ?: protobuf__number(message, field, id);
 }
 
-/* Is this id seen for the first time? */
-static int first_time(struct buf *seen, uint32_t id, bool *ret)
-{
-	bool *known = buf__at(seen, sizeof(*known), id);
-
-	if (!known)
-		return -ENOMEM;
-	*ret = !*known;
-	*known = true;
-	return 0;
-}
-
 static int put_mapping(struct pprof *pprof, const char *module, uint32_t *ret_id)
 {
 	uint32_t known = pprof->mappings.n, id;
@@ -137,7 +125,7 @@ static int put_function(struct pprof *pprof, const struct model_frame *frame)
 {
 	struct buf *message = &pprof->message;
 	bool first;
-	int err = first_time(&pprof->functions_seen, frame->function, &first);
+	int err = buf__mark(&pprof->functions_seen, frame->function, &first);
 
 	if (err || !first)
 		return err;
@@ -157,7 +145,7 @@ static int put_location(struct pprof *pprof, uint32_t id)
 	struct model_frame frame = model__frame(&pprof->model, id);
 	uint32_t mapping = 0;
 	bool first;
-	int err = first_time(&pprof->locations_seen, id, &first);
+	int err = buf__mark(&pprof->locations_seen, id, &first);
 
 	if (err || !first)
 		return err;

@@ -17,6 +17,13 @@ from lib.client import Daemon
 from lib.result import check, finish, skip
 
 PYTHON = "/usr/bin/python3"
+TOTAL = """@numba.njit
+def total(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i] ** 3
+    return s
+"""
 CLOCKS = """
 import json, sys, time
 import numba, numpy
@@ -33,13 +40,7 @@ class Clock(event.Listener):
             self.seen.append((e.data["dispatcher"].py_func.__name__, begin, time.monotonic()))
 clock = Clock()
 event.register("numba:compile", clock)
-@numba.njit
-def total(x):
-    s = 0.0
-    for i in range(len(x)):
-        s += x[i] ** 3
-    return s
-@numba.njit
+""" + TOTAL + """@numba.njit
 def most(x):
     return x.max()
 with cprofd.profile(sys.argv[1]) as profile:
@@ -51,13 +52,7 @@ print(json.dumps({"truth": clock.seen, "told": [(c.name, profile.begin + c.begin
 DEFINED = [number for number, line in enumerate(CLOCKS.split("\n"), 1) if line == "@numba.njit"]
 SUITE = """
 import numba, numpy, pytest
-@numba.njit
-def total(x):
-    s = 0.0
-    for i in range(len(x)):
-        s += x[i] ** 3
-    return s
-def test_first():
+""" + TOTAL + """def test_first():
     assert total(numpy.arange(5.0)) == 100
 def test_again():
     assert total(numpy.arange(5.0)) == 100
