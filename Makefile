@@ -158,7 +158,7 @@ uninstall: ## what install put there
 
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \
-	libelf-dev libdw-dev liblzma-dev zlib1g-dev libdeflate-dev libiberty-dev libunwind-dev libzydis-dev libncurses-dev
+	libelf-dev libdw-dev liblzma-dev zlib1g-dev libdeflate-dev libiberty-dev libunwind-dev libzydis-dev libncurses-dev libmicrohttpd-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
 DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
 	man-db jq util-linux libcap2-bin procps systemd gdb linux-perf python3-venv binutils elfutils g++ \

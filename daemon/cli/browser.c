@@ -86,24 +86,30 @@ static void __attribute__((noreturn)) execute(const char *path)
 	}
 }
 
-void browser__open(const char *path)
+bool browser__try(const char *path)
 {
-	char whole[PATH_MAX];
 	int status = -1;
 	pid_t pid;
 
-	/* A file:// address needs the absolute path. Where it cannot be found, the relative one is still a
-	 * good hint. */
-	if (!realpath(path, whole))
-		snprintf(whole, sizeof(whole), "%s", path);
 	user__calling(); /* read the user database before the fork; the result is cached for the child */
 	/* Else the child would have a copy of what stdio still buffers, and it would be written twice. */
 	fflush(NULL);
 	pid = fork();
 	if (!pid)
-		execute(whole);
+		execute(path);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (pid < 0 || status)
+	return pid > 0 && !status;
+}
+
+void browser__open(const char *path)
+{
+	char whole[PATH_MAX];
+
+	/* A file:// address needs the absolute path. Where it cannot be found, the relative one is still a
+	 * good hint. */
+	if (!realpath(path, whole))
+		snprintf(whole, sizeof(whole), "%s", path);
+	if (!browser__try(whole))
 		say__note("no browser can be opened here; in one, the address is file://%s", whole);
 }

@@ -134,6 +134,7 @@ struct command {
 #define COMMAND_DIFF 512u
 #define COMMAND_RULES 4096u
 #define COMMAND_TOP 8192u
+#define COMMAND_VIEW 16384u
 /* The order is that of --help. */
 extern const struct command commands[]; /* ended by a NULL name */
 /* NULL: no such command. */
@@ -153,6 +154,7 @@ int report__run(const struct cli_options *options);
 int diff__run(const struct cli_options *options);
 int rules__run(const struct cli_options *options);
 int top__run(const struct cli_options *options);
+int view__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
 /* --- rules.c --- */
@@ -254,6 +256,8 @@ int browser__judge(const struct cli_options *options, const char **format);
 /* Runs xdg-open as the calling user and does not wait for it. Without xdg-open or a display, prints the file://
  * address. */
 void browser__open(const char *path);
+/* The same, and says nothing. False: there is no browser. */
+bool browser__try(const char *path);
 
 /* --- family.c --- */
 /* CPU time of a process's children, for the hint to use -s: without it they are not recorded. */

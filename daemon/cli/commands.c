@@ -117,6 +117,17 @@ const struct command commands[] = {
 		.run = top__run,
 	},
 	{
+		.name = "view",
+		.operands = "FILE",
+		.summary = "a page in your browser: the report of a recording",
+		.text = "Serves a page to your own browser, on the loopback interface, until Ctrl-C, and opens it (xdg-open). The address that is printed "
+			"has a random port and a token: who does not know it gets nothing. Nothing is loaded from the network.\n"
+			"Of a recording (.cprof, or events as NDJSON; - is stdin) it is the report of `convert -f html`.",
+		.examples = "cprofd view svd.cprof\t\n",
+		.bit = COMMAND_VIEW,
+		.run = view__run,
+	},
+	{
 		.name = "diff",
 		.operands = "BEFORE... [vs] AFTER...",
 		.summary = "what takes more or less of the time than before, and how sure that is",

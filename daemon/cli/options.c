@@ -288,7 +288,7 @@ static const char *set_man(struct cli_options *options, const char *value)
 #define WRITING (SAMPLING | COMMAND_CONVERT)
 #define READING (COMMAND_CONVERT | COMMAND_REPORT | COMMAND_DIFF)
 #define TABLES (COMMAND_REPORT | COMMAND_DIFF)
-#define EVERYONE (SAMPLING | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_TOP)
+#define EVERYONE (SAMPLING | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_TOP | COMMAND_VIEW)
 
 /* The last columns of a row without a setter. FLAG: a bool that becomes true. TEXT: a string, and the sentence
  * for "". WORD, CHOICE: one of `values`, as a string, or as an enum whose values have their order. */
@@ -337,7 +337,7 @@ const struct option_row option_rows[] = {
 	{"hide-imports", 0, NULL, NULL, SAMPLING | READING, "frames of importlib are not shown: what a module runs while it is imported is below the line that imports it (a .cprof keeps all)", FLAG(hide_imports)},
 	{"native", 0, "[KIND]", "off|full", READING, "off: Python frames alone. What native code took is the time of the Python line that called it; no time is left out. full (default): all frames", WORD(shown)},
 	{"skip-first", 0, "N", NULL, READING, "without the first N compiles of each unit (function and signature, in one process) and all that is in them, so that of a compile that is repeated the warm-up does not count; time outside of compiles stays. Of several recordings each by itself; a recording without compiles is refused", .set = set_skip_first},
-	{"no-limits", 0, NULL, NULL, READING, "read a recording that was refused for the memory that it needs or the text that it expands to: it guards against files that are made to be costly, and may refuse one that another program compressed again", FLAG(no_limits)},
+	{"no-limits", 0, NULL, NULL, READING | COMMAND_VIEW, "read a recording that was refused for the memory that it needs or the text that it expands to: it guards against files that are made to be costly, and may refuse one that another program compressed again", FLAG(no_limits)},
 	{"hlo", 0, "FILE", "@file", COMMAND_CONVERT | COMMAND_REPORT, "functions that XLA made are shown as JAX's operations and their lines: FILE is what `compiled.as_text()` gave of the functions that ran, one after another", TEXT(hlo, "is no file name")},
 	{"gil", 'g', NULL, NULL, SAMPLING, "stacks only of threads that hold the GIL; the time of others is there as (without the GIL)", FLAG(gil)},
 	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait, and for what: in place of (idle)", FLAG(idle)},
@@ -375,7 +375,7 @@ const struct option_row option_rows[] = {
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_DUMP, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET ". none: no daemon is asked, and the command has an engine of its own", TEXT(socket, "is no path")},
 	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", TEXT(rules, "is no file name")},
 	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", TEXT(rules, "is no file name")},
-	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", TEXT(rules, "is no file name")},
+	{"rules", 0, "FILE", "@file", COMMAND_CONVERT | COMMAND_VIEW, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", TEXT(rules, "is no file name")},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", .set = set_man},
 	{"completion", 0, "SHELL", "bash|zsh|fish", COMMAND_HELP, "the completion for this shell, to stdout", WORD(generate)},
 	{"color", 0, "WHEN", "auto|always|never", EVERYONE & ~(COMMAND_SERVE | COMMAND_STATUS | COMMAND_CHECK | COMMAND_TOP), "colours: on terminals (auto, default; $NO_COLOR turns them off), always or never", CHOICE(color, STYLE_AUTO)},

@@ -7,8 +7,8 @@
  * and html__data() (and their counterparts in the flame graph). As a second defence, the page's
  * Content-Security-Policy allows only its own scripts.
  *
- * Writers append to a buffer, whose `failed` says that memory ran out. Private to this directory. Threading: none
- * kept. Errors: -errno. */
+ * Writers append to a buffer, whose `failed` says that memory ran out. Private to this directory, but for html__policy()
+ * and html_style. Threading: none kept. Errors: -errno. */
 #pragma once
 
 #include <jansson.h>
@@ -29,6 +29,9 @@
 
 /* page.css, tables.js, time_line.js */
 extern const struct asset html_style, html_tables, html_time_line;
+
+/* The page's Content-Security-Policy. */
+void html__policy(struct buf *out);
 
 /* words.c: text and numbers for people. html__text() escapes for element content and quoted attributes; it is
  * the only way into the page for text that is not ours. */

@@ -41,15 +41,21 @@ static void put_script(struct buf *out, const struct asset *script)
 	buf__printf(out, "<script>%s</script>\n", script->text);
 }
 
+/* default-src 'none': no network, no images, no frames. Scripts and styles are allowed by their hashes alone, so an
+ * injected <script> or style attribute would not run. This is why widths are attributes of SVG elements and not
+ * styles. */
+void html__policy(struct buf *out)
+{
+	buf__printf(out, "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '%s' '%s'; script-src '%s' '%s' '%s'", svg_style.hash,
+		    html_style.hash, html_tables.hash, html_time_line.hash, svg_script.hash);
+}
+
 static void put_head(struct buf *out, const json_t *report)
 {
 	buf__puts(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-	/* default-src 'none': no network, no images, no frames. Scripts and styles are allowed by their
-	 * hashes alone, so an injected <script> or style attribute would not run. This is why widths are
-	 * attributes of SVG elements and not styles. */
-	buf__printf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; form-action 'none'; "
-			 "style-src '%s' '%s'; script-src '%s' '%s' '%s'\">\n",
-		    svg_style.hash, html_style.hash, html_tables.hash, html_time_line.hash, svg_script.hash);
+	buf__puts(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"");
+	html__policy(out);
+	buf__puts(out, "\">\n");
 	buf__puts(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 		       "<meta name=\"color-scheme\" content=\"light dark\">\n"
 		       "<meta name=\"generator\" content=\"cprofd@" CPROFD_VERSION "\">\n<title>");
