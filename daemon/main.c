@@ -4,7 +4,6 @@
  * completion are made, too. */
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -12,16 +12,12 @@
  * call, buffer), which a late kernel may still write to. */
 #include "base/blocking.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -2,11 +2,9 @@
 /* Growing byte buffers: doubled when full, so that appending n bytes copies at most 2 n. */
 #include "base/buf.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 int buf__reserve(struct buf *buf, size_t more)
 {

@@ -3,18 +3,8 @@
  * full. It is written under another name and renamed, so that nobody sees half of it. */
 #include "base/kept.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/file.h"
 #include "base/hash.h"
 

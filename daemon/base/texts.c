@@ -2,7 +2,6 @@
 /* Copies lie in an arena; the index has their ids and parts of their hashes. */
 #include "base/texts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -21,13 +20,11 @@
 
 #include "base/clock.h"
 #include "broker/closer.h"
-#include "broker/engine.h"
 #include "broker/notify.h"
 #include "broker/perf.h"
 #include "broker/policy.h"
 #include "broker/privileges.h"
 #include "broker/program.h"
-#include "broker/quota.h"
 #include "broker/refuse.h"
 #include "broker/request.h"
 

@@ -10,12 +10,8 @@
  * fast enough is left alone with what it has, and another one is started. */
 #include "broker/closer.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -9,9 +9,7 @@
 #include "broker/coroutine.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <ucontext.h>
 
 #include "base/clock.h"

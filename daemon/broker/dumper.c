@@ -4,8 +4,6 @@
 #include "broker/dumper.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

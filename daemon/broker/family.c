@@ -3,10 +3,6 @@
  * by one, as each has to fit a message: {pid = 4243}, {pid = 4244}, {pid = 0}. */
 #include "broker/family.h"
 
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

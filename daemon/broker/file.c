@@ -16,17 +16,13 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "broker/broker.h"
 #include "broker/privileges.h"
-#include "broker/process.h"
 
 #define DEBUG_ROOT "usr/lib/debug"
 

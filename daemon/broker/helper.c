@@ -5,10 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

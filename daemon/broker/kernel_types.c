@@ -12,15 +12,10 @@
  * fail, and libbpf takes its usual way. */
 #include "broker/kernel_types.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <bpf/btf.h>
 

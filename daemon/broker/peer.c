@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>

@@ -3,18 +3,13 @@
  * list of threads again until it shows no new one is what perf.h calls the race in the beginning. */
 #include "broker/perf.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"

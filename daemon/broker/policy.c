@@ -5,7 +5,6 @@
 #include "broker/policy.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/file.h"
 

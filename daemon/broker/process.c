@@ -5,17 +5,11 @@
 #include "broker/process.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/stat.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"

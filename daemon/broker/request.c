@@ -11,7 +11,6 @@
 #include "broker/request.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

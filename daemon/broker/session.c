@@ -15,8 +15,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -9,9 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* `cprofd attach PID...`: one process is recorded directly, several by one child each, whose files are merged. */
-#include "cli/cli.h"
 #include "cli/recorder.h"
 
 /* One process takes the short way, in this process. Of several, each has a recorder in a child of its own

@@ -12,7 +12,6 @@
 
 #include "broker/process.h"
 #include "cli/check.h"
-#include "cli/cli.h"
 #include "target/process.h"
 
 /* The name of the user who owns /proc/PID, which is the process's effective user; "uid 1234" if the user

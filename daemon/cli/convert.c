@@ -8,9 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "cli/cli.h"
 #include "cli/input.h"
-#include "cli/output.h"
 #include "cli/write.h"
 #include "export/hlo.h"
 #include "rules/rules.h"

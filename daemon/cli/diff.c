@@ -5,13 +5,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "cli/cli.h"
 #include "cli/input.h"
-#include "cli/output.h"
 #include "cli/write.h"
 
 #define VERSUS "vs"

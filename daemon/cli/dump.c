@@ -7,15 +7,10 @@
  *
  * Everything is kept until the answer is there: it says whether there is anything to print. The text comes
  * from the target, hence json__readable() (readable.h) before anything goes to a terminal. */
-#include <errno.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "broker/broker.h"
-#include "cli/cli.h"
 #include "cli/connection.h"
 #include "cli/readable.h"
 

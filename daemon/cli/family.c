@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 
 #include <dirent.h>
-#include <stdio.h>
 
 #include "broker/process.h"
 

@@ -4,12 +4,9 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "broker/process.h"

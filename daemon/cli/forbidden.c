@@ -9,13 +9,10 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "broker/broker.h"
 #include "broker/policy.h"
 #include "cli/user.h"
 

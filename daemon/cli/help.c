@@ -4,11 +4,9 @@
  * completes.
  *
  * `make docs` runs `cprofd help --man` and so on; a packager installs what it prints. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
-#include "export/export.h"
 
 /* Width of the left column in --help: "  -d, --duration SECS       text". */
 #define COLUMN 26

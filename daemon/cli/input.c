@@ -6,19 +6,14 @@
  * is limited in proportion to its size (base/limits.h). */
 #include "cli/input.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "cli/cli.h"
 #include "cli/user.h"
 #include "events/events.h"
-#include "export/export.h"
 #include "export/hlo.h"
 
 /* Most bytes of a file for --hlo; the text of JAX's largest models has some 10 MB. */

@@ -11,14 +11,11 @@
  * Called by the loops of recorder.c and top.c. The process has given up root before the first line is here. */
 #include <errno.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/cli.h"
 #include "cli/live.h"
-#include "cli/connection.h"
 #include "events/loss_names.h"
 
 /* id of the request `attach`, which its answer repeats; `stop` has 2, `rules` USER_RULES_ID */

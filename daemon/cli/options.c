@@ -8,13 +8,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/broker.h"
 #include "cli/cli.h"
-#include "export/export.h"
 
 /* --- setters --- */
 

@@ -6,7 +6,6 @@
  *     cprofd record -r 10k -s -- make -j4
  *                   ^ options      ^ operands */
 #include <getopt.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"

@@ -4,7 +4,6 @@
 #include "cli/readable.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "base/safe_text.h"

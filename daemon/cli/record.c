@@ -13,17 +13,13 @@
  * the same. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
 #include "cli/recorder.h"
 #include "cli/user.h"
 

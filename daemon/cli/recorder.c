@@ -10,16 +10,12 @@
  * The recording is kept when a later step fails. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli/connection.h"
-#include "cli/cli.h"
 #include "cli/live.h"
 #include "cli/recorder.h"
 #include "cli/result.h"

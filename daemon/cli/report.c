@@ -2,15 +2,12 @@
 /* `cprofd report FILE...`: turns options into struct report_options, reads each recording, and prints the
  * report as text, JSON or CSV. Several recordings are several runs of the same: each time is then their mean,
  * with its deviation. */
-#include "report/report.h"
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
-#include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/write.h"
 #include "export/hlo.h"

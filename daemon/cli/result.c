@@ -8,13 +8,10 @@
 #include "cli/result.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "cli/cli.h"
 #include "cli/write.h"
-#include "export/export.h"
 #include "rules/rules.h"
 
 void result__stem(pid_t pid, char *ret, size_t size)

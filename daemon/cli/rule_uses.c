@@ -8,8 +8,6 @@
  * had a function on the stack in each of its samples (`could`, which only shrinks). */
 #include "cli/unmatched.h"
 
-#include <stdlib.h>
-
 #include "base/array.h"
 
 /* A unit of the current epoch. In `own` and `could`, each bit is a rule. `parent`: the number of the unit

@@ -8,7 +8,6 @@
 
 #include "base/safe_text.h"
 #include "cli/connection.h"
-#include "cli/cli.h"
 #include "rules/rules.h"
 
 void rules_error__say(const struct rules_error *error)

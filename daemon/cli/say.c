@@ -3,10 +3,7 @@
  * ("7,931", "1.20 s"). */
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/safe_text.h"

@@ -8,16 +8,12 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "broker/broker.h"
-#include "cli/cli.h"
 #include "cli/connection.h"
 #include "serve/serve.h"
 

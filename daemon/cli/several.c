@@ -10,15 +10,12 @@
  *
  * Children, because each needs root until its own answer arrives (connection.c), and gives it up for good
  * then. The parent keeps root only as long as it reads nothing that a target wrote. */
-#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -7,11 +7,9 @@
  *     pss_bytes              18.9 MB
  *     losses                 12 page_fault
  *                            3 tick_missed */
-#include <jansson.h>
 #include <string.h>
 
 #include "base/safe_text.h"
-#include "cli/cli.h"
 #include "cli/connection.h"
 #include "cli/readable.h"
 

@@ -15,13 +15,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
-#include "cli/tally.h"
 #include "cli/units.h"
 #include "report/fit.h"
 

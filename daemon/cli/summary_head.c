@@ -3,13 +3,11 @@
  * a warning, if too little was sampled for the shares to be right. */
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/safe_text.h"
 #include "classes/classes.h"
-#include "cli/cli.h"
 #include "cli/summary.h"
 #include "events/loss_names.h"
 #include "report/fit.h"

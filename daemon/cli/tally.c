@@ -9,8 +9,6 @@
  *
  * Ids in the events are trusted here: the decoder (events/) has checked that each refers to an earlier row. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "aggregate/rows.h"
 #include "base/arena.h"

@@ -7,15 +7,12 @@
  *     top/top.h   sums of the last turns; top/screen.h: keys and drawing */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/cli.h"
-#include "cli/connection.h"
 #include "cli/live.h"
 #include "cli/recorder.h"
 #include "top/screen.h"

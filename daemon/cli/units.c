@@ -3,14 +3,12 @@
 #include "cli/units.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "aggregate/unit_sums.h"
 #include "cli/cli.h"
 #include "cli/unmatched.h"
 #include "report/fit.h"
-#include "rules/rules.h"
 
 /* Columns before the name. */
 #define TIMES_WIDTH 29

@@ -14,9 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/connection.h"
-#include "rules/rules.h"
 
 #define RULES_SHOWN 5u
 /* A compiler counts as "at work" after this many functions of its files: importing it is not a compile. */

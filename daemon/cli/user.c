@@ -10,17 +10,12 @@
  *
  * A user could set SUDO_UID only before sudo, which overwrites it; whoever is root without sudo may claim to
  * be anyone, and gains nothing by it. */
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <pwd.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"

@@ -5,18 +5,13 @@
  *       child: cprofd convert -f html      the only one that parses the recording
  *       -> root is given up                before a byte of HTTP is read
  *       -> http://127.0.0.1:PORT/TOKEN/    until a signal */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "cli/cli.h"
 #include "cli/recorder.h"
 #include "cli/user.h"
 #include "html/html.h"

@@ -2,7 +2,6 @@
 /* An arena for the text and an index over it. Names are dropped between two epochs, as nobody borrows one then. */
 #include "codemap/known_names.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -7,10 +7,7 @@
  * must never wait for this thread, or both would wait for ever. */
 #include <errno.h>
 #include <malloc.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"

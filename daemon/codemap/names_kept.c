@@ -3,8 +3,6 @@
  * identity of the files that the names are of, unpack() that rows ascend and that each text ends. */
 #include "codemap/known_names.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -5,10 +5,6 @@
  * Memory: the arena (records as they came, one after another), and held[] with time and offset of each. held[] is
  * sorted, the records are not moved until compact(). Invariant: offsets in held[] are distinct and each leads to a
  * whole record that was checked. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"

@@ -6,7 +6,6 @@
  * as a bug there must not become one here. After record__check() all sizes in the record are good: every other
  * reader relies on that. */
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "cprofd/loss.h"

@@ -9,7 +9,6 @@
  * a share of 0 and not a missing value. */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

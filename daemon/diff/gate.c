@@ -7,11 +7,8 @@
  * Totals need two recordings a side, as one says nothing of how runs differ. */
 #include "diff/gate.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
 #include "base/safe_text.h"
 #include "base/stream.h"
 #include "diff/internal.h"

@@ -6,8 +6,6 @@
  *     <testcase classname="cprofd diff" name="unit &gt; 5 %"><failure message="unit foo(int64): 12.400 % -> ...">...</failure></testcase>
  *
  * A limit that cannot be judged is an error, not a failure. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -9,7 +9,6 @@
  *     | CPU time | 1.234 s | 1.300 s | +5.3 % | +1.0 to +9.6 % |
  *
  * Names come from anybody's program: they are code spans, in which nothing is markup. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -8,9 +8,6 @@
  * There are two measures of the same samples (struct measure): cells of equal time, and cells of equally many
  * compiles. What a cell is grows with the recording: when all 512 are used up, pairs are joined. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"

@@ -2,9 +2,7 @@
 /* Stacks of both sides for https://www.speedscope.app: the profiles "before", "after", "more than before" and "less
  * than before". The last two have the change of each stack's own time; branches too narrow to show count for their
  * callers. Weights are percentage points, or ns per compile. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/stream.h"

@@ -3,9 +3,7 @@
  * frames of one side alone are visible, too. Red: more than before; blue: less; grey: not certain. */
 #include "export/svg.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

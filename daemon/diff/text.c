@@ -6,12 +6,9 @@
  *         1.234     1.890     15.540    23.800    +8.260     +6.100 to +10.420   x1.532  more    typing
  *
  * A narrow terminal has no seconds, then no ratio either, and half of the interval (+-2.160) for both ends of it. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -3,8 +3,6 @@
  *
  * A frame whose name is not known shows its address, a walk that ended early a frame {"kind": "cut", "loss": ...,
  * "why": ...}. Pure but for names, which codemap finds. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -8,9 +8,7 @@
  *
  * Reads go to the copy of the stack first, then to pages of the process (a direct-mapped cache of 128), and
  * to anonymous writable memory only if `live`. */
-#include <errno.h>
 #include <libunwind.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"

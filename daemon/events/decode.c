@@ -8,15 +8,10 @@
  *
  * A recording may come from anyone, so every number is out of range until it was checked, and every
  * allocation is bounded by the length of the line (EVENTS_LINE_MAX) or by EVENTS_ROWS_MAX. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/safe_text.h"
-#include "events/events.h"
 #include "events/fields.h"
 #include "events/json_read.h"
 

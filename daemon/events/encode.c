@@ -11,10 +11,7 @@
  * The engine's main thread encodes the session's events once for all clients, and the tables for each late
  * joiner; exporters that write recordings call it, too. `"ev"` always comes first, as clients find the kind by
  * the first bytes of a line (line__is() in cli/connection.c). */
-#include <errno.h>
 
-#include "base/buf.h"
-#include "events/events.h"
 #include "events/fields.h"
 #include "events/json.h"
 

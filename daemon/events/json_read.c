@@ -10,7 +10,6 @@
 #include "events/json_read.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -9,9 +9,6 @@
  *
  * `zstdcat svd.cprof` shows the lines. Lines may cross the chunks in which the file is read, not the
  * frames. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 

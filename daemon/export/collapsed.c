@@ -6,7 +6,6 @@
  * The frames, outermost first, and a whole number: CPU time in microseconds, so that weights stay true where samples
  * were late or lost. Idle time is included only with -i, as in py-spy. A line's rounding error is carried to the
  * next line, so the sum stays exact. */
-#include <errno.h>
 
 #include "base/limits.h"
 #include "base/stream.h"

@@ -2,7 +2,6 @@
 /* The table of output formats; finding a format by its name, or by the ending of a file's name. */
 #include "export/export.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,11 +3,8 @@
  * its parent and of its frame. So testing a sample is one lookup by its stack id. */
 #include "export/filter.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
 #include "export/class_names.h"
 #include "export/close.h"
 #include "export/places.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What is said of the whole file: how it was recorded, what was lost, the categories and their colours. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "events/json.h"
-#include "export/model.h"
 #include "export/firefox.h"
 
 /* Firefox Profiler has a closed list of colours. A class that is not here is grey. */

@@ -2,8 +2,6 @@
 /* zlib's stream, written to a FILE a chunk at a time. */
 #include "export/gzip.h"
 
-#include <errno.h>
-
 #include "base/stream.h"
 
 int gzip__begin(struct gzip *gzip, int level)

@@ -22,10 +22,7 @@
  * release. Numbers and names are used only after a check of their range, as the file may be anything. */
 #include "export/hlo.h"
 
-#include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/intern.h"
@@ -64,7 +61,6 @@ struct tables {
 	struct intern names;                 /* of computations */
 	struct buf latest;                   /* uint32_t by name: number of the last computation of it, from 1; 0: none */
 };
-
 
 struct span {
 	char *start, *end;

@@ -9,11 +9,6 @@
  * begins with an epoch of its own, which starts all tables anew. */
 #include "export/join.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "events/events.h"

@@ -9,7 +9,6 @@
 #include "export/speedscope.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/order.h"

@@ -15,7 +15,6 @@
 #include "export/model.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -12,10 +12,8 @@
 #include "export/perfetto.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "export/model.h"
 #include "export/formats.h"
 
 /* Of BuiltinClock. */

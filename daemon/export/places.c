@@ -10,7 +10,6 @@
  * Only texts are compared: the recording may come from another machine, so no file is opened. */
 #include "export/places.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

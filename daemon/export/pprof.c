@@ -12,7 +12,6 @@
  *     ...
  *     string table                                       last, as it grows until then; string 0 is "" */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -2,14 +2,9 @@
 /* `-f events`: copies the recording byte for byte; with a filter, a thread or a window, writes its events
  * again without the samples that do not pass. Byte for byte means that a recording of a newer version, or a
  * damaged one, is copied, too. Into a pipe or a file of lines (.ndjson), a compressed one is written as lines. */
-#include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/stream.h"
-#include "events/events.h"
 #include "export/close.h"
 #include "export/formats.h"
 #include "export/model.h"

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* --skip-first reads the recording once more before the real pass: which compiles are the first N of their unit is
  * known only when all compiles are sorted by begin. */
-#include "export/filter.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "export/model.h"

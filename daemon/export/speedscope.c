@@ -11,8 +11,6 @@
  *
  * Samples are arrays of frame numbers, outermost first. The files of this exporter: speedscope_fit.c chooses
  * what fits, speedscope_head.c writes what comes before the profiles, speedscope_units.c the evented ones. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"

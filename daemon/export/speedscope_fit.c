@@ -3,7 +3,6 @@
  * stack costs hundreds of bytes. The size is computed before anything is written, for bins of several lengths, and
  * the shortest bin that fits is taken. If even the longest is too much, light stacks are folded into their callers. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

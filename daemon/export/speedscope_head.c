@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "events/json.h"
-#include "export/model.h"
 #include "export/speedscope.h"
 
 /* speedscope counts lines and columns from 1. */

@@ -3,7 +3,6 @@
 #include "export/stack_sums.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "export/unit_frames.h"

@@ -13,8 +13,6 @@
  * Names come from the target: everything that is text goes through svg__put_xml(). */
 #include "export/svg.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

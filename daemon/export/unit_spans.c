@@ -9,7 +9,6 @@
 #include "export/unit_spans.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 

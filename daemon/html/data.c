@@ -8,9 +8,7 @@
  * the page's parts need one way to read it. The recording is read three times: for quiet threads, for the
  * report, for the time line. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "html/html.h"

@@ -9,13 +9,10 @@
  *     <script>   tables.js, time_line.js, svg.js
  *
  * Nothing is loaded from elsewhere: the file works from a disk, in a mail, behind a firewall. */
-#include <errno.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/stream.h"
 #include "export/formats.h"
-#include "export/svg.h"
 #include "html/html.h"
 
 struct page {

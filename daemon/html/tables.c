@@ -9,7 +9,6 @@
 #include "html/html.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "report/report.h"

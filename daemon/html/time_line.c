@@ -10,7 +10,6 @@
  * A span is four numbers: index in "names"; index of the span around it in this array of spans, -1: none;
  * begin and length in ns, the begin since from_ns. docs/report.md describes all keys. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "events/json.h"

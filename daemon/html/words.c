@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Escapes text for HTML and for <script>, and formats numbers. Text from the target may be anything: a file
  * name such as `"><script>`, or bytes that are not UTF-8 (those were replaced when the JSON was made). */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/safe_text.h"

@@ -22,8 +22,6 @@
  * What remains: the target writes A, B, A to one byte between the reads. A JIT does not; a hostile target only
  * deceives about itself. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "jit/internal.h"

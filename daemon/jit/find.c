@@ -4,7 +4,6 @@
  * newest wins. If another one could have been there, too, the answer is `doubtful`: the next poll may decide. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "jit/internal.h"
 #include "base/order.h"

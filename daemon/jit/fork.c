@@ -7,7 +7,6 @@
  * own pid. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "jit/internal.h"
 

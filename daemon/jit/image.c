@@ -4,7 +4,6 @@
 #include "jit/image.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"

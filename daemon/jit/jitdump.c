@@ -10,8 +10,6 @@
  * `size` of each record leads to the next one, so that unknown and damaged ones are skipped. A hostile size makes
  * the reader skip up to 4 GB, which it does not read. At most JIT_NAME_MAX or UNWIND_MAX bytes of a record are held. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "jit/internal.h"

@@ -18,8 +18,6 @@
  * One case is missed: after a drop, between two polls, an entry appears at the address of the dropped one and ends, and
  * another one is dropped meanwhile. The next change shows it. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "jit/internal.h"

@@ -7,8 +7,6 @@
  * since some time between the previous read of the file and this one, and until another line covers it. What follows
  * the second blank is the name, blanks included. Lines that are none are counted and skipped. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "jit/internal.h"

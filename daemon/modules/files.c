@@ -12,11 +12,7 @@
  * A file is known by device and inode while it is open, since a file that is open keeps its inode. One that is written
  * to meanwhile is another file. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/blocking.h"
 #include "base/cleanup.h"

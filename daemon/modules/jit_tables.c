@@ -7,8 +7,6 @@
  * 64 KB of addresses at once, as neighbours are likely to run, too (all of CPython's trampolines lie in one place):
  *
  *    walk stops at pc -> jit_tables__want() -> make(): the block as an ELF image -> worker -> jit_tables__done() */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"

@@ -5,7 +5,6 @@
  *
  * A list of that time is made for it, which costs more than a walk; so it is kept, and used for all times between which
  * nothing came or went. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

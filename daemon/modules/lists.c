@@ -8,7 +8,6 @@
  *
  * A list is published by its address, in the sampler's map `processes`. It is written whole, sorted, into the first
  * pool, and never changed afterwards; the former one is retired. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -5,7 +5,6 @@
 #include "modules/modules.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/blocking.h"

@@ -7,8 +7,6 @@
  *
  * A compiler may register hundreds of objects a second, and runs them at once. So small ones are done in the loop,
  * within the tick that found them. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

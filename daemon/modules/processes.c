@@ -13,7 +13,6 @@
 
 #include "base/blocking.h"
 #include "modules/internal.h"
-#include "target/process.h"
 
 #define READ_NS (1000 * MS)   /* without a reason */
 #define PAUSE_FIRST (20 * MS) /* after a pc in no mapping; doubles while that stays so */

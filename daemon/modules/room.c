@@ -3,10 +3,8 @@
  * table needs no system call. Pool 0 holds lists, the others tables. What is not used any more is retired for RETIRE_NS
  * before its room is given to something else, as a tick in an interrupt may still be reading it. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "modules/internal.h"

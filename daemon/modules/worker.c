@@ -11,11 +11,9 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sched.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"

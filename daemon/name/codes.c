@@ -4,12 +4,7 @@
  * repeat, so they are not. */
 #include "name/codes.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/hash.h"
 #include "base/slots.h"
 #include "collect/collect.h"

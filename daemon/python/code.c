@@ -4,7 +4,6 @@
 #include "python/code.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

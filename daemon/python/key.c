@@ -6,7 +6,6 @@
  * If the key that is computed from memory now equals the one of a sample, the same code object is still there;
  * serve/site.c relies on that. */
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "cprofd/host.h"
 static inline int py_seen(uint64_t key)

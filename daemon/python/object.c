@@ -5,7 +5,6 @@
 #include "python/object.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "classes/bytecode.h"
 #include "python/code.h"
 #include "python/object.h"
 

@@ -6,7 +6,6 @@
  *     "function","run_pass","/usr/lib/.../compiler_machinery.py",285,"numba","python","","",123456789,...
  *
  * Names come from a recording, which a stranger may have made; see is_formula(). */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 

@@ -8,9 +8,6 @@
 #include "report/fit.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -8,10 +8,8 @@
  *
  * Names are already safe for a terminal: the model replaces control characters (options.readable). What comes
  * from elsewhere, such as file names of recordings, goes through safe_text__put(). */
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

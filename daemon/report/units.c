@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "classes/classes.h"
-#include "attribution/attribution.h"
 #include "export/quiet.h"
 #include "report/internal.h"
 

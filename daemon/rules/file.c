@@ -2,13 +2,8 @@
 /* Reads rules from a user's file or directory. The client does this, with the user's own rights; the engine
  * gets the texts as requests (cli/user_rules.c). */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"

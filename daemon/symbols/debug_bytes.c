@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ".zdebug_line" of ".debug_line": packed as GNU tools did before 2015, "ZLIB" and the size, big endian. */
 static uint32_t old_packed(const struct elf_image *image, const char *name)

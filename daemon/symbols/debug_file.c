@@ -13,10 +13,7 @@
 
 #include <errno.h>
 #include <lzma.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 

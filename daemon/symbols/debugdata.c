@@ -6,9 +6,7 @@
  * chooses the size of its dictionary): a hostile stream of some KB may expand to terabytes. */
 #include "symbols/debugdata.h"
 
-#include <errno.h>
 #include <lzma.h>
-#include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"

@@ -8,9 +8,7 @@
 #include "symbols/file.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "symbols/debug_file.h"

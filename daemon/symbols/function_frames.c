@@ -10,7 +10,6 @@
 #include "symbols/function_frames.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

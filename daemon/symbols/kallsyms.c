@@ -7,10 +7,6 @@
  * file; bounds are here all the same, since tests and fuzzers feed text. */
 #include "symbols/kallsyms.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/array.h"

@@ -8,9 +8,6 @@
  * The instructions are decoded in arch/ (machine__plt_slot()). Only RELA is read: x86-64 has no other kind. */
 #include "symbols/table.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"

@@ -9,8 +9,6 @@
  * DEPTH bounds that, and a symbol below it is left out. */
 #include "symbols/table.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -7,9 +7,6 @@
  * elf_image__address() knows. */
 #include "symbols/table.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/cleanup.h"
 #include "base/array.h"
 #include "elf/elf.h"

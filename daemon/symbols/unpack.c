@@ -4,8 +4,6 @@
  * blocks, too. */
 #include "symbols/unpack.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>

@@ -6,10 +6,8 @@
  *    bytes   of .debug_info, .debug_abbrev ... in the order of DWARF_SECTIONS
  *
  * Only the head and the size are checked: the readers of DWARF trust no byte, here or in the file itself. */
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "symbols/dwarf.h"

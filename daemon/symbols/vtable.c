@@ -20,8 +20,6 @@
  * time, and a wrong base leads to a wrong name at worst. */
 #include "symbols/vtable.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"

@@ -7,7 +7,6 @@
 #include "symbols/vtable_words.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

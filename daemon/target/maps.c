@@ -8,8 +8,6 @@
  * which the kernel escapes. A line that does not parse is counted and skipped. */
 #include "target/maps.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -7,8 +7,6 @@
  *
  * Between two queries the target may map and unmap: each answer is true by itself, and the next query begins at its
  * end, so mappings ascend. */
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 
 #include "base/array.h"

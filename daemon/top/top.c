@@ -13,12 +13,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "aggregate/rows.h"
 #include "events/loss_names.h"
 #include "export/callee.h"
-#include "export/model.h"
 #include "export/shown.h"
 #include "top/units.h"
 

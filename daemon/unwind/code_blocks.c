@@ -8,7 +8,6 @@
  *    make_blocks()  from leader to leader */
 #include "unwind/code_flow.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/array.h"

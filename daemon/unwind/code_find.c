@@ -13,7 +13,6 @@
  * The answer is then tested (is_one()): a wrong beginning shows. If it lies behind a push, or before the end of another
  * function, returns would not find the return address where it must be. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"

@@ -10,8 +10,6 @@
  * instruction. */
 #include "unwind/code_flow.h"
 
-#include <errno.h>
-
 #include "base/array.h"
 
 static int queue(struct flow *flow, uint32_t block)

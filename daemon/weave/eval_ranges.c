@@ -8,9 +8,6 @@
  * which jumps back: its .cold part. */
 #include "weave/eval_ranges.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"

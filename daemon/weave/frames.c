@@ -8,8 +8,6 @@
  * All bytes are the target's. */
 #include "weave/frames.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -5,10 +5,6 @@
  *     tail                                     [text]      ... until it has caught up; then it reads here
  *
  * A flush ends the frame, and empties the tail. A reader that had not read all of the tail goes on in the file. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zstd.h>
 
 #include "base/buf.h"

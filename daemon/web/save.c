@@ -5,10 +5,8 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "web/internal.h"

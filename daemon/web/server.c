@@ -9,18 +9,13 @@
  * What one caller can hold is bounded: so many connections, so many bytes of a request, so long for it. Nothing is
  * queued for a reader: it is a position in the feed. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
