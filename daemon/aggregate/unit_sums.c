@@ -141,10 +141,9 @@ static int keep(struct unit_sums *sums, const char *text, uint32_t *ret)
 static int add_rows(struct unit_sums *sums, const struct event_rows *rows)
 {
 	const struct unit_row *units = rows->rows;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < rows->n && !err; i++) {
+	for (uint32_t i = 0; i < rows->n && !err; i++) {
 		struct open_row row = {.parent = units[i].parent, .begin = units[i].time, .kind = units[i].kind};
 
 		err = keep(sums, units[i].name, &row.name) ?: keep(sums, units[i].signature, &row.signature);
@@ -187,9 +186,8 @@ static void add_no_pass(struct unit_sums *sums, uint32_t unit, uint32_t class_id
 static void add_time(struct unit_sums *sums, uint32_t unit, uint64_t time, uint64_t wall)
 {
 	uint64_t given = 0;
-	uint32_t at;
 
-	for (at = unit; at; at = open_at(sums, at)->parent) {
+	for (uint32_t at = unit; at; at = open_at(sums, at)->parent) {
 		struct open_row *row = open_at(sums, at);
 		uint64_t own = time > row->begin ? time - row->begin : 0;
 
@@ -230,7 +228,6 @@ int unit_sums__event(struct unit_sums *sums, const struct event *event)
 	const struct event_samples *samples = &event->samples;
 	const uint32_t n_open = LENGTH(sums->open, struct open_row);
 	struct open_row *row;
-	uint32_t i;
 	int err;
 
 	switch (event->kind) {
@@ -250,7 +247,7 @@ int unit_sums__event(struct unit_sums *sums, const struct event *event)
 		add_classes(sums, &event->rows);
 		return 0;
 	case EVENT_SAMPLES:
-		for (i = 0; i < samples->n; i++)
+		for (uint32_t i = 0; i < samples->n; i++)
 			if (samples->rows[i].unit <= n_open && (err = add_sample(sums, &samples->rows[i])))
 				return err;
 		return 0;
@@ -292,11 +289,10 @@ uint64_t unit_sums__no_pass(const struct unit_sums *sums)
 
 int unit_sums__lines(struct unit_sums *sums, uint8_t kind, const struct unit_line **ret, uint32_t *ret_n)
 {
-	uint32_t i;
 	int err = close_epoch(sums);
 
 	buf__clear(&sums->lines);
-	for (i = 0; i < rows__n(&sums->rows) && !err; i++) {
+	for (uint32_t i = 0; i < rows__n(&sums->rows) && !err; i++) {
 		const struct unit_line line = line_at(sums, i);
 
 		if (line.kind == kind)

@@ -27,11 +27,10 @@ bool machine__plt_slot(const uint8_t *code, size_t size, uint64_t vaddr, uint64_
 bool machine__is_immediate(const uint8_t *code, uint32_t at)
 {
 	static const uint8_t before[] = {2, 3, 4, 6}; /* ModRM; a distance of 8 bits; SIB; a distance of 32 bits */
-	uint32_t i;
 
 	if (at && (code[at - 1] >> 3 == 0xb8 >> 3 || code[at - 1] == 0x68))
 		return true;
-	for (i = 0; i < sizeof(before); i++)
+	for (uint32_t i = 0; i < sizeof(before); i++)
 		if (at >= before[i] && code[at - before[i]] == 0xc7 && (code[at - before[i] + 1] & 0xc7) != 5)
 			return true;
 	return false;

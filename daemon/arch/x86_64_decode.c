@@ -84,9 +84,7 @@ static bool is_number(const ZydisDecodedOperand *operand)
 /* Also implicit operands: `cpuid`, `mul` and others name registers that are not in their text. */
 static void take_writes(const struct instruction *in, struct code_op *op)
 {
-	unsigned i;
-
-	for (i = 0; i < in->head.operand_count; i++) {
+	for (unsigned i = 0; i < in->head.operand_count; i++) {
 		const ZydisDecodedOperand *o = &in->operands[i];
 
 		if (!(o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))

@@ -51,14 +51,13 @@ void attribution__woken(struct attribution_thread *worker, struct attribution_th
 static void follow(struct attribution_lead *lead)
 {
 	const struct attribution_lead *from = lead;
-	uint32_t i;
 
 	if (lead->via && lead->via->python) { /* it was sampled with Python frames since */
 		lead->caller = lead->via;
 		lead->via = NULL;
 		return;
 	}
-	for (i = 0; from && from->via && i < HANDS_MAX; i++)
+	for (uint32_t i = 0; from && from->via && i < HANDS_MAX; i++)
 		from = lead_at(from->via, from->time);
 	if (from == lead || !from || !from->caller)
 		return;
@@ -120,7 +119,6 @@ struct attribution attribution__of(struct attribution_group *group, struct attri
 {
 	struct attribution_lead *lead = lead_at(worker, now), only = {.time = now, .how = ATTRIBUTION_ONLY};
 	bool before = false, likely = false, unsettled = false, later = false;
-	struct attribution_thread *at;
 	uint32_t n = 0;
 
 	if (lead) {
@@ -131,7 +129,7 @@ struct attribution attribution__of(struct attribution_group *group, struct attri
 		return (struct attribution){lead->caller, (enum attribution_how)lead->how};
 	if (unsettled)
 		return (struct attribution){NULL, ATTRIBUTION_UNKNOWN};
-	for (at = group->next(group, NULL); at; at = group->next(group, at)) {
+	for (struct attribution_thread *at = group->next(group, NULL); at; at = group->next(group, at)) {
 		later |= at->seen.time > now;
 		if (may_wait(group, &at->seen, now)) {
 			likely |= before && at == lead->caller;

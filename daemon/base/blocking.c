@@ -164,10 +164,9 @@ static void watch_it(void)
 static void returned(uint64_t ticket)
 {
 	uint64_t now = clock__now(), rest;
-	uint32_t i;
 
 	pthread_mutex_lock(&run.lock);
-	for (i = 0; i < LATE_MAX; i++) {
+	for (uint32_t i = 0; i < LATE_MAX; i++) {
 		if (run.late[i].ticket != ticket)
 			continue;
 		rest = (now - run.late[i].since) * REST_TIMES;
@@ -223,9 +222,8 @@ static void carry(struct carrier *self)
 static struct late *late_row(void)
 {
 	struct late *best = NULL;
-	uint32_t i;
 
-	for (i = 0; i < LATE_MAX; i++) {
+	for (uint32_t i = 0; i < LATE_MAX; i++) {
 		struct late *row = &run.late[i];
 
 		if (!row->ticket && (!best || row->until < best->until))
@@ -373,9 +371,7 @@ void blocking__owner(uint32_t owner)
 
 static struct owner *owner_of(uint32_t id)
 {
-	uint32_t i;
-
-	for (i = 0; i < OWNERS_MAX; i++)
+	for (uint32_t i = 0; i < OWNERS_MAX; i++)
 		if (run.owners[i].id == id)
 			return &run.owners[i];
 	return NULL;
@@ -417,10 +413,9 @@ static bool is_refused(int fd)
 	uint64_t now = clock__now();
 	bool refused = false;
 	unsigned pending = 0;
-	uint32_t i;
 
 	pthread_mutex_lock(&run.lock);
-	for (i = 0; i < LATE_MAX; i++) {
+	for (uint32_t i = 0; i < LATE_MAX; i++) {
 		struct late *late = &run.late[i];
 
 		if (!late->ticket && late->until && late->until <= now) {
@@ -549,10 +544,8 @@ int blocking__ioctl(int fd, unsigned long request, void *argument, size_t size)
 /* The descriptor's number may be reused: late rows must not apply to the next file. */
 static void close_late_rows(int fd)
 {
-	uint32_t i;
-
 	pthread_mutex_lock(&run.lock);
-	for (i = 0; i < LATE_MAX; i++)
+	for (uint32_t i = 0; i < LATE_MAX; i++)
 		if (run.late[i].fd == fd)
 			run.late[i].fd = FD_CLOSED;
 	pthread_mutex_unlock(&run.lock);

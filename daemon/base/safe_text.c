@@ -44,9 +44,8 @@ bool character__is_unsafe(uint32_t character)
 		uint32_t first, last;
 	} ranges[] = {{0, 0x1f},	  {0x7f, 0x9f},	    {0x61c, 0x61c},   {0x200b, 0x200b}, {0x200e, 0x200f},
 		      {0x2028, 0x202e},	  {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, 0xe007f}};
-	size_t i;
 
-	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && character >= ranges[i].first; i++)
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && character >= ranges[i].first; i++)
 		if (character <= ranges[i].last)
 			return true;
 	return false;

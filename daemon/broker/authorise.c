@@ -211,9 +211,8 @@ static void ask_each(void *context, int socket)
 	const struct question *question = context;
 	struct broker_message answer = {};
 	int err = become(question->identity);
-	size_t i;
 
-	for (i = 0; i < question->n; i++) {
+	for (size_t i = 0; i < question->n; i++) {
 		answer.number = (uint32_t)i;
 		answer.error_errno = -(err ? err : may_read(question->pids[i], question->rule));
 		if (broker__send(socket, &answer, NULL, 0))
@@ -298,17 +297,16 @@ int authorise__many(const struct identity *identity, enum ptrace_rule rule, cons
 	unsigned unexpected;
 	bool all = identity__may_all(identity);
 	struct helper helper;
-	size_t i;
 	int err;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		ret[i] = !all ? -ETIMEDOUT : never(identity, rule) ? -EPERM : 0;
 	if (all || !n)
 		return 0;
 	err = helper__begin(&helper, identity->payer, ask_each, &question, NULL, 0);
 	if (err)
 		return err;
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		err = helper__take(&helper, &answer, none, &unexpected);
 		if (err || answer.number >= n)
 			break;

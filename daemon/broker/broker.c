@@ -241,7 +241,6 @@ static int pause_of(const struct broker *broker, uint64_t until)
 static int run(struct broker *broker)
 {
 	struct pollfd *polled;
-	struct engine *engine;
 	uint64_t until, first, due;
 	nfds_t n;
 	int ready;
@@ -254,7 +253,7 @@ static int run(struct broker *broker)
 		first = UINT64_MAX;
 		polled[n++] = (struct pollfd){.fd = broker->signals, .events = POLLIN};
 		polled[n++] = (struct pollfd){.fd = broker->options->listen_fd, .events = POLLIN};
-		for (engine = broker->engines; engine; engine = engine->next, n += REQUEST_POLLED) {
+		for (struct engine *engine = broker->engines; engine; engine = engine->next, n += REQUEST_POLLED) {
 			request__wants(engine, polled + n, &until);
 			first = until < first ? until : first;
 		}

@@ -46,10 +46,9 @@ static int open_clock(int cpu, uint64_t period, const struct perf_options *optio
 static int open_cpu(struct cpu_clocks *clocks, int cpu, const struct perf_options *options)
 {
 	uint64_t often = CLOCKS * 1000000 * (1000000000ull / options->rate), drawn = 0;
-	size_t i;
 	int fd, err;
 
-	for (i = 0; i < CLOCKS; i++) {
+	for (size_t i = 0; i < CLOCKS; i++) {
 		drawn = i % 2 ? 2 * DRAWN - drawn : perf__draw(0, 2 * DRAWN);
 		fd = open_clock(cpu, often / (ticks[i] - DRAWN + drawn), options);
 		if (fd < 0)

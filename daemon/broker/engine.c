@@ -221,12 +221,10 @@ static void reap_held(void)
 
 void engine__leave(struct engine *engine, bool now)
 {
-	size_t i;
-
 	reap_held();
 	coroutine__cancel(engine->request);
 	engine->request = NULL;
-	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
+	for (size_t i = 0; i < BROKER_SESSIONS_MAX; i++)
 		session__free(engine->sessions[i]);
 	openers__leave(&engine->openers);
 	close(engine->channel);

@@ -54,15 +54,13 @@ static bool has_room(uid_t payer)
 /* In the child: the socket becomes descriptor 0, the kept ones 1, 2 ...; all others are closed. */
 static int keep_alone(int socket, int *keep, unsigned n)
 {
-	unsigned i;
-
 	/* First out of the way of the numbers 0 to n, which any of them may have. */
 	socket = fcntl(socket, F_DUPFD, 64);
-	for (i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++)
 		keep[i] = fcntl(keep[i], F_DUPFD, 64);
 	if (socket < 0 || dup2(socket, 0) < 0)
 		return -1;
-	for (i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		if (keep[i] < 0 || dup2(keep[i], 1 + (int)i) < 0)
 			return -1;
 		keep[i] = 1 + (int)i;

@@ -194,9 +194,8 @@ static void drop(struct types *t)
 static const struct btf_type *plain(const struct types *t, uint32_t id)
 {
 	const struct btf_type *type = type_at(t, id);
-	int i;
 
-	for (i = 0; type && i < 32; i++) {
+	for (int i = 0; type && i < 32; i++) {
 		if (!btf_is_mod(type) && !btf_is_typedef(type))
 			return type;
 		type = type_at(t, type->type);

@@ -97,12 +97,11 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 	static const uint32_t stacks[] = {
 		[LOAD_STACKS_UNFINISHED] = 1, [LOAD_STACKS_NEVER] = 0, [LOAD_STACKS_ALWAYS] = 2};
 	struct bpf_map *map;
-	size_t i;
 	int err;
 
 	if (cpus < 0)
 		return cpus;
-	for (i = 0; i < sizeof(per_cpu) / sizeof(*per_cpu); i++) {
+	for (size_t i = 0; i < sizeof(per_cpu) / sizeof(*per_cpu); i++) {
 		map = bpf_object__find_map_by_name(skel->obj, per_cpu[i]);
 		if (!map)
 			return -ENOENT;
@@ -301,9 +300,8 @@ int sampler__start(struct sampler *sampler)
 		{skel->progs.each_first, &skel->links.each_first, true},
 		{skel->progs.each_last, &skel->links.each_last, true},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		if (*all[i].link || bpf_program__fd(all[i].program) < 0)
 			continue;
 		*all[i].link = attach_points__attach(all[i].program);
@@ -443,10 +441,9 @@ static int insert_apart(int pools, uint32_t number, int pool)
 static int insert_pool(int pools, uint32_t number, int pool)
 {
 	uint32_t id;
-	int i;
 
 	if (!insert_apart(pools, number, pool)) {
-		for (i = 0; i < INSERT_TRIES + INSERT_MS; i++) {
+		for (int i = 0; i < INSERT_TRIES + INSERT_MS; i++) {
 			if (!bpf_map_lookup_elem(pools, &number, &id))
 				return 0;
 			if (i < INSERT_TRIES)

@@ -98,11 +98,10 @@ int broker__send(int channel, const struct broker_message *message, const int *f
 /* Collects the descriptors of all control messages; the buffer has no room for more than BROKER_FDS_MAX. */
 static unsigned take_fds(struct msghdr *msg, int fds[BROKER_FDS_MAX])
 {
-	struct cmsghdr *c;
 	unsigned n = 0, i, count;
 	int fd;
 
-	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);

@@ -91,7 +91,6 @@ static int open_event(pid_t tid, const struct perf_options *options)
 		 * again. */
 		.inherit_thread = !options->follow_children,
 	};
-	unsigned pause;
 	int fd, err;
 
 	if (options->switches) {
@@ -102,7 +101,7 @@ static int open_event(pid_t tid, const struct perf_options *options)
 	fd = open_in_time(&attr, tid);
 
 	/* Serve others until that exec is over. */
-	for (pause = PAUSE_MS; fd == -EINTR && pause <= PAUSE_MS_MAX; pause *= 4) {
+	for (unsigned pause = PAUSE_MS; fd == -EINTR && pause <= PAUSE_MS_MAX; pause *= 4) {
 		err = coroutine__wait(-1, 0, clock__now() + pause * 1000000ull);
 		fd = err == -ECANCELED ? err : open_in_time(&attr, tid);
 	}
@@ -203,7 +202,6 @@ static int open_all(struct perf_events *events, pid_t pid, const struct perf_opt
 {
 	_cleanup_close_ int task = -1;
 	size_t from = events->n, known, n, i;
-	unsigned round;
 	char path[64];
 	int err = 0;
 
@@ -211,7 +209,7 @@ static int open_all(struct perf_events *events, pid_t pid, const struct perf_opt
 	task = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	for (round = 0; round < ROUNDS_MAX; round++) {
+	for (unsigned round = 0; round < ROUNDS_MAX; round++) {
 		_cleanup_free_ pid_t *tids = NULL;
 
 		err = process__threads(pid, &tids, &n);
@@ -271,9 +269,7 @@ int perf_events__add(struct perf_events *events, pid_t pid, pid_t tid, const str
 
 int perf_events__enable(struct perf_events *events)
 {
-	size_t i;
-
-	for (i = 0; i < events->n; i++)
+	for (size_t i = 0; i < events->n; i++)
 		if (events->threads[i].fd >= 0 &&
 		    ioctl(events->threads[i].fd, PERF_EVENT_IOC_ENABLE, 0))
 			return -errno;

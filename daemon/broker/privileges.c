@@ -33,11 +33,10 @@ static int set_capabilities(uint64_t keep)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2];
-	int i;
 
 	if (syscall(SYS_capget, &header, data))
 		return -errno;
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		data[i].permitted &= (uint32_t)(keep >> 32 * i);
 		data[i].effective &= data[i].permitted;
 		data[i].inheritable = 0;
@@ -49,9 +48,7 @@ static int set_capabilities(uint64_t keep)
  * harmless. */
 static int bound(uint64_t keep)
 {
-	int cap;
-
-	for (cap = 0; cap < CAPABILITIES_MAX; cap++)
+	for (int cap = 0; cap < CAPABILITIES_MAX; cap++)
 		if (!(keep >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0))
 			break;
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);

@@ -21,7 +21,6 @@
 int process__stat(pid_t pid, struct process_stat *ret)
 {
 	char path[64], text[1024], *field, *save = NULL;
-	unsigned number;
 	ssize_t len;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
@@ -34,7 +33,7 @@ int process__stat(pid_t pid, struct process_stat *ret)
 	if (!field)
 		return -EPROTO;
 	field = strtok_r(field + 1, " \n", &save);
-	for (number = 3; field; number++, field = strtok_r(NULL, " \n", &save)) {
+	for (unsigned number = 3; field; number++, field = strtok_r(NULL, " \n", &save)) {
 		switch (number) { /* proc(5) */
 		case 3:
 			ret->state = *field;
@@ -180,9 +179,8 @@ static bool is_in(const pid_t *pids, size_t n, pid_t pid)
 pid_t process__nearest(pid_t pid, const pid_t *ancestors, size_t n)
 {
 	struct process_stat stat;
-	unsigned depth;
 
-	for (depth = 0; depth < 4096 && pid > 0; depth++) {
+	for (unsigned depth = 0; depth < 4096 && pid > 0; depth++) {
 		if (is_in(ancestors, n, pid))
 			return pid;
 		if (process__stat(pid, &stat))
@@ -244,7 +242,6 @@ int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n)
 	struct pids all = {}, found = {};
 	struct process_stat stat;
 	bool *below = NULL, more;
-	size_t i;
 	int err;
 
 	err = list("/proc", &all);
@@ -256,14 +253,14 @@ int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n)
 		err = -ENOMEM;
 		goto out;
 	}
-	for (i = 0; i < all.n; i++)
+	for (size_t i = 0; i < all.n; i++)
 		if (!process__stat(all.data[i], &stat) && stat.state != 'Z')
 			/* Those that could not be read keep parent 0, and are below nobody. */
 			parents[i] = stat.parent;
 	/* Children may be listed before their parents: repeat until nothing is added. */
 	do {
 		more = false;
-		for (i = 0; i < all.n && !err; i++) {
+		for (size_t i = 0; i < all.n && !err; i++) {
 			if (below[i] || !parents[i] || (parents[i] != pid && !is_in(found.data, found.n, parents[i])))
 				continue;
 			below[i] = more = true;

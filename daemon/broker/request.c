@@ -37,9 +37,7 @@ static int send_reply(struct engine *engine, const struct reply *reply)
 /* NULL: it has no such session (any more). */
 static struct session **slot_of(struct engine *engine, uint32_t id)
 {
-	size_t i;
-
-	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
+	for (size_t i = 0; i < BROKER_SESSIONS_MAX; i++)
 		if (engine->sessions[i] && engine->sessions[i]->id == id)
 			return &engine->sessions[i];
 	return NULL;
@@ -50,10 +48,9 @@ static int send_children(struct engine *engine)
 {
 	struct broker_message child = {.kind = BROKER_CHILD};
 	struct session *session;
-	size_t i;
 	int err;
 
-	for (i = 0; i < BROKER_SESSIONS_MAX; i++) {
+	for (size_t i = 0; i < BROKER_SESSIONS_MAX; i++) {
 		session = engine->sessions[i];
 		while (session && session->n_sent < session->n_children) {
 			child.token = session->token;
@@ -129,9 +126,7 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 
 static bool has_unsent(const struct engine *engine)
 {
-	size_t i;
-
-	for (i = 0; i < BROKER_SESSIONS_MAX; i++)
+	for (size_t i = 0; i < BROKER_SESSIONS_MAX; i++)
 		if (engine->sessions[i] && engine->sessions[i]->n_sent < engine->sessions[i]->n_children)
 			return true;
 	return false;

@@ -157,9 +157,7 @@ static void put_capture(struct locals_captures *captured_locals, const struct lo
 
 void ring__capture_locals(struct ring *ring, const struct locals_capture *capture)
 {
-	unsigned cpu;
-
-	for (cpu = 0; cpu < ring->cpus; cpu++)
+	for (unsigned cpu = 0; cpu < ring->cpus; cpu++)
 		put_capture(&ring->samples[cpu].captured_locals, capture);
 }
 

@@ -42,9 +42,7 @@ void reply__fail_at(struct reply *reply, const struct charge *charge, enum broke
 
 void reply__close(struct reply *reply)
 {
-	unsigned i;
-
-	for (i = reply->borrowed; i < reply->n; i++)
+	for (unsigned i = reply->borrowed; i < reply->n; i++)
 		close(reply->fds[i]);
 	reply->n = reply->borrowed = 0;
 }
@@ -260,9 +258,7 @@ static bool may_open(const struct session *session, const struct identity *clien
 
 static struct known_process *known_of(struct session *session, pid_t pid)
 {
-	unsigned i;
-
-	for (i = 0; i < SESSION_KNOWN_MAX; i++)
+	for (unsigned i = 0; i < SESSION_KNOWN_MAX; i++)
 		if (session->known[i].pid == pid)
 			return &session->known[i];
 	return NULL;
@@ -570,10 +566,8 @@ void session__open_kallsyms(struct session *session, struct reply *reply)
 
 static void close_events(struct session *session)
 {
-	uint32_t i;
-
 	cpu_clocks__close(&session->clocks);
-	for (i = 0; i < BROKER_WATCHED_MAX; i++)
+	for (uint32_t i = 0; i < BROKER_WATCHED_MAX; i++)
 		perf_events__close(&session->watched[i]);
 	perf_events__close(&session->events);
 }
@@ -650,8 +644,6 @@ void session__add_pool(struct session *session, const struct broker_message *req
 /* The maps stay charged until the engine has exited, as it may still read them; all else is given back at once. */
 struct session *session__leave(struct session *session, struct spent *spent)
 {
-	int limit;
-
 	if (!session->sampler)
 		return session__free(session);
 	close_events(session);
@@ -659,7 +651,7 @@ struct session *session__leave(struct session *session, struct spent *spent)
 	spent->sampler = take_ptr(session->sampler);
 	spent->charge = session->charge;
 	session->charge = (struct charge){};
-	for (limit = 0; limit < LIMIT_COUNT; limit++)
+	for (int limit = 0; limit < LIMIT_COUNT; limit++)
 		if (limit != LIMIT_MAPS)
 			charge__give(&spent->charge, limit, spent->charge.taken[limit]);
 	return session__free(session);

@@ -109,12 +109,11 @@ int dump_slots__want(struct dump_slots *self, uint32_t i, uint32_t tid)
 {
 	struct dump_slot *slot = &self->slots[i];
 
-	unsigned waits;
 
 	if (self->tids[i])
 		bpf_map_delete_elem(self->wanted, &self->tids[i]);
 	/* A tick on another CPU may still be filling it, which takes some 50 us. */
-	for (waits = 0; waits < 100 && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == DUMP_BUSY; waits++)
+	for (unsigned waits = 0; waits < 100 && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == DUMP_BUSY; waits++)
 		usleep(100);
 	self->tids[i] = tid;
 	if (!tid)

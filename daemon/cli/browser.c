@@ -36,9 +36,8 @@ int browser__judge(const struct cli_options *options, const char **format)
 static bool is_there(void)
 {
 	static const char *const names[] = {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"};
-	size_t i;
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (getenv(names[i]) && *getenv(names[i]))
 			return true;
 	return false;

@@ -71,9 +71,7 @@ static void print_shared_help(const struct check_list *list, const struct check_
 /* A remedy that several rows need is printed once, behind the table. */
 static void print_table(const struct check_list *list)
 {
-	unsigned i;
-
-	for (i = 0; i < list->n; i++) {
+	for (unsigned i = 0; i < list->n; i++) {
 		const struct check_row *row = &list->rows[i];
 
 		printf("%-8s %-26s ", state_names[row->state], row->name);
@@ -85,7 +83,7 @@ static void print_table(const struct check_list *list)
 		if (row->state != CHECK_OK && *row->help && !with_same_help(list, list->rows, row))
 			printf("%36s-> %s\n", "", row->help);
 	}
-	for (i = 0; i < list->n; i++) {
+	for (unsigned i = 0; i < list->n; i++) {
 		const struct check_row *row = &list->rows[i], *same = *row->help ? with_same_help(list, list->rows, row) : NULL;
 
 		if (same > row)
@@ -98,9 +96,8 @@ static void print_table(const struct check_list *list)
 static void print_json(const struct check_list *list, bool works)
 {
 	json_t *rows = json_array(), *all;
-	unsigned i;
 
-	for (i = 0; i < list->n; i++) {
+	for (unsigned i = 0; i < list->n; i++) {
 		const struct check_row *row = &list->rows[i];
 
 		json_array_append_new(rows,
@@ -117,7 +114,6 @@ int check__run(const struct cli_options *options)
 {
 	struct check_list list = {};
 	bool works = true;
-	unsigned i;
 	pid_t pid;
 	int status;
 
@@ -129,7 +125,7 @@ int check__run(const struct cli_options *options)
 		check__process(&list, pid);
 	/* Only MISSING decides over the exit status. A warning means that some feature is lost, and a script
 	 * that asks `cprofd check && ...` does not want to stop for that. */
-	for (i = 0; i < list.n; i++)
+	for (unsigned i = 0; i < list.n; i++)
 		works = works && list.rows[i].state != CHECK_MISSING;
 	if (options->json) {
 		print_json(&list, works);

@@ -141,9 +141,8 @@ static void check_daemon(struct check_list *list, const struct cli_options *opti
 static void check_capabilities(struct check_list *list)
 {
 	unsigned long long mask = effective();
-	size_t i;
 
-	for (i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++) {
+	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++) {
 		bool has = has_capability(mask, capabilities[i].number);
 		enum check_state missing = capabilities[i].needed ? CHECK_MISSING : CHECK_WARN;
 		struct check_row *row;

@@ -213,9 +213,7 @@ const struct command commands[] = {
 
 const struct command *command__find(const char *name)
 {
-	const struct command *command;
-
-	for (command = commands; command->name; command++)
+	for (const struct command *command = commands; command->name; command++)
 		if (!strcmp(command->name, name))
 			return command;
 	return NULL;
@@ -225,11 +223,10 @@ int command__unknown(const char *name)
 {
 	/* The suggestion is by edit distance (export/close.h), as it is for names of functions and options. */
 	struct close close = {.want = name};
-	const struct command *command;
 	char likely[512], all[512];
 	size_t len = 0;
 
-	for (command = commands; command->name; command++) {
+	for (const struct command *command = commands; command->name; command++) {
 		close__offer(&close, command->name);
 		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%s", command == commands ? "" : ", ",
 					command->name);

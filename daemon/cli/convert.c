@@ -52,11 +52,10 @@ static void print_failure(int err, const char *input, const char *output,
 static const char *takers(bool (*takes)(const struct exporter *exporter))
 {
 	static char names[128];
-	const struct exporter *exporter;
 	size_t len = 0;
 
 	*names = '\0';
-	for (exporter = exporters; exporter->name; exporter++)
+	for (const struct exporter *exporter = exporters; exporter->name; exporter++)
 		if (takes(exporter) && len < sizeof(names))
 			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "", exporter->name);
 	return names;

@@ -77,12 +77,11 @@ static int match(pid_t pid, const char *comm, char *command, size_t len, const s
 {
 	const char *name = wanted->name;
 	int kind = strcmp(comm, name) ? KINDS : 0;
-	size_t i;
 
-	for (i = 0; kind && i < len; i += strlen(command + i) + 1)
+	for (size_t i = 0; kind && i < len; i += strlen(command + i) + 1)
 		if (is_word(command + i, name) || is_file(pid, command + i, &wanted->file))
 			kind = 1;
-	for (i = 0; i + 1 < len; i++)
+	for (size_t i = 0; i + 1 < len; i++)
 		command[i] = command[i] ? command[i] : ' ';
 	return kind < KINDS ? kind : strstr(command, name) ? 2 : KINDS;
 }
@@ -112,10 +111,8 @@ static void try_process(pid_t pid, const struct wanted *wanted, struct found fou
 
 static void print_several(const char *name, const struct found *found)
 {
-	uint32_t i;
-
 	say("'%s' is the name of %u processes: give the PID of one", name, found->n);
-	for (i = 0; i < found->n && i < SHOWN; i++)
+	for (uint32_t i = 0; i < found->n && i < SHOWN; i++)
 		say__more("%8d  %s", found->first[i].pid, found->first[i].command);
 	if (found->n > SHOWN)
 		say__more("%8s  and %u more", "", found->n - SHOWN);

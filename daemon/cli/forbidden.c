@@ -139,13 +139,12 @@ bool forbidden__to_root(pid_t pid, char *ret, size_t size, const char **ret_hint
 {
 	static const char *const files[] = {"mem", "maps"};
 	char path[64];
-	size_t i;
 	int err;
 
 	/* For anyone but root the usual answer fits: the process belongs to somebody else. */
 	if (geteuid())
 		return false;
-	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		snprintf(path, sizeof(path), "/proc/%d/%s", pid, files[i]);
 		err = open_errno(path);
 		if (err != EACCES && err != EPERM)

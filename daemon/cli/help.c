@@ -94,8 +94,6 @@ static void print_example(FILE *out, const char *command, size_t len, const char
 
 void help__overview(FILE *out)
 {
-	const struct command *command;
-
 	fprintf(out, "cprofd %s: %s\n\n", CPROFD_VERSION, synopsis);
 	print_example(out, "sudo cprofd attach 4242", 23,
 		      "what is process 4242 doing? Ctrl-C ends it", 42);
@@ -103,7 +101,7 @@ void help__overview(FILE *out)
 		      "from the first instruction", 26);
 	print_example(out, "cprofd check", 12, "can it work here?", 17);
 	fprintf(out, "\nBoth write a file for %s and a summary.\n\nCommands:\n", CLI_SPEEDSCOPE);
-	for (command = commands; command->name; command++) {
+	for (const struct command *command = commands; command->name; command++) {
 		/* fprintf() returns how many columns it has used, as all text is ASCII. */
 		int at = fprintf(out, "    %s %s", command->name, command->operands);
 
@@ -116,9 +114,7 @@ void help__overview(FILE *out)
 
 static void list_formats(FILE *out, int indent)
 {
-	const struct exporter *exporter;
-
-	for (exporter = exporters; exporter->name; exporter++) {
+	for (const struct exporter *exporter = exporters; exporter->name; exporter++) {
 		int at = fprintf(out, "%*s%-14s", indent, "", exporter->name);
 
 		fill(out, exporter->description, indent + 14, 96, at);
@@ -127,7 +123,6 @@ static void list_formats(FILE *out, int indent)
 
 void help__command(FILE *out, const struct command *command)
 {
-	const struct option_row *row;
 	char name[64];
 
 	fprintf(out, "cprofd %s: %s\n\n", command->name, command->summary);
@@ -138,7 +133,7 @@ void help__command(FILE *out, const struct command *command)
 		fill(out, command->text, 0, 96, 0);
 	}
 	fputs("\nOptions:\n", out);
-	for (row = option_rows; row->name; row++) {
+	for (const struct option_row *row = option_rows; row->name; row++) {
 		int at;
 
 		if (!is_documented(row, command))
@@ -161,9 +156,8 @@ void help__command(FILE *out, const struct command *command)
 static void roff_n(FILE *out, const char *text, size_t len)
 {
 	bool line_start = true;
-	size_t i;
 
-	for (i = 0; i < len; i++) {
+	for (size_t i = 0; i < len; i++) {
 		if (line_start && (text[i] == '.' || text[i] == '\''))
 			fputs("\\&", out);
 		if (text[i] == '\\')
@@ -199,16 +193,13 @@ static void roff_example(FILE *out, const char *command, size_t len, const char 
  * several. */
 static void man_page(FILE *out)
 {
-	const struct command *command;
-	const struct option_row *row;
-	const struct exporter *exporter;
 	char name[64];
 
 	fprintf(out, ".TH CPROFD 1 \"\" \"cprofd %s\" \"User Commands\"\n", CPROFD_VERSION);
 	fprintf(out, ".SH NAME\ncprofd \\- %s\n.SH SYNOPSIS\n.B cprofd\n.I COMMAND\n[OPTION...]\n",
 		synopsis);
 	fputs(".SH COMMANDS\n", out);
-	for (command = commands; command->name; command++) {
+	for (const struct command *command = commands; command->name; command++) {
 		fprintf(out, ".SS cprofd %s ", command->name);
 		roff(out, command->operands);
 		fputc('\n', out);
@@ -220,7 +211,7 @@ static void man_page(FILE *out)
 		each_example(command->examples, roff_example, out);
 	}
 	fputs(".SH OPTIONS\n", out);
-	for (row = option_rows; row->name; row++) {
+	for (const struct option_row *row = option_rows; row->name; row++) {
 		const char *separator = "(";
 
 		if (!row->help)
@@ -231,7 +222,7 @@ static void man_page(FILE *out)
 		fputc('\n', out);
 		roff(out, row->help);
 		fputc(' ', out);
-		for (command = commands; command->name; command++) {
+		for (const struct command *command = commands; command->name; command++) {
 			if (!(row->commands & command->bit))
 				continue;
 			fprintf(out, "%s%s", separator, command->name);
@@ -240,7 +231,7 @@ static void man_page(FILE *out)
 		fputs(")\n", out);
 	}
 	fputs(".SH FORMATS\n", out);
-	for (exporter = exporters; exporter->name; exporter++) {
+	for (const struct exporter *exporter = exporters; exporter->name; exporter++) {
 		fprintf(out, ".TP\n.B %s\n", exporter->name);
 		roff(out, exporter->description);
 		fputc('\n', out);
@@ -257,11 +248,10 @@ static void man_page(FILE *out)
 /* The values of an option, as `compgen -W` and zsh's _arguments take them. */
 static void print_values(FILE *out, const struct option_row *row)
 {
-	const struct exporter *exporter;
 	const char *value;
 
 	if (!strcmp(row->values, "@format")) {
-		for (exporter = exporters; exporter->name; exporter++)
+		for (const struct exporter *exporter = exporters; exporter->name; exporter++)
 			fprintf(out, "%s%s", exporter == exporters ? "" : " ", exporter->name);
 		return;
 	}
@@ -272,9 +262,7 @@ static void print_values(FILE *out, const struct option_row *row)
 /* All options of a command, for the word that begins with '-'. */
 static void print_words(FILE *out, const struct command *command)
 {
-	const struct option_row *row;
-
-	for (row = option_rows; row->name; row++) {
+	for (const struct option_row *row = option_rows; row->name; row++) {
 		if (!is_documented(row, command))
 			continue;
 		fprintf(out, "--%s ", row->name);
@@ -287,10 +275,9 @@ static void print_words(FILE *out, const struct command *command)
 /* The case pattern of an option in bash: "attach:--pid|attach:-p|top:--pid|..." */
 static void bash_patterns(FILE *out, const struct option_row *row)
 {
-	const struct command *command;
 	const char *separator = "\t";
 
-	for (command = commands; command->name; command++) {
+	for (const struct command *command = commands; command->name; command++) {
 		if (!(row->commands & command->bit))
 			continue;
 		fprintf(out, "%s%s:--%s", separator, command->name, row->name);
@@ -305,9 +292,6 @@ static void bash_patterns(FILE *out, const struct option_row *row)
  * ("[KIND]"): it is given as --native=leaf, in one word, so what follows them is something else. */
 static void bash_completion(FILE *out)
 {
-	const struct command *command;
-	const struct option_row *row;
-
 	fputs("# bash completion for cprofd, printed by `cprofd help --completion=bash`\n"
 	      "_cprofd()\n{\n"
 	      "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
@@ -318,10 +302,10 @@ static void bash_completion(FILE *out)
 	      "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
 	      "\t\tCOMPREPLY=($(compgen -W '",
 	      out);
-	for (command = commands; command->name; command++)
+	for (const struct command *command = commands; command->name; command++)
 		fprintf(out, "%s ", command->name);
 	fputs("--help --version' -- \"$word\"))\n\t\treturn\n\tfi\n\tcase ${COMP_WORDS[1]}:$before in\n", out);
-	for (row = option_rows; row->name; row++) {
+	for (const struct option_row *row = option_rows; row->name; row++) {
 		if (!row->argument || *row->argument == '[')
 			continue;
 		bash_patterns(out, row);
@@ -341,7 +325,7 @@ static void bash_completion(FILE *out)
 		}
 	}
 	fputs("\tesac\n\tcase ${COMP_WORDS[1]}:$word in\n", out);
-	for (command = commands; command->name; command++) {
+	for (const struct command *command = commands; command->name; command++) {
 		fprintf(out, "\t%s:-*) COMPREPLY=($(compgen -W '", command->name);
 		print_words(out, command);
 		fputs("' -- \"$word\")) ;;\n", out);
@@ -352,7 +336,7 @@ static void bash_completion(FILE *out)
 	      "\trules:*) COMPREPLY=($(compgen -f -W 'list check' -- \"$word\")) ;;\n"
 	      "\thelp:*) COMPREPLY=($(compgen -W '",
 	      out);
-	for (command = commands; command->name; command++)
+	for (const struct command *command = commands; command->name; command++)
 		fprintf(out, "%s ", command->name);
 	fputs("' -- \"$word\")) ;;\n\tesac\n}\ncomplete -o filenames -F _cprofd cprofd\n", out);
 }
@@ -399,13 +383,10 @@ static void zsh_option(FILE *out, const struct option_row *row)
 
 static void zsh_completion(FILE *out)
 {
-	const struct command *command;
-	const struct option_row *row;
-
 	fputs("#compdef cprofd\n# printed by `cprofd help --completion=zsh`\n"
 	      "_cprofd() {\n\tlocal -a names\n\tnames=(\n",
 	      out);
-	for (command = commands; command->name; command++) {
+	for (const struct command *command = commands; command->name; command++) {
 		fprintf(out, "\t\t'%s:", command->name);
 		zsh_text(out, command->summary);
 		fputs("'\n", out);
@@ -413,9 +394,9 @@ static void zsh_completion(FILE *out)
 	fputs("\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command names\n\t\treturn\n\tfi\n"
 	      "\tlocal name=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n\tcase $name in\n",
 	      out);
-	for (command = commands; command->name; command++) {
+	for (const struct command *command = commands; command->name; command++) {
 		fprintf(out, "\t%s) _arguments", command->name);
-		for (row = option_rows; row->name; row++)
+		for (const struct option_row *row = option_rows; row->name; row++)
 			if (is_documented(row, command))
 				zsh_option(out, row);
 		fprintf(out, " \\\n\t\t\t'*:operand:%s' ;;\n",
@@ -437,10 +418,8 @@ static void fish_text(FILE *out, const char *text)
 
 static void fish_option(FILE *out, const struct option_row *row)
 {
-	const struct command *command;
-
 	fputs("complete -c cprofd -n '__cprofd_is", out);
-	for (command = commands; command->name; command++)
+	for (const struct command *command = commands; command->name; command++)
 		if (row->commands & command->bit)
 			fprintf(out, " %s", command->name);
 	fprintf(out, "' -l %s", row->name);
@@ -463,21 +442,18 @@ static void fish_option(FILE *out, const struct option_row *row)
 
 static void fish_completion(FILE *out)
 {
-	const struct command *command;
-	const struct option_row *row;
-
 	fputs("# fish completion for cprofd, printed by `cprofd help --completion=fish`\n"
 	      "function __cprofd_is\n\tset -l words (commandline -opc)\n"
 	      "\tif test (count $argv) -eq 0\n\t\ttest (count $words) -eq 1\n"
 	      "\telse\n\t\ttest (count $words) -gt 1; and contains -- $words[2] $argv\n\tend\nend\n"
 	      "complete -c cprofd -f\ncomplete -c cprofd -n __cprofd_is -l help\ncomplete -c cprofd -n __cprofd_is -l version\n",
 	      out);
-	for (command = commands; command->name; command++) {
+	for (const struct command *command = commands; command->name; command++) {
 		fprintf(out, "complete -c cprofd -n __cprofd_is -a %s -d ", command->name);
 		fish_text(out, command->summary);
 		fprintf(out, "\ncomplete -c cprofd -n '__cprofd_is help' -a %s\n", command->name);
 	}
-	for (row = option_rows; row->name; row++)
+	for (const struct option_row *row = option_rows; row->name; row++)
 		if (row->help)
 			fish_option(out, row);
 	fputs("complete -c cprofd -n 'not __cprofd_is' -s h -l help -d 'this command\\'s options'\n"

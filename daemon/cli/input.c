@@ -94,9 +94,8 @@ static const char *profile_in(const char *path)
 	_cleanup_close_ int fd = input__open(path);
 	char begin[4096];
 	ssize_t n = fd < 0 ? 0 : read(fd, begin, sizeof(begin));
-	size_t i;
 
-	for (i = 0; n > 0 && i < sizeof(marks) / sizeof(marks[0]); i++)
+	for (size_t i = 0; n > 0 && i < sizeof(marks) / sizeof(marks[0]); i++)
 		if (memmem(begin, (size_t)n, marks[i].text, strlen(marks[i].text)))
 			return marks[i].format;
 	return NULL;

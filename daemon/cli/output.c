@@ -46,9 +46,8 @@ static int split(const char *path, char directory[PATH_MAX], char name[256])
 static int create_temporary(int directory, const char *name, bool part, char *temporary, size_t size)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-	int attempt;
 
-	for (attempt = 0; attempt < 16; attempt++) {
+	for (int attempt = 0; attempt < 16; attempt++) {
 		unsigned char random[6];
 		char suffix[7] = "";
 		int i, fd;
@@ -201,9 +200,7 @@ void output__close(struct output *output)
  * only by two recordings that begin at once. */
 static int create_recording(struct recording_file *file, const char *stem)
 {
-	int number;
-
-	for (number = 0; number < 1000; number++) {
+	for (int number = 0; number < 1000; number++) {
 		if (number)
 			snprintf(file->name, sizeof(file->name), "%.230s-%d.cprof", stem, number);
 		else

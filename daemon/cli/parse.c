@@ -19,11 +19,9 @@
 /* The row of an option, by what getopt_long() returned: a letter, or CODE_OF_ROW and the row's index. */
 static const struct option_row *row_of(const struct command *command, int code)
 {
-	const struct option_row *row;
-
 	if (code >= CODE_OF_ROW)
 		return &option_rows[code - CODE_OF_ROW];
-	for (row = option_rows; row->name; row++)
+	for (const struct option_row *row = option_rows; row->name; row++)
 		if (row->letter == code && row->commands & command->bit)
 			return row;
 	return NULL;
@@ -32,7 +30,6 @@ static const struct option_row *row_of(const struct command *command, int code)
 static void build(const struct command *command, struct option longs[OPTIONS_MAX],
 		  char letters[3 * OPTIONS_MAX])
 {
-	const struct option_row *row;
 	char *letter = letters;
 	struct option *out = longs;
 
@@ -41,7 +38,7 @@ static void build(const struct command *command, struct option longs[OPTIONS_MAX
 		*letter++ = '+';
 	*letter++ = 'h';
 	*out++ = (struct option){"help", no_argument, NULL, CODE_HELP};
-	for (row = option_rows; row->name; row++) {
+	for (const struct option_row *row = option_rows; row->name; row++) {
 		int has = !row->argument	  ? no_argument
 			  : *row->argument == '[' ? optional_argument
 						  : required_argument;
@@ -127,16 +124,14 @@ static void refuse(const struct option_row *row, const char *value, const char *
  * know the option from another command, without a suggestion of a similar but wrong name. */
 static void others_with(const char *name, size_t len, int letter, char *ret, size_t size)
 {
-	const struct command *command;
-	const struct option_row *row;
 	size_t at = 0;
 	unsigned n = 0;
 
 	*ret = '\0';
 	/* `at` counts what would be printed. Beyond `size` the list ends, and what is there is a whole
 	 * string. */
-	for (command = commands; command->name && at < size; command++)
-		for (row = option_rows; row->name; row++) {
+	for (const struct command *command = commands; command->name && at < size; command++)
+		for (const struct option_row *row = option_rows; row->name; row++) {
 			if (!row->help || !(row->commands & command->bit) || (letter ? row->letter != letter : (strlen(row->name) != len || memcmp(row->name, name, len))))
 				continue;
 			at += (size_t)snprintf(ret + at, size - at, "%s%s", n++ ? ", " : "; ", command->name);

@@ -82,11 +82,10 @@ struct rule_uses *rule_uses__free(struct rule_uses *uses)
 static uint64_t rules_of_function(const struct rule_uses *uses, const struct function_row *row)
 {
 	uint64_t found = 0;
-	uint32_t i;
 
 	if (row->kind == FUNCTION_NOTE || row->kind == FUNCTION_KERNEL)
 		return 0;
-	for (i = 0; i < uses->n; i++)
+	for (uint32_t i = 0; i < uses->n; i++)
 		found |= (uint64_t)rule__could_match(rules__get(uses->rules, uses->first + i), row->kind == FUNCTION_PYTHON ? row->file : NULL,
 						     row->name, NULL)
 			 << i;
@@ -97,9 +96,8 @@ static uint64_t rules_of_function(const struct rule_uses *uses, const struct fun
 static uint64_t rules_of_unit(const struct rule_uses *uses, const struct unit_row *row)
 {
 	const struct compiler *compiler = rules__compiler_named(uses->rules, row->compiler);
-	uint32_t i;
 
-	for (i = 0; compiler && i < uses->n; i++) {
+	for (uint32_t i = 0; compiler && i < uses->n; i++) {
 		const struct rule *rule = rules__get(uses->rules, uses->first + i);
 
 		if (rule->kind == row->kind && rules__compiler(uses->rules, rule->compiler) == compiler)
@@ -198,9 +196,7 @@ static void add_sample(struct rule_uses *uses, const struct sample_row *row)
  * again in the next epoch. */
 static void end_epoch(struct rule_uses *uses)
 {
-	uint32_t i;
-
-	for (i = 0; i < uses->n_units; i++) {
+	for (uint32_t i = 0; i < uses->n_units; i++) {
 		const struct unit_use *unit = &uses->units[i];
 
 		/* x & (x - 1) clears the lowest bit: zero if there was only one. */
@@ -217,7 +213,6 @@ static void end_epoch(struct rule_uses *uses)
 void rule_uses__event(struct rule_uses *uses, const struct event *event)
 {
 	const struct event_unit_end *end = &event->unit_end;
-	uint32_t i;
 
 	if (!uses || uses->lost)
 		return;
@@ -230,7 +225,7 @@ void rule_uses__event(struct rule_uses *uses, const struct event *event)
 	case EVENT_FRAMES:
 	case EVENT_STACKS:
 	case EVENT_UNITS:
-		for (i = 0; !uses->lost && i < event->rows.n; i++)
+		for (uint32_t i = 0; !uses->lost && i < event->rows.n; i++)
 			uses->lost = add_row(uses, event->kind, &event->rows, i);
 		return;
 	case EVENT_UNIT_NAME:
@@ -239,7 +234,7 @@ void rule_uses__event(struct rule_uses *uses, const struct event *event)
 			uses->units[end->id - 1].named = true;
 		return;
 	case EVENT_SAMPLES:
-		for (i = 0; i < event->samples.n; i++)
+		for (uint32_t i = 0; i < event->samples.n; i++)
 			add_sample(uses, &event->samples.rows[i]);
 		return;
 	default:
@@ -249,15 +244,13 @@ void rule_uses__event(struct rule_uses *uses, const struct event *event)
 
 void rule_uses__get(struct rule_uses *uses, uint32_t rule, struct rule_use *ret)
 {
-	uint32_t i;
-
 	*ret = (struct rule_use){};
 	if (!uses || uses->lost || rule < uses->first || rule - uses->first >= uses->n)
 		return;
 	end_epoch(uses);
 	rule -= uses->first;
 	*ret = uses->uses[rule];
-	for (i = 0; i < uses->n_lacks; i++) {
+	for (uint32_t i = 0; i < uses->n_lacks; i++) {
 		const struct lack *lack = &uses->lacks[i];
 		uint64_t open = lack->rules & ~uses->useful;
 

@@ -64,7 +64,6 @@ static int run(const struct cli_options *options, struct rules *rules)
 	const char *what = options->n_operands ? options->operands[0] : "";
 	struct rules_error error;
 	uint32_t before, i;
-	int n;
 
 	if (!strcmp(what, "list") && options->n_operands == 1) {
 		if (rules__builtin(rules, &error) || (options->rules && rules__file(rules, options->rules, &error)))
@@ -77,7 +76,7 @@ static int run(const struct cli_options *options, struct rules *rules)
 		say("which? `cprofd rules list`, or `cprofd rules check FILE`");
 		return CLI_USAGE;
 	}
-	for (n = 1; n < options->n_operands; n++) {
+	for (int n = 1; n < options->n_operands; n++) {
 		/* A file may hold several compilers, and a directory several files: all that it has added are
 		 * printed. */
 		before = rules__compilers(rules);

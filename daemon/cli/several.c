@@ -50,10 +50,9 @@ struct several {
 static int open_files(struct several *several)
 {
 	char stem[64];
-	uint32_t i;
 	int status = CLI_DONE;
 
-	for (i = 0; i < several->n && status == CLI_DONE; i++) {
+	for (uint32_t i = 0; i < several->n && status == CLI_DONE; i++) {
 		result__stem(several->parts[i].pid, stem, sizeof(stem));
 		status = recording_file__open(&several->result.output, stem, &several->parts[i].file);
 	}
@@ -64,14 +63,13 @@ static int open_files(struct several *several)
 static int start(struct several *several)
 {
 	int ends[2];
-	uint32_t i;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	several->leash = ends[1];
 	/* Each worker would print what is still buffered. */
 	fflush(NULL);
-	for (i = 0; i < several->n; i++) {
+	for (uint32_t i = 0; i < several->n; i++) {
 		struct part *part = &several->parts[i];
 		const struct recorder_part recorded = {part->file.fd, ends[0], &several->counts[i]};
 
@@ -104,9 +102,7 @@ static void stop(struct several *several)
 /* NULL: a child that is none of the workers. */
 static struct part *part_of(struct several *several, pid_t worker)
 {
-	uint32_t i;
-
-	for (i = 0; i < several->n; i++)
+	for (uint32_t i = 0; i < several->n; i++)
 		if (several->parts[i].worker == worker)
 			return &several->parts[i];
 	return NULL;
@@ -136,13 +132,12 @@ static void reap(struct several *several)
 static void on_signals(struct several *several)
 {
 	struct signalfd_siginfo info;
-	uint32_t i;
 
 	while (read(several->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			continue;
 		stop(several);
-		for (i = 0; several->signalled && info.ssi_code != SI_KERNEL && i < several->n; i++)
+		for (uint32_t i = 0; several->signalled && info.ssi_code != SI_KERNEL && i < several->n; i++)
 			if (several->parts[i].worker)
 				kill(several->parts[i].worker, (int)info.ssi_signo);
 		several->signalled++;
@@ -176,7 +171,6 @@ static int wait_for_all(struct several *several)
 {
 	struct pollfd signals = {several->signals, POLLIN, 0};
 	uint64_t started = clock__now();
-	uint32_t i;
 
 	/* A quarter of a second is the pace of the progress line; signals, SIGCHLD included, wake it at once. */
 	while (several->running) {
@@ -185,7 +179,7 @@ static int wait_for_all(struct several *several)
 			return CLI_COULD_NOT;
 		on_signals(several);
 	}
-	for (i = 0; i < several->n; i++)
+	for (uint32_t i = 0; i < several->n; i++)
 		if (!several->counts[i].began)
 			return CLI_COULD_NOT;
 	return CLI_DONE;
@@ -197,7 +191,6 @@ static int finish(struct several *several)
 	const struct cli_options *options = several->options;
 	int in[CLI_PIDS_MAX], status = CLI_DONE, err;
 	uint64_t recorded;
-	uint32_t i;
 	bool cut;
 
 	/* What is read from here on contains data that targets wrote: not as root. */
@@ -206,7 +199,7 @@ static int finish(struct several *several)
 		say("root's rights cannot be given up, so nothing is read: %s", strerror(-err));
 		return CLI_COULD_NOT;
 	}
-	for (i = 0; i < several->n; i++) {
+	for (uint32_t i = 0; i < several->n; i++) {
 		in[i] = several->parts[i].file.fd;
 		/* A recording that ended early is joined as far as it goes, and the exit status says so. */
 		status = status == CLI_DONE ? several->parts[i].status : status;
@@ -214,7 +207,7 @@ static int finish(struct several *several)
 	err = recordings__join(in, several->n, result__recording(&several->result), result__compressed(&several->result), &cut);
 	if (err) {
 		say__failure("make room, or choose another place with -o FILE", "the recordings could not be joined: %s", strerror(-err));
-		for (i = 0; i < several->n; i++) {
+		for (uint32_t i = 0; i < several->n; i++) {
 			say__more("the recording of %d is kept: %s", several->parts[i].pid, several->parts[i].file.path);
 			/* Kept: several__run() removes only what is still open. */
 			recording_file__close(&several->parts[i].file);
@@ -252,10 +245,9 @@ int several__run(const struct cli_options *options, const pid_t *pids, uint32_t 
 {
 	struct several several = {.options = options, .n = n, .signals = -1, .leash = -1, .result = RESULT_NONE};
 	sigset_t before;
-	uint32_t i;
 	int status;
 
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		several.parts[i] = (struct part){.pid = pids[i], .file = RECORDING_FILE_NONE};
 	if (options->stream) {
 		say("--stream is of one process: attach to each with a cprofd of its own");
@@ -268,7 +260,7 @@ int several__run(const struct cli_options *options, const pid_t *pids, uint32_t 
 		close(several.signals);
 		sigprocmask(SIG_SETMASK, &before, NULL);
 	}
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		recording_file__remove(&several.parts[i].file);
 	result__close(&several.result);
 	return status;

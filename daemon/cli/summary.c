@@ -45,7 +45,6 @@ static void print_functions(const struct tally_result *result, uint32_t rows)
 {
 	/* Two columns share what the shares leave: the name and the file. */
 	const int width = (say__width() - SHARES_WIDTH - LINE_WIDTH - 2) / 2;
-	uint32_t i;
 
 	if (!result->seen && !result->waits)
 		return;
@@ -55,7 +54,7 @@ static void print_functions(const struct tally_result *result, uint32_t rows)
 		result->waits ? ", waiting included" : "");
 	style__end(stderr);
 	fputc('\n', stderr);
-	for (i = 0; i < result->n_functions && i < rows; i++) {
+	for (uint32_t i = 0; i < result->n_functions && i < rows; i++) {
 		const struct tally_function *function = &result->functions[i];
 
 		fprintf(stderr, "%7.1f %%  %7.1f %%  ", percent(function->self, summary__whole(result)),

@@ -50,9 +50,7 @@ uint64_t summary__whole(const struct tally_result *result)
 
 uint64_t summary__without_gil(const struct tally_result *result)
 {
-	uint32_t i;
-
-	for (i = 0; i < result->n_classes; i++)
+	for (uint32_t i = 0; i < result->n_classes; i++)
 		if (!strcmp(result->classes[i].name, class__name(CLASS_WITHOUT_GIL)))
 			return result->classes[i].cpu;
 	return 0;
@@ -91,9 +89,7 @@ static void end_items(struct head *head)
 
 static uint64_t loss(const struct tally_result *result, const char *name)
 {
-	uint32_t i;
-
-	for (i = 0; i < result->n_losses; i++)
+	for (uint32_t i = 0; i < result->n_losses; i++)
 		if (!strcmp(result->losses[i].name, name))
 			return result->losses[i].count;
 	return 0;
@@ -210,7 +206,6 @@ static void print_classes(struct head *head)
 	const struct tally_result *result = head->result;
 	const double least = head->verbose ? 0.05 : CLASS_PERCENT;
 	uint64_t small = 0, none = summary__whole(result), part;
-	uint32_t i;
 
 	if (result->quiet_threads)
 		fprintf(head->out, "%*s%u thread%s that hardly ran waited %s: no part of the shares here\n", INDENT, "", result->quiet_threads,
@@ -218,7 +213,7 @@ static void print_classes(struct head *head)
 	/* Without native stacks only kernel time can be told from the rest. */
 	if (!result->native || !result->n_classes)
 		return;
-	for (i = 0; i < result->n_classes; i++) {
+	for (uint32_t i = 0; i < result->n_classes; i++) {
 		part = result->classes[i].cpu;
 		small += print_class(head, result->classes[i].name, part, least);
 		/* Never below zero: rounding in a joined or foreign recording must not print 18446744073.7 %. */
@@ -261,7 +256,6 @@ static void print_native(struct head *head)
 	const struct tally_result *result = head->result;
 	uint64_t others = result->native - result->native_whole;
 	double share = percent(result->native_whole, result->native);
-	uint32_t i;
 
 	if (!result->native || !head->verbose)
 		return;
@@ -269,7 +263,7 @@ static void print_native(struct head *head)
 		share = 99.99;
 	fprintf(head->out, "        native stacks: %.2f %% whole of %s%s%s\n", share, words__count(result->native), of_what(result),
 		others ? "; the others end at" : "");
-	for (i = 0; i < result->n_stops && i < STOPS_SHOWN; i++) {
+	for (uint32_t i = 0; i < result->n_stops && i < STOPS_SHOWN; i++) {
 		print_stop(head, &result->stops[i]);
 		/* The engine sends only the most frequent ones (docs/protocol.md), so what is left over is
 		 * elsewhere. */
@@ -301,10 +295,8 @@ static struct tally_loss *sort_losses(const struct tally_result *result)
 
 static void print_loss_rows(struct head *head, const struct tally_loss *losses)
 {
-	uint32_t i;
-
 	fputs("        not whole or lost (one sample can have several causes):\n", head->out);
-	for (i = 0; i < head->result->n_losses; i++)
+	for (uint32_t i = 0; i < head->result->n_losses; i++)
 		if (losses[i].count)
 			fprintf(head->out, "        %10s  %s (%s)\n", words__count(losses[i].count), loss_sentence(losses[i].name),
 				losses[i].name);
@@ -317,9 +309,8 @@ static void print_loss_names(struct head *head, const struct tally_loss *losses)
 	/* Room for one more item and for "others" at the end of the line. */
 	const int width = say__width() - (int)sizeof(" 99,999, 99,999 others");
 	uint64_t others = 0;
-	uint32_t i;
 
-	for (i = 0; i < head->result->n_losses; i++) {
+	for (uint32_t i = 0; i < head->result->n_losses; i++) {
 		const struct tally_loss *loss = &losses[i];
 
 		/* Once one did not fit, no later and shorter one is printed either: the line shows the most
@@ -394,9 +385,8 @@ static void print_nameless(struct head *head)
 	const char *heaviest = NULL;
 	uint64_t sum = 0, llvm = 0;
 	unsigned version = 0;
-	uint32_t i;
 
-	for (i = 0; i < result->n_functions; i++) {
+	for (uint32_t i = 0; i < result->n_functions; i++) {
 		const char *name = result->functions[i].name;
 
 		if (!is_nameless(name))

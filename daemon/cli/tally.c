@@ -136,12 +136,11 @@ static void fold_epoch(struct tally *tally)
 static int add_functions(struct tally *tally, const struct event_rows *event)
 {
 	const struct function_row *rows = event->rows;
-	uint32_t i;
 
 	/* Ids of a table are consecutive over its events: this one has `first` to `first` + `n` - 1. */
 	if (buf__lengthen(&tally->names, (event->first + event->n) * sizeof(uint32_t)))
 		return -ENOMEM;
-	for (i = 0; i < event->n; i++) {
+	for (uint32_t i = 0; i < event->n; i++) {
 		uint32_t *name = &ITEM(tally->names, uint32_t, event->first + i);
 
 		if (function_index(tally, &rows[i], name))
@@ -157,11 +156,10 @@ static int add_functions(struct tally *tally, const struct event_rows *event)
 static int add_frames(struct tally *tally, const struct event_rows *event)
 {
 	const struct frame_row *rows = event->rows;
-	uint32_t i;
 
 	if (buf__lengthen(&tally->frames, (event->first + event->n) * sizeof(uint32_t)))
 		return -ENOMEM;
-	for (i = 0; i < event->n; i++) {
+	for (uint32_t i = 0; i < event->n; i++) {
 		uint32_t *frame = &ITEM(tally->frames, uint32_t, event->first + i), line;
 
 		*frame = ITEM(tally->names, uint32_t, rows[i].function);
@@ -177,11 +175,10 @@ static int add_frames(struct tally *tally, const struct event_rows *event)
 static int add_stacks(struct tally *tally, const struct event_rows *event)
 {
 	const struct stack_row *rows = event->rows;
-	uint32_t i;
 
 	if (buf__lengthen(&tally->nodes, (event->first + event->n) * sizeof(struct node)))
 		return -ENOMEM;
-	for (i = 0; i < event->n; i++) {
+	for (uint32_t i = 0; i < event->n; i++) {
 		uint32_t function = ITEM(tally->frames, uint32_t, rows[i].frame), id = event->first + i;
 
 		ITEM(tally->nodes, struct node, id) = (struct node){
@@ -225,10 +222,9 @@ static int add_to_class(struct tally *tally, const struct sample_row *row)
 /* A sample costs one addition to its node. */
 static int add_samples(struct tally *tally, const struct event_samples *event)
 {
-	uint32_t i;
 	int err;
 
-	for (i = 0; i < event->n; i++) {
+	for (uint32_t i = 0; i < event->n; i++) {
 		const struct sample_row *row = &event->rows[i];
 
 		tally->result.cpu += row->cpu;
@@ -257,12 +253,11 @@ static int add_samples(struct tally *tally, const struct event_samples *event)
 static void set_stops(struct tally *tally, const struct event_ledger *event)
 {
 	struct tally_result *result = &tally->result;
-	uint32_t i;
 
 	result->native = event->native;
 	result->native_whole = event->native_whole;
 	result->n_stops = event->n_stops < TALLY_STOPS ? event->n_stops : TALLY_STOPS;
-	for (i = 0; i < result->n_stops; i++) {
+	for (uint32_t i = 0; i < result->n_stops; i++) {
 		const struct ledger_stop *from = &event->stops[i];
 		struct tally_stop *to = &result->stops[i];
 
@@ -276,8 +271,6 @@ static void set_stops(struct tally *tally, const struct event_ledger *event)
 
 static int set_losses(struct tally *tally, const struct event_ledger *event)
 {
-	uint32_t i;
-
 	tally->result.samples = event->samples;
 	tally->result.whole = event->whole;
 	set_stops(tally, event);
@@ -285,7 +278,7 @@ static int set_losses(struct tally *tally, const struct event_ledger *event)
 		return -ENOMEM;
 	/* buf__lengthen() never shortens; a later ledger may have fewer names. */
 	tally->losses.len = event->n * sizeof(struct tally_loss);
-	for (i = 0; i < event->n; i++) {
+	for (uint32_t i = 0; i < event->n; i++) {
 		struct tally_loss *loss = &ITEM(tally->losses, struct tally_loss, i);
 
 		/* A ledger has running totals, mostly with the same names in the same order: copy a name only

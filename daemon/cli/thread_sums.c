@@ -49,13 +49,12 @@ static void add(struct thread_sums *thread_sums, uint32_t id, uint64_t cpu, uint
 static int on_event(struct event_sink *self, const struct event *event)
 {
 	struct thread_sums *thread_sums = (struct thread_sums *)self;
-	uint32_t i;
 
 	if (event->kind == EVENT_THREAD)
 		return thread_ids__add(&thread_sums->ids, thread_sums, &event->thread);
 	if (event->kind == EVENT_THREAD_END)
 		add(thread_sums, event->ending.id, event->ending.cpu, event->ending.wall);
-	for (i = 0; event->kind == EVENT_SAMPLES && i < event->samples.n; i++)
+	for (uint32_t i = 0; event->kind == EVENT_SAMPLES && i < event->samples.n; i++)
 		add(thread_sums, event->samples.rows[i].thread, event->samples.rows[i].cpu, event->samples.rows[i].wall);
 	return 0;
 }

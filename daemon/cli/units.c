@@ -19,9 +19,8 @@ static const uint32_t verbose_rows[RULE_KINDS] = {[RULE_UNIT] = 12, [RULE_PHASE]
 static void count_names(struct units_summary *summary, const struct event_rows *rows)
 {
 	const struct function_row *row = rows->rows;
-	uint32_t i;
 
-	for (i = 0; i < rows->n; i++, row++) {
+	for (uint32_t i = 0; i < rows->n; i++, row++) {
 		size_t len = strlen(row->module);
 
 		if (row->kind != FUNCTION_NATIVE || (strncmp(row->module, "libllvmlite.", 12) && strncmp(row->module, "libLLVM", 7)))
@@ -117,11 +116,9 @@ static void print_table(struct units_summary *summary, uint8_t kind, bool gil, u
 
 void units_summary__print(struct units_summary *summary, bool gil, uint32_t rows)
 {
-	uint8_t kind;
-
 	if (rows)
 		print_table(summary, RULE_UNIT, gil, rows);
-	for (kind = 0; !rows && kind < RULE_KINDS; kind++)
+	for (uint8_t kind = 0; !rows && kind < RULE_KINDS; kind++)
 		print_table(summary, kind, gil, verbose_rows[kind]);
 }
 

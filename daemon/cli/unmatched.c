@@ -62,7 +62,6 @@ static void take_function(struct unmatched *unmatched, const struct function_row
 {
 	const bool python = row->kind == FUNCTION_PYTHON;
 	struct text_pairs pairs;
-	uint32_t i;
 
 	if (row->kind == FUNCTION_NOTE || row->kind == FUNCTION_KERNEL)
 		return;
@@ -70,11 +69,11 @@ static void take_function(struct unmatched *unmatched, const struct function_row
 	 * some. */
 	if (unmatched->first < rules__count(unmatched->rules))
 		text_pairs__of(row->name, &pairs);
-	for (i = unmatched->first; i < rules__count(unmatched->rules); i++)
+	for (uint32_t i = unmatched->first; i < rules__count(unmatched->rules); i++)
 		if (!unmatched->matched[i])
 			unmatched->matched[i] = rule__could_match(rules__get(unmatched->rules, i), python ? row->file : NULL, row->name, &pairs);
 	/* "<module>" is the body of a file: it runs when the file is imported, and proves no work. */
-	for (i = 0; python && strcmp(row->name, "<module>") && i < rules__compilers(unmatched->rules); i++)
+	for (uint32_t i = 0; python && strcmp(row->name, "<module>") && i < rules__compilers(unmatched->rules); i++)
 		if (unmatched->seen[i] < AT_WORK)
 			unmatched->seen[i] += patterns__any(&rules__compiler(unmatched->rules, i)->loaded, row->file);
 }
@@ -167,9 +166,7 @@ uint32_t unmatched__lines(const struct unmatched *unmatched)
 
 void unmatched__print(const struct unmatched *unmatched)
 {
-	uint32_t i;
-
-	for (i = 0; unmatched && i < rules__compilers(unmatched->rules); i++) {
+	for (uint32_t i = 0; unmatched && i < rules__compilers(unmatched->rules); i++) {
 		const struct compiler *compiler = rules__compiler(unmatched->rules, i);
 
 		if (compiler__gone(compiler))

@@ -68,9 +68,8 @@ static int read_texts(const char *path, struct rules_error *ret_error)
 static int each_text(const char *path, rules_text *each, void *ctx, struct rules_error *ret_error)
 {
 	int err = read_texts(path, ret_error);
-	size_t i;
 
-	for (i = 0; i < read_once.n && !err; i++)
+	for (size_t i = 0; i < read_once.n && !err; i++)
 		err = each(ctx, read_once.texts[i].file, read_once.texts[i].text, read_once.texts[i].len, ret_error);
 	return err;
 }

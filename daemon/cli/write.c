@@ -54,7 +54,6 @@ static bool user_stat(const char *path, struct stat *ret)
 /* Refuses an unknown ending without -f: the name seems to mean a format. */
 static int refuse_end(const char *output)
 {
-	const struct exporter *exporter;
 	char hint[512];
 	const char *at;
 	struct stat status;
@@ -63,7 +62,7 @@ static int refuse_end(const char *output)
 	if (!*end_of(output) || (user_stat(output, &status) && !S_ISREG(status.st_mode)))
 		return CLI_DONE; /* a pipe, a device */
 	len = (size_t)snprintf(hint, sizeof(hint), "endings are");
-	for (exporter = exporters; exporter->name; exporter++) {
+	for (const struct exporter *exporter = exporters; exporter->name; exporter++) {
 		len += (size_t)snprintf(hint + len, sizeof(hint) - len, "%s ", exporter == exporters ? "" : ",");
 		/* `endings` is a list, such as ".svg .html ?.txt", with a '?' before one that other programs
 		 * use, too (export/export.h). */
@@ -117,9 +116,8 @@ const char *write__extension(const char *format)
 bool write__compressed(const struct output *output)
 {
 	static const char *const plain[] = {".ndjson", ".jsonl", ".json"};
-	size_t i;
 
-	for (i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		if (ends_in(output->path, plain[i]))
 			return false;
 	/* A pipe's reader, such as jq, expects lines. */
@@ -167,7 +165,6 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 				     options->module};
 	static const char *const names[] = {"thread", "class", "function", "module"};
 	char hint[600], listing[600];
-	size_t i;
 
 	if (!strcmp(missing->option, "exclude")) {
 		snprintf(hint, sizeof(hint), *missing->close ? "is it one of these? %s" : "`cprofd report` shows what there is", missing->close);
@@ -181,7 +178,7 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 	snprintf(listing, sizeof(listing), "`cprofd report %.500s --by=%s` shows what there is", path,
 		 strcmp(missing->option, "thread") ? "function,module,class" : "thread");
 	snprintf(hint, sizeof(hint), "is it one of these? %s", missing->close);
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(missing->option, names[i]))
 			say__failure(*missing->close ? hint : listing,
 				     "%s has no %s %s", input, names[i], wants[i]);

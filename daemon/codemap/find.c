@@ -526,9 +526,8 @@ static int image_of(const struct codemap *self, const struct object_names *objec
 {
 	const uint64_t makers[] = {object->origin, object->heir};
 	int err = -ENOENT;
-	unsigned i;
 
-	for (i = 0; err && i < 2; i++) {
+	for (unsigned i = 0; err && i < 2; i++) {
 		*ret_process = object->copied ? object->copied : makers[i];
 		err = modules__jit_object(self->modules, *ret_process, object->object, ret, ret_mem);
 		if (!err && (!ret->has_lines || ret->source != JIT_SOURCE_GDB || ret->life.died_by ||

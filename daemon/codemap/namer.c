@@ -30,9 +30,7 @@ void namer__notify(struct namer *namer)
 
 static bool is_absent(const struct namer *namer, int32_t pid, const char *path, size_t len)
 {
-	uint32_t i;
-
-	for (i = 0; i < namer->n_absent; i++)
+	for (uint32_t i = 0; i < namer->n_absent; i++)
 		if (namer->absent[i].pid == pid && strlen(namer->absent[i].branch) == len &&
 		    !memcmp(namer->absent[i].branch, path, len))
 			return true;

@@ -247,12 +247,11 @@ void namer__tick(struct namer *namer)
 {
 	struct symbol_file *old;
 	struct line_job *done, *job;
-	struct names *names;
 
 	if (!__atomic_exchange_n(&namer->answered_some, false, __ATOMIC_ACQUIRE))
 		return;
 	namer->reads = false;
-	for (names = namer->all; names; names = names->next) { /* which the loop alone changes */
+	for (struct names *names = namer->all; names; names = names->next) { /* which the loop alone changes */
 		pthread_mutex_lock(&namer->lock);
 		namer->reads |= names->state == NAMES_WAITS;
 		done = names->done;

@@ -63,9 +63,8 @@ static struct line_job *sort(struct line_job *jobs)
 static struct names *next_names(struct names *all, struct line_job **ret_jobs, uint64_t *ret_wait)
 {
 	uint64_t time = clock__now();
-	struct names *names;
 
-	for (names = all; names; names = names->next) {
+	for (struct names *names = all; names; names = names->next) {
 		if (!names->asked || names->state != NAMES_READ)
 			continue;
 		if (names->download_state == DOWNLOAD_WANTED || names->download_state == DOWNLOAD_RUNS)

@@ -111,14 +111,13 @@ static int gather(const struct kept_names *kept, const struct known_names *known
 		  struct names_array *ret)
 {
 	int err = 0;
-	uint32_t i;
 
-	for (i = 0; !err && i < known->n; i++)
+	for (uint32_t i = 0; !err && i < known->n; i++)
 		if (known->rows[i].module == module && known->rows[i].role == WEAVE_CODE)
 			err = add(ret, known->rows[i].start, known->rows[i].name);
 	if (!err && ret->n < NEWS_MIN + kept->n / NEWS_SHARE)
 		return -ENOENT;
-	for (i = 0; !err && i < kept->n; i++)
+	for (uint32_t i = 0; !err && i < kept->n; i++)
 		err = add(ret, kept->rows[i].start, kept->texts + kept->rows[i].text);
 	return err;
 }

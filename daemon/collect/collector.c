@@ -242,11 +242,10 @@ static void compact(struct collector *collector, size_t done)
 
 int collector__preview(struct collector *collector, uint64_t up_to)
 {
-	size_t i;
 	int err = 0;
 
 	sort(collector);
-	for (i = 0; !err && i < collector->n && collector->held[i].time <= up_to; i++)
+	for (size_t i = 0; !err && i < collector->n && collector->held[i].time <= up_to; i++)
 		err = preview(collector, &collector->held[i]);
 	return err;
 }
@@ -261,12 +260,11 @@ size_t collector__held(const struct collector *collector)
 static void expect(const struct collector *collector, size_t i)
 {
 	const char *record;
-	uint32_t at;
 
 	if (i >= collector->n)
 		return;
 	record = collector->arena.data + collector->held[i].offset;
-	for (at = 0; at < EXPECTED && collector->held[i].offset + at < collector->arena.len; at += 64)
+	for (uint32_t at = 0; at < EXPECTED && collector->held[i].offset + at < collector->arena.len; at += 64)
 		__builtin_prefetch(record + at);
 }
 

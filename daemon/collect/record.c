@@ -58,12 +58,11 @@ static bool variables_good(const struct part_variables *variables, size_t size)
 {
 	const char *at = (const char *)(variables + 1);
 	size_t left;
-	uint32_t i;
 
 	if (size < sizeof(*variables) || variables->n > RECORD_VARIABLES_MAX)
 		return false;
 	left = size - sizeof(*variables);
-	for (i = 0; i < variables->n; i++) {
+	for (uint32_t i = 0; i < variables->n; i++) {
 		const struct record_part *part = (const void *)at;
 
 		if (!part_good(part, left) || !string_good((const void *)part, part->size))
@@ -180,9 +179,8 @@ const struct record_part *record__part_after(const struct record_code *record, c
 {
 	const char *at = (const char *)(record + 1);
 	bool passed = !after;
-	uint32_t n;
 
-	for (n = record->parts; n; n--) {
+	for (uint32_t n = record->parts; n; n--) {
 		const struct record_part *part = (const void *)at;
 
 		if (passed && part->kind == kind)
@@ -204,10 +202,9 @@ const struct record_part *record__part(const struct record_code *record, uint16_
 void record__parse(const struct record_sample *record, struct sample *ret)
 {
 	const char *at = (const char *)(record + 1);
-	uint32_t n;
 
 	*ret = (struct sample){.record = record};
-	for (n = record->parts; n; n--) {
+	for (uint32_t n = record->parts; n; n--) {
 		const struct record_part *part = (const void *)at;
 
 		switch (part->kind) {

@@ -38,9 +38,8 @@ static const struct series *series_of(const struct diff *diff, uint32_t recordin
 static uint64_t samples_of(const struct diff *diff, enum series_kind kind, uint32_t what)
 {
 	uint64_t samples = 0;
-	uint32_t i;
 
-	for (i = 0; i < diff->read; i++)
+	for (uint32_t i = 0; i < diff->read; i++)
 		if (series_of(diff, i, kind, what))
 			samples += series_of(diff, i, kind, what)->samples;
 	return samples;
@@ -64,11 +63,10 @@ static struct estimate of_recording(const struct diff *diff, uint32_t recording,
 	float cells[DIFF_CELLS] = {};
 	/* Per compile: compiles begun in each cell. As a share: the time of all rows together in each cell. */
 	double against[DIFF_CELLS];
-	uint32_t i;
 
 	if (series)
 		series__spread(series, cells);
-	for (i = 0; i < DIFF_CELLS; i++)
+	for (uint32_t i = 0; i < DIFF_CELLS; i++)
 		against[i] = diff->per == DIFF_COMPILE
 				     ? measure->against[i]
 				     : measure->time[i] + (collector ? measure->collector[i] : 0);
@@ -147,9 +145,8 @@ static double rest_of(const struct diff *diff, const struct measure *measure, ui
 	enum report_by by = diff__key(diff, row).by;
 	bool collector = is_collector(diff, SERIES_ROW, row);
 	double all = 0;
-	uint32_t i;
 
-	for (i = 0; i < measure->n_cells; i++)
+	for (uint32_t i = 0; i < measure->n_cells; i++)
 		all += measure->time[i] + (by == REPORT_UNIT ? measure->collector[i] : 0);
 	if (collector)
 		return all;
@@ -160,12 +157,11 @@ static int compare_rest(const struct diff *diff, uint32_t row, struct rest_chang
 {
 	_cleanup_free_ struct beside *recordings = calloc(diff->read + 1, sizeof(*recordings));
 	double samples[2] = {};
-	uint32_t i;
 
 	*ret = (struct rest_change){};
 	if (!recordings)
 		return -ENOMEM;
-	for (i = 0; i < diff->read; i++) {
+	for (uint32_t i = 0; i < diff->read; i++) {
 		const struct measure *measure = &diff->recordings[i].measures[DIFF_COMPILE];
 		const struct series *series = series_of(diff, i, SERIES_ROW, row);
 		double own = series ? (double)series->total : 0;
@@ -204,9 +200,7 @@ static int order(const void *left, const void *right)
 /* The row "(outside of compiles)" of recordings without compiles: always 100 %. */
 static bool says_nothing(const struct diff *diff, const struct diff_key *key)
 {
-	uint32_t i;
-
-	for (i = 0; i < diff->read; i++)
+	for (uint32_t i = 0; i < diff->read; i++)
 		if (diff->recordings[i].compiles)
 			return false;
 	return key->by == REPORT_UNIT && !strcmp(key->name, REPORT_OUTSIDE);
@@ -216,13 +210,12 @@ static int compare_table(struct diff *diff, enum report_by by)
 {
 	struct diff_table *table = &diff->tables[by];
 	struct diff_row *it;
-	uint32_t row;
 	int err = 0;
 
 	table->rows = calloc(diff->keys.n + 1, sizeof(*table->rows));
 	if (!table->rows)
 		return -ENOMEM;
-	for (row = 0; row < diff->keys.n && !err; row++) {
+	for (uint32_t row = 0; row < diff->keys.n && !err; row++) {
 		struct diff_key key = diff__key(diff, row);
 
 		if (key.by != by || !samples_of(diff, SERIES_ROW, row) || says_nothing(diff, &key))
@@ -263,13 +256,12 @@ static bool compiles_alike(const struct diff *diff)
 {
 	const uint64_t *counts = (const uint64_t *)diff->counts.data;
 	double sums[2] = {}, off = 0;
-	uint32_t i;
 
-	for (i = 0; i < 2 * diff->compiles.n; i++)
+	for (uint32_t i = 0; i < 2 * diff->compiles.n; i++)
 		sums[i % 2] += (double)counts[i];
 	if (sums[0] <= 0 || sums[1] <= 0)
 		return false;
-	for (i = 0; i < diff->compiles.n; i++)
+	for (uint32_t i = 0; i < diff->compiles.n; i++)
 		off += fabs((double)counts[2 * i] / sums[0] - (double)counts[2 * i + 1] / sums[1]) /
 		       2;
 	return off <= MIX_DIFFERS;
@@ -296,9 +288,8 @@ int diff__finish(struct diff *diff)
 uint32_t diff__compared(const struct diff *diff)
 {
 	uint32_t n = 0;
-	int by;
 
-	for (by = 0; by < REPORT_BY_COUNT; by++)
+	for (int by = 0; by < REPORT_BY_COUNT; by++)
 		n += diff->tables[by].n_rows - diff->tables[by].n_too_few;
 	return n;
 }

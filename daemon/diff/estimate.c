@@ -46,9 +46,8 @@ struct estimate estimate__share(const float *x, const double *t, uint32_t n)
 {
 	struct estimate ret = {.variance = -1};
 	double off[n + 1];
-	uint32_t i;
 
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		ret.total += (double)x[i];
 		ret.time += t[i];
 	}
@@ -58,7 +57,7 @@ struct estimate estimate__share(const float *x, const double *t, uint32_t n)
 	/* A window would be shorter than four cells. */
 	if (n < ESTIMATE_CELLS_MIN)
 		return ret;
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		/* The variance of a ratio, to first order, is that of the sum of these divided by the square
 		 * of the time (Cochran, "Sampling Techniques", chapter 6: the ratio estimate). */
 		off[i] = (double)x[i] - ret.share * t[i];
@@ -74,14 +73,13 @@ struct estimate estimate__join(const struct estimate *recordings, uint32_t n,
 {
 	struct estimate ret = {}, between = {.variance = -1};
 	double spread = 0, squares = 0;
-	uint32_t i;
 
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		ret.total += recordings[i].total;
 		ret.time += recordings[i].time;
 	}
 	ret.share = ret.time > 0 ? ret.total / ret.time : 0;
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		double part = ret.time > 0 ? recordings[i].time / ret.time : 0,
 		       off = recordings[i].share - ret.share;
 		double variance = part * part * recordings[i].variance;

@@ -96,7 +96,6 @@ static int row_of_stack(struct diff *diff, uint32_t stack, uint32_t *ret)
 /* The branch of a stack. A loop, not a recursion: a stack may be as deep as a compiler's recursion. */
 static int branch_of_stack(struct diff *diff, uint32_t stack, uint32_t *ret)
 {
-	size_t depth;
 	uint32_t at, row, *cached;
 	int err = branch_id(diff, UINT32_MAX, UINT32_MAX, &at);
 
@@ -106,7 +105,7 @@ static int branch_of_stack(struct diff *diff, uint32_t stack, uint32_t *ret)
 	/* The loop ended at a stack whose branch is known: only the frames above it are new. */
 	if (stack != MODEL_ROOT)
 		at = known(diff, stack) - 1;
-	for (depth = diff->path.len / sizeof(stack); depth-- && !err;) {
+	for (size_t depth = diff->path.len / sizeof(stack); depth-- && !err;) {
 		stack = ITEM(diff->path, uint32_t, depth);
 		err = row_of_stack(diff, stack, &row);
 		err = err ?: branch_id(diff, at, row, &at);
@@ -131,12 +130,11 @@ int flame__add(struct diff *diff, uint32_t stack, uint64_t ns)
 static int add_below(struct diff *diff, struct diff_recording *recording)
 {
 	struct buf *all = &diff__measure(diff, recording)->series[SERIES_STACK];
-	uint32_t i;
 	int err = 0;
 
 	/* From the last to the first: a branch is complete when it is added to its parent, whose id is
 	 * smaller. */
-	for (i = (uint32_t)(all->len / sizeof(struct series)); i-- > BRANCH_ROOT + 1 && !err;)
+	for (uint32_t i = (uint32_t)(all->len / sizeof(struct series)); i-- > BRANCH_ROOT + 1 && !err;)
 		if (ITEM(*all, struct series, i).total)
 			err = series__join(&ITEM(*all, struct series, flame__branch(diff, i).parent), &ITEM(*all, struct series, i));
 	return err;

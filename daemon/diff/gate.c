@@ -15,14 +15,12 @@
 
 static bool find_what(const char *name, size_t len, struct diff_limit *ret)
 {
-	int i;
-
-	for (i = 0; i < DIFF_TOTALS; i++)
+	for (int i = 0; i < DIFF_TOTALS; i++)
 		if (strlen(diff_total_names[i].limit) == len && !strncmp(diff_total_names[i].limit, name, len)) {
 			*ret = (struct diff_limit){.total = true, .what = i};
 			return true;
 		}
-	for (i = 0; i < REPORT_BY_COUNT; i++)
+	for (int i = 0; i < REPORT_BY_COUNT; i++)
 		if ((DIFF_TABLES >> i & 1) && strlen(report_names[i]) == len && !strncmp(report_names[i], name, len)) {
 			*ret = (struct diff_limit){.what = i};
 			return true;
@@ -161,11 +159,10 @@ static int judge(const struct diff *diff, const struct diff_limit *limit, const 
 
 int diff__judge(const struct diff *diff, const struct diff_limits *limits, const char *before_line, FILE *out, struct diff_verdict *ret)
 {
-	uint32_t i;
 	int err = 0;
 
 	*ret = (struct diff_verdict){};
-	for (i = 0; i < limits->n && !err; i++) {
+	for (uint32_t i = 0; i < limits->n && !err; i++) {
 		const struct diff_limit *limit = &limits->items[i];
 		bool known;
 

@@ -71,11 +71,10 @@ static int put_row(const struct diff *diff, const struct diff_row *row, struct b
 static int put_table(const struct diff *diff, enum report_by by, struct buf *out)
 {
 	const struct diff_table *table = &diff->tables[by];
-	uint32_t i;
 	int err = buf__printf(out, "{\"by\":\"%s\",\"compared\":%u,\"differ\":%u,\"rest_differ\":%u,\"rows\":[", report_names[by],
 			      table->n_rows - table->n_too_few, table->n_differ, table->n_rest_differ);
 
-	for (i = 0; i < table->n_rows && (!diff->options->top || i < diff->options->top) && !err;
+	for (uint32_t i = 0; i < table->n_rows && (!diff->options->top || i < diff->options->top) && !err;
 	     i++)
 		err = buf__puts(out, i ? ",\n" : "\n") ?: put_row(diff, &table->rows[i], out);
 	return err ?: buf__puts(out, "]}");
@@ -98,7 +97,6 @@ static int put_total(const struct diff *diff, enum diff_total_kind kind, struct 
 static int put_all(const struct diff *diff, struct buf *out)
 {
 	const char *separator = "";
-	uint32_t i;
 	int by, err;
 
 	err = buf__printf(out,
@@ -109,7 +107,7 @@ static int put_all(const struct diff *diff, struct buf *out)
 	err = err ?: json__member(out, "times", diff->options->inclusive ? "inclusive" : "exclusive");
 	err = err ?: json__member(out, "per", diff_per_names[diff->per]);
 	err = err ?: buf__printf(out, ",\"level\":%.9g,\n\"recordings\":[", diff->options->level);
-	for (i = 0; i < diff->read && !err; i++)
+	for (uint32_t i = 0; i < diff->read && !err; i++)
 		err = buf__puts(out, i ? ",\n" : "\n") ?: put_recording(&diff->recordings[i], out);
 	err = err ?: buf__puts(out, "],\n\"totals\":[");
 	for (by = 0; by < DIFF_TOTALS && !err; by++)

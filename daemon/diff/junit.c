@@ -15,10 +15,9 @@
 
 static int put_xml(struct buf *out, const char *text, size_t len)
 {
-	size_t i;
 	int err = 0;
 
-	for (i = 0; i < len && !err; i++)
+	for (size_t i = 0; i < len && !err; i++)
 		err = text[i] == '<'   ? buf__puts(out, "&lt;")
 		      : text[i] == '>' ? buf__puts(out, "&gt;")
 		      : text[i] == '&' ? buf__puts(out, "&amp;")

@@ -66,10 +66,9 @@ static int put_table(struct buf *out, const struct diff *diff, enum report_by by
 {
 	const struct diff_table *table = &diff->tables[by];
 	struct buf name = {};
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < table->n_rows && i < (diff->options->top ?: ROWS_MAX) && !err; i++) {
+	for (uint32_t i = 0; i < table->n_rows && i < (diff->options->top ?: ROWS_MAX) && !err; i++) {
 		const struct diff_row *row = &table->rows[i];
 		struct diff_key key = diff__key(diff, row->row);
 

@@ -98,14 +98,13 @@ static int add_stack(struct diff *diff, uint32_t stack, uint64_t ns)
 {
 	static const enum report_by of_frames[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_PACKAGE,
 						   REPORT_MODULE, REPORT_FILE};
-	size_t t;
 	uint32_t row;
 	int err = 0;
 
 	while (stack != MODEL_ROOT && !err) {
 		struct model_node node = model__node(diff->model, stack);
 
-		for (t = 0; t < sizeof(of_frames) / sizeof(of_frames[0]) && !err; t++) {
+		for (size_t t = 0; t < sizeof(of_frames) / sizeof(of_frames[0]) && !err; t++) {
 			if (!diff__wants(diff, of_frames[t]))
 				continue;
 			/* Inclusive times walk each sample's whole stack: a hostile recording must not make
@@ -142,9 +141,8 @@ static int add_unit(struct diff *diff, uint64_t ns)
 static void add_time(struct diff *diff, uint64_t ns, bool collector)
 {
 	struct measure *measure = current(diff)->measures;
-	int per;
 
-	for (per = 0; per < DIFF_PER_COUNT; per++) {
+	for (int per = 0; per < DIFF_PER_COUNT; per++) {
 		uint32_t cell = measure__cell(&measure[per]);
 
 		if (per == DIFF_COMPILE && diff__by_compile(diff))
@@ -290,9 +288,7 @@ static int on_epoch(struct model *model)
 
 static void free_all(struct buf *all)
 {
-	size_t i;
-
-	for (i = 0; i < all->len / sizeof(struct series); i++)
+	for (size_t i = 0; i < all->len / sizeof(struct series); i++)
 		series__free(&ITEM(*all, struct series, i));
 	buf__free(all);
 }
@@ -300,9 +296,7 @@ static void free_all(struct buf *all)
 /* What is by id of the model ends with it. */
 static void clear(struct diff *diff)
 {
-	size_t i;
-
-	for (i = 0; i < REPORT_BY_COUNT; i++)
+	for (size_t i = 0; i < REPORT_BY_COUNT; i++)
 		buf__free(&diff->of_frame[i]);
 	buf__free(&diff->of_class);
 	buf__free(&diff->begun);

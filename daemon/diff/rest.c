@@ -20,9 +20,8 @@ struct sums {
 static struct sums means(const struct beside *of, uint32_t n, bool after)
 {
 	struct sums ret = {};
-	uint32_t i;
 
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		if (of[i].after != after)
 			continue;
 		ret.n++;
@@ -40,9 +39,8 @@ struct rest_change estimate__beside(const struct beside *of, uint32_t n, double 
 {
 	struct sums before, after;
 	double xx = 0, xy = 0, yy = 0, slope, apart, freedom, variance, change, margin;
-	uint32_t i;
 
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		/* Has no logarithm. */
 		if (of[i].row <= 0 || of[i].rest <= 0)
 			return (struct rest_change){};
@@ -50,7 +48,7 @@ struct rest_change estimate__beside(const struct beside *of, uint32_t n, double 
 	after = means(of, n, true);
 	if (before.n < ESTIMATE_BESIDE_MIN || after.n < ESTIMATE_BESIDE_MIN)
 		return (struct rest_change){};
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		const struct sums *side = of[i].after ? &after : &before;
 		double x = log(of[i].rest) - side->x, y = log(of[i].row) - side->y;
 

@@ -57,13 +57,12 @@ void series__spread(const struct series *series, float *ret_cells)
 int series__join(struct series *to, const struct series *from)
 {
 	float cells[DIFF_CELLS] = {};
-	uint32_t i;
 	int err = 0;
 
 	series__spread(to, cells);
 	series__spread(from, cells);
 	buf__clear(&to->points);
-	for (i = 0; i < DIFF_CELLS && !err; i++) {
+	for (uint32_t i = 0; i < DIFF_CELLS && !err; i++) {
 		const struct series_point point = {i, cells[i]};
 
 		if (cells[i] > 0)

@@ -26,11 +26,10 @@ static double shown(const struct diff *diff, double value)
 static void grow(struct tree *tree)
 {
 	const struct diff *diff = tree->diff;
-	uint32_t i;
 
 	/* From the last to the first, so that prepending to the list of children leaves them in the order of
 	 * ids. */
-	for (i = diff->branches.n; i-- > 0;) {
+	for (uint32_t i = diff->branches.n; i-- > 0;) {
 		uint32_t parent = flame__branch(diff, i).parent;
 
 		if (!diff->shown[i])
@@ -51,10 +50,9 @@ static int put_frames(struct tree *tree, struct buf *out)
 {
 	const struct diff *diff = tree->diff;
 	_cleanup_free_ uint32_t *of_row = calloc(diff->keys.n + 1, sizeof(*of_row));
-	uint32_t i;
 	int err = of_row ? 0 : -ENOMEM;
 
-	for (i = 1; i < diff->branches.n && !err; i++) {
+	for (uint32_t i = 1; i < diff->branches.n && !err; i++) {
 		uint32_t row = flame__branch(diff, i).row;
 		struct diff_key key;
 
@@ -82,14 +80,13 @@ static double weight(const struct tree *tree, uint32_t id, int which)
 
 static int put_stack(const struct tree *tree, uint32_t id, struct buf *path, struct buf *out)
 {
-	size_t depth;
 	int err = 0;
 
 	buf__clear(path);
 	for (; id != BRANCH_ROOT && !err; id = flame__branch(tree->diff, id).parent)
 		err = buf__append(path, &tree->frame[id], sizeof(*tree->frame));
 	err = err ?: buf__puts(out, "[");
-	for (depth = path->len / sizeof(uint32_t); depth-- && !err;)
+	for (size_t depth = path->len / sizeof(uint32_t); depth-- && !err;)
 		err = buf__printf(out, "%u%s", ITEM(*path, uint32_t, depth), depth ? "," : "");
 	return err ?: buf__puts(out, "]");
 }

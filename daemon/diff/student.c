@@ -12,11 +12,10 @@
 static double fraction(double a, double b, double x)
 {
 	double c = 1, d = 1 - (a + b) * x / (a + 1), h;
-	int m;
 
 	d = fabs(d) < 1e-300 ? 1e300 : 1 / d;
 	h = d;
-	for (m = 1; m < 300; m++) {
+	for (int m = 1; m < 300; m++) {
 		double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
 		double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)), step;
 
@@ -52,14 +51,13 @@ static double beta(double a, double b, double x)
 double student__quantile(double p, double freedom)
 {
 	double low = 0, high = 1, tail = 2 * (1 - p), mid;
-	int i;
 
 	if (p <= 0.5)
 		return 0;
 	/* A bound above the quantile: doubling. */
 	while (high < 1e9 && beta(freedom / 2, 0.5, freedom / (freedom + high * high)) > tail)
 		high *= 2;
-	for (i = 0; i < 100 && high - low > 1e-10 * high; i++) {
+	for (int i = 0; i < 100 && high - low > 1e-10 * high; i++) {
 		mid = (low + high) / 2;
 		if (beta(freedom / 2, 0.5, freedom / (freedom + mid * mid)) > tail)
 			low = mid;

@@ -98,10 +98,9 @@ static int put_head(const struct picture *picture, struct buf *out)
 	const struct diff *diff = picture->diff;
 	struct buf title = {};
 	bool collector = false;
-	uint32_t i;
 	int err = buf__puts(&title, "from ") ?: put_names(diff, false, &title) ?: buf__puts(&title, " to ") ?: put_names(diff, true, &title);
 
-	for (i = 0; i < diff->read; i++)
+	for (uint32_t i = 0; i < diff->read; i++)
 		collector |= diff->recordings[i].collector > 0;
 	err = err ?: buf__append(&title, "", 1) ?: svg__put_begin(out, SVG_TOP + (picture->depth + 2) * SVG_ROW, title.data);
 	err = err ?: buf__printf(out,

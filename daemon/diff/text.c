@@ -123,9 +123,7 @@ static void put_word(FILE *out, const char *word, int width)
 
 static void put_recordings(const struct diff *diff, FILE *out)
 {
-	uint32_t i;
-
-	for (i = 0; i < diff->read; i++) {
+	for (uint32_t i = 0; i < diff->read; i++) {
 		const struct diff_recording *recording = &diff->recordings[i];
 
 		fputs(recording->after ? "after   " : "before  ", out);
@@ -165,12 +163,11 @@ static void put_total(const struct diff *diff, enum diff_total_kind kind, FILE *
 static void put_totals(const struct diff *diff, FILE *out)
 {
 	bool compiles = diff__total(diff, DIFF_TOTAL_COMPILES).before > 0 || diff__total(diff, DIFF_TOTAL_COMPILES).after > 0;
-	int kind;
 
 	fprintf(out, "\n%9s %9s %9s", "before", "after", "change");
 	put_interval(diff, NULL, 0, 1, 0, out);
 	fprintf(out, "%5s per recording\n", "");
-	for (kind = 0; kind < DIFF_TOTALS; kind++)
+	for (int kind = 0; kind < DIFF_TOTALS; kind++)
 		if (compiles || kind < DIFF_TOTAL_COMPILES)
 			put_total(diff, kind, out);
 	if (diff__total(diff, DIFF_TOTAL_TIME).margin < 0)
@@ -255,16 +252,15 @@ static int see(const struct diff *diff, struct sight *ret)
 	_cleanup_free_ double *margins = NULL;
 	double heaviest = 0;
 	uint32_t i, n = 0;
-	int by;
 
 	*ret = (struct sight){};
-	for (by = 0; by < REPORT_BY_COUNT; by++)
+	for (int by = 0; by < REPORT_BY_COUNT; by++)
 		for (i = 0; i < diff->tables[by].n_rows; i++, n++)
 			heaviest = fmax(heaviest, weight_of(&diff->tables[by].rows[i]));
 	margins = calloc(n + 1, sizeof(*margins));
 	if (!margins)
 		return -ENOMEM;
-	for (by = 0; by < REPORT_BY_COUNT; by++)
+	for (int by = 0; by < REPORT_BY_COUNT; by++)
 		for (i = 0; i < diff->tables[by].n_rows; i++) {
 			const struct diff_row *row = &diff->tables[by].rows[i];
 
@@ -299,10 +295,9 @@ static void put_only(const uint32_t only[3], FILE *out)
 static struct compared count(const struct diff_table *table)
 {
 	struct compared ret = {table->n_rows - table->n_too_few, 0, table->n_differ, table->n_too_few, table->n_rest, table->n_rest_differ, {}};
-	uint32_t i;
 
 	memcpy(ret.only, table->n_only, sizeof(ret.only));
-	for (i = 0; i < table->n_rows; i++)
+	for (uint32_t i = 0; i < table->n_rows; i++)
 		ret.unknown += !table->rows[i].too_few && table->rows[i].comparison.margin < 0;
 	return ret;
 }
@@ -350,9 +345,8 @@ static void put_table(const struct diff *diff, enum report_by by, FILE *out)
 static bool totals_differ(const struct diff *diff)
 {
 	bool differ = false;
-	int kind;
 
-	for (kind = 0; kind < DIFF_TOTALS; kind++)
+	for (int kind = 0; kind < DIFF_TOTALS; kind++)
 		differ |= diff__total(diff, kind).differs;
 	return differ;
 }
@@ -395,9 +389,8 @@ static void put_sight(const struct diff *diff, FILE *out)
 static void put_base(const struct diff *diff, FILE *out)
 {
 	uint64_t collector[2] = {}, time[2] = {};
-	uint32_t i;
 
-	for (i = 0; i < diff->read; i++) {
+	for (uint32_t i = 0; i < diff->read; i++) {
 		collector[diff->recordings[i].after] += diff->recordings[i].collector;
 		time[diff->recordings[i].after] += diff->recordings[i].time;
 	}
@@ -429,7 +422,6 @@ static int put_all(void *of, FILE *out)
 {
 	const struct diff *diff = *(const struct diff **)of;
 	struct compared all = {};
-	int by;
 
 	errno = 0;
 	put_recordings(diff, out);
@@ -440,7 +432,7 @@ static int put_all(void *of, FILE *out)
 		diff->per == DIFF_SHARE ? "" : " for each outermost compile",
 		diff->options->inclusive ? "inclusive" : "exclusive", 100 * diff->options->level);
 	put_base(diff, out);
-	for (by = 0; by < REPORT_BY_COUNT; by++) {
+	for (int by = 0; by < REPORT_BY_COUNT; by++) {
 		struct compared compared;
 
 		if (!diff__wants(diff, (enum report_by)by) || !diff->tables[by].n_rows)

@@ -31,9 +31,8 @@ static struct mean mean_of(const struct diff *diff, enum diff_total_kind kind, b
 {
 	struct mean ret = {};
 	double squares = 0, value;
-	uint32_t i;
 
-	for (i = 0; i < diff->read; i++) {
+	for (uint32_t i = 0; i < diff->read; i++) {
 		if (diff->recordings[i].after != after)
 			continue;
 		value = value_of(&diff->recordings[i], kind);

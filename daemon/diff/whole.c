@@ -207,10 +207,9 @@ int whole__follow(struct diff *diff, const struct model_thread *thread, bool sam
 int whole__finish(struct diff *diff)
 {
 	const struct model *model = diff->model;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < LENGTH(diff->open, struct open_compile *) && !err; i++) {
+	for (uint32_t i = 0; i < LENGTH(diff->open, struct open_compile *) && !err; i++) {
 		struct open_compile *compile = ITEM(diff->open, struct open_compile *, i);
 		const struct model_thread *thread = model__thread(model, i);
 
@@ -224,9 +223,7 @@ int whole__finish(struct diff *diff)
 
 void whole__free(struct diff *diff)
 {
-	uint32_t i;
-
-	for (i = 0; i < LENGTH(diff->open, struct open_compile *); i++) {
+	for (uint32_t i = 0; i < LENGTH(diff->open, struct open_compile *); i++) {
 		struct open_compile *compile = ITEM(diff->open, struct open_compile *, i);
 
 		if (compile) {

@@ -200,13 +200,12 @@ json_t *dump__emit(struct python_walker *python, struct codemap *codemap, const 
 	static const char *const hows[] = {"moving", "still", "tick"};
 	struct emitting emitting = {.frames = json_array()};
 	char comm[17] = "";
-	uint32_t i;
 
 	memcpy(comm, result->thread.comm, 16);
 	if (result->how && result->natives && codemap) {
 		put_woven(&emitting, python, codemap, result, now);
 	} else if (result->how) {
-		for (i = 0; i < result->python.n; i++)
+		for (uint32_t i = 0; i < result->python.n; i++)
 			put_python(&emitting, python, &result->python.frames[i]);
 		if (result->python.loss)
 			put(&emitting, note(result->python.loss));

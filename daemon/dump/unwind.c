@@ -86,7 +86,6 @@ static int read_word(struct dump_unwinder *self, uint64_t address, unw_word_t *r
 	const struct dump_state *state = self->state;
 	uint64_t at = address - state->stack_at;
 	uint8_t bytes[sizeof(*ret)];
-	size_t i;
 
 	if (++self->reads > READS_MAX)
 		return -UNW_EINVAL;
@@ -94,7 +93,7 @@ static int read_word(struct dump_unwinder *self, uint64_t address, unw_word_t *r
 		memcpy(ret, state->stack + at, sizeof(*ret));
 		return 0;
 	}
-	for (i = 0; i < sizeof(*ret); i++) {
+	for (size_t i = 0; i < sizeof(*ret); i++) {
 		const struct page *page = page_of(self, address + i);
 
 		if (!page)
@@ -146,12 +145,11 @@ static bool read_segments(struct dump_unwinder *self, uint64_t base, const struc
 {
 	const Elf64_Phdr *frames = elf_image__segment(image, PT_GNU_EH_FRAME);
 	uint64_t bias, start = UINT64_MAX, end = 0;
-	uint32_t i;
 
 	if (!frames || elf_image__bias(image, base, &bias) ||
 	    !describe(self, frames->p_vaddr + bias, frames->p_memsz, object))
 		return false;
-	for (i = 0; i < image->n_segments; i++) {
+	for (uint32_t i = 0; i < image->n_segments; i++) {
 		const Elf64_Phdr *p = &image->segments[i];
 
 		if (p->p_type != PT_LOAD)
@@ -184,12 +182,11 @@ static struct object *object_of(struct dump_unwinder *self, uint64_t pc)
 {
 	const struct mapping *mapping = maps__find(self->maps, pc);
 	struct object *objects;
-	uint32_t i;
 
 	mapping = mapping && mapping->flags & MAPPING_EXEC ? header_of(self, mapping) : NULL;
 	if (!mapping)
 		return NULL;
-	for (i = 0; i < self->n_objects; i++)
+	for (uint32_t i = 0; i < self->n_objects; i++)
 		if (self->objects[i].base == mapping->start)
 			return self->objects[i].good ? &self->objects[i] : NULL;
 	if (self->n_objects == OBJECTS_MAX)
@@ -324,9 +321,8 @@ static bool returns_from_signal(struct dump_unwinder *self, uint64_t pc)
 	static const uint8_t steps[] = MACHINE_SIGRETURN_STEPS;
 	uint8_t code[MACHINE_SIGRETURN_BYTES];
 	unw_word_t words[2];
-	unsigned i;
 
-	for (i = 0; i < sizeof(steps); i++) {
+	for (unsigned i = 0; i < sizeof(steps); i++) {
 		if (read_word(self, pc - steps[i], &words[0]) || read_word(self, pc - steps[i] + 1, &words[1]))
 			continue;
 		memcpy(code, &words[0], sizeof(words[0]));
@@ -345,13 +341,12 @@ void dump_unwinder__walk(struct dump_unwinder *self, const struct dump_state *st
 	 * that a signal interrupted. */
 	bool exact = true, signal, end;
 	int more = 1;
-	uint32_t i;
 
 	ret->n = 0;
 	ret->loss = LOSS_NATIVE_TABLE;
 	self->state = state;
 	self->reads = 0;
-	for (i = 0; i < PAGES; i++)
+	for (uint32_t i = 0; i < PAGES; i++)
 		self->pages[i].address = 1; /* no page's */
 	if (unw_init_remote(&cursor, self->space, self))
 		return;

@@ -34,9 +34,7 @@ struct event_decoder {
 /* Stacks, classes and units begin at 1, as 0 means "none" there; the other tables at 0. */
 static void start_epoch(struct event_decoder *decoder)
 {
-	int kind;
-
-	for (kind = 0; kind < EVENT_KIND_COUNT; kind++)
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		decoder->next[kind] = event_rows_form[kind].base;
 	buf__clear(&decoder->depths);
 }
@@ -257,10 +255,9 @@ _Static_assert(EVENTS_DEPTH_MAX <= UINT16_MAX, "a depth is kept in 16 bits");
 static int note_depths(struct event_decoder *decoder, const struct event_rows *rows)
 {
 	const struct stack_row *row = rows->rows;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < rows->n && !err; i++) {
+	for (uint32_t i = 0; i < rows->n && !err; i++) {
 		/* The parent's depth is there already: it is an earlier row, perhaps of this event. */
 		uint16_t depth = row[i].parent ? ITEM(decoder->depths, const uint16_t, row[i].parent - 1) : 0;
 
@@ -301,9 +298,8 @@ static int read_times(const struct json_value *times, const struct column_form *
 {
 	const struct json_value *at = json_value__first(times);
 	int64_t time = 0, delta;
-	size_t i;
 
-	for (i = 0; i < n; i++, at = json_value__next(at)) {
+	for (size_t i = 0; i < n; i++, at = json_value__next(at)) {
 		/* A difference may be negative, their sum may not. */
 		if (read_integer(at, INT64_MIN, INT64_MAX, &delta) ||
 		    __builtin_add_overflow(time, delta, &time) || time < 0)
@@ -358,14 +354,13 @@ static void *read_columns(struct event_decoder *decoder, const struct json_value
 static int read_samples(struct event_decoder *decoder, const struct json_value *line, struct event_samples *samples)
 {
 	const struct sample_row *rows;
-	uint32_t i;
 	int err;
 
 	samples->rows = rows = read_columns(decoder, line, EVENT_SAMPLES, &samples->n, &err);
 	if (!rows)
 		return err;
 	/* Ids of stacks, units and calls may be 0; of threads 0 is the first one, which must exist. */
-	for (i = 0; i < samples->n; i++)
+	for (uint32_t i = 0; i < samples->n; i++)
 		if (rows[i].thread >= decoder->next[EVENT_THREAD] ||
 		    rows[i].stack >= decoder->next[EVENT_STACKS] ||
 		    rows[i].unit >= decoder->next[EVENT_UNITS] || rows[i].caller >= decoder->next[EVENT_THREAD] ||
@@ -376,13 +371,12 @@ static int read_samples(struct event_decoder *decoder, const struct json_value *
 
 static int read_unit_ends(struct event_decoder *decoder, const struct json_value *line, struct event_unit_ends *ends)
 {
-	uint32_t i;
 	int err;
 
 	ends->rows = read_columns(decoder, line, EVENT_UNIT_ENDS, &ends->n, &err);
 	if (!ends->rows)
 		return err;
-	for (i = 0; i < ends->n; i++)
+	for (uint32_t i = 0; i < ends->n; i++)
 		if (!ends->rows[i].id || ends->rows[i].id >= decoder->next[EVENT_UNITS])
 			return -EBADMSG;
 	return 0;
@@ -461,7 +455,6 @@ int event_decoder__line(struct event_decoder *decoder, const char *line, size_t 
 	const struct json_value *json, *name;
 	const struct field_list *list;
 	struct event event;
-	size_t i;
 	int err;
 
 	if (len > EVENTS_LINE_MAX)
@@ -481,7 +474,7 @@ int event_decoder__line(struct event_decoder *decoder, const char *line, size_t 
 		return 0;
 	/* Members first, then rows and columns, which need the first ones ("first"). */
 	list = &event_fields[event.kind];
-	for (i = 0; i < list->n; i++)
+	for (size_t i = 0; i < list->n; i++)
 		if (read_value(decoder, json_value__member(json, list->fields[i].key), &list->fields[i], &event))
 			return -EBADMSG;
 	err = read_rest(decoder, json, &event);

@@ -62,9 +62,8 @@ static int append_features(struct buf *out, const struct event_hello *hello)
 static int append_losses(struct buf *out, const struct event_ledger *ledger)
 {
 	int err = append_key(out, "losses") ?: buf__append(out, "{", 1);
-	uint32_t i;
 
-	for (i = 0; !err && i < ledger->n; i++) {
+	for (uint32_t i = 0; !err && i < ledger->n; i++) {
 		err = buf__puts(out, i ? "," : "") ?: json__string(out, ledger->lines[i].name);
 		err = err ?: buf__append(out, ":", 1) ?: append_u64(out, ledger->lines[i].count);
 	}
@@ -102,9 +101,8 @@ static int append_rows(struct buf *out, const char *key, const void *rows, uint3
 	const char *row = rows;
 	int err = append_key(out, key) ?: buf__append(out, "[", 1);
 	size_t j, m;
-	uint32_t i;
 
-	for (i = 0; !err && i < n; i++, row += form->size) {
+	for (uint32_t i = 0; !err && i < n; i++, row += form->size) {
 		err = buf__puts(out, i ? ",[" : "[");
 		m = fields_of(&form->fields, row);
 		for (j = 0; !err && j < m; j++)
@@ -116,10 +114,9 @@ static int append_rows(struct buf *out, const char *key, const void *rows, uint3
 
 static int append_fields(struct buf *out, const struct event *event, const struct field_list *list)
 {
-	size_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < list->n; i++) {
+	for (size_t i = 0; !err && i < list->n; i++) {
 		if (list->fields[i].need != FIELD_SPARSE || !is_empty(&list->fields[i], event))
 			err = append_key(out, list->fields[i].key) ?: append_value(out, &list->fields[i], event);
 	}
@@ -165,10 +162,9 @@ static const char *row_of(const struct batch *batch, uint32_t i)
 static int append_times(struct buf *out, const struct batch *batch)
 {
 	uint64_t last = 0;
-	uint32_t i;
 	int err = append_key(out, "t");
 
-	for (i = 0; !err && i < batch->n; i++) {
+	for (uint32_t i = 0; !err && i < batch->n; i++) {
 		uint64_t time = *(const uint64_t *)(row_of(batch, i) + batch->form->time);
 
 		/* So that no difference overflows, either. */
@@ -210,9 +206,8 @@ static int append_columns(struct buf *out, const struct event *event)
 {
 	struct batch batch = batch_of(event);
 	int err = append_times(out, &batch);
-	size_t i;
 
-	for (i = 0; !err && i < batch.form->fields.n; i++)
+	for (size_t i = 0; !err && i < batch.form->fields.n; i++)
 		err = append_column(out, &batch, &batch.form->fields.fields[i]);
 	return err;
 }

@@ -299,17 +299,16 @@ static int look_for_twins(const struct json_value *object)
 {
 	_cleanup_free_ const char **names = NULL;
 	const struct json_value *at = json_value__first(object);
-	uint32_t i;
 
 	if (object->n <= MEMBERS_FEW) /* compared already, as each came */
 		return 0;
 	names = malloc(object->n * sizeof(*names));
 	if (!names)
 		return -ENOMEM;
-	for (i = 0; i < object->n; i++, at = json_value__next(json_value__next(at)))
+	for (uint32_t i = 0; i < object->n; i++, at = json_value__next(json_value__next(at)))
 		names[i] = at->string;
 	qsort(names, object->n, sizeof(*names), by_name);
-	for (i = 1; i < object->n; i++)
+	for (uint32_t i = 1; i < object->n; i++)
 		if (!strcmp(names[i - 1], names[i]))
 			return -EBADMSG;
 	return 0;

@@ -19,9 +19,7 @@ static const struct loss_row {
 
 static const struct loss_row *find(const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
 		if (!strcmp(losses[i].name, name))
 			return &losses[i];
 	return NULL;

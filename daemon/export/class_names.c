@@ -32,10 +32,9 @@ int class_names__emit(struct class_names *names, uint32_t id, const char *name)
 int class_names__rows(struct class_names *names, const struct event_rows *rows)
 {
 	const struct class_row *row = rows->rows;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < rows->n && !err; i++)
+	for (uint32_t i = 0; i < rows->n && !err; i++)
 		err = class_names__emit(names, rows->first + i, row[i].name);
 	return err;
 }

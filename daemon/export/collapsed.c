@@ -110,10 +110,9 @@ static int write_lines(const struct model *model, const struct sums *sums, FILE 
 	uint64_t before = 0, total = 0, us;
 	struct frame_texts words = {};
 	struct buf text = {};
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < sums__n(sums) && !err; i++, before = total) {
+	for (uint32_t i = 0; i < sums__n(sums) && !err; i++, before = total) {
 		struct stack_key key = stack_sums__key(sums, i);
 
 		/* `wall` of a slice is its length: for a stack with CPU time, that CPU time. */

@@ -43,13 +43,10 @@ static const struct {
 
 const struct exporter *exporter__find(const char *format)
 {
-	const struct exporter *exporter;
-	size_t i;
-
-	for (i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
 		if (!strcmp(format, aliases[i].alias))
 			format = aliases[i].name;
-	for (exporter = exporters; exporter->name; exporter++)
+	for (const struct exporter *exporter = exporters; exporter->name; exporter++)
 		if (!strcmp(format, exporter->name))
 			return exporter;
 	return NULL;
@@ -72,9 +69,7 @@ static bool is_called(const char *name, const char *endings, bool *ret_sure)
 
 const struct exporter *exporter__of_name(const char *name, bool *ret_sure)
 {
-	const struct exporter *exporter;
-
-	for (exporter = exporters; exporter->name; exporter++)
+	for (const struct exporter *exporter = exporters; exporter->name; exporter++)
 		if (is_called(name, exporter->endings, ret_sure))
 			return exporter;
 	*ret_sure = false;
@@ -84,10 +79,9 @@ const struct exporter *exporter__of_name(const char *name, bool *ret_sure)
 const char *exporter__names(void)
 {
 	static char text[256];
-	const struct exporter *exporter;
 	size_t i, len = 0;
 
-	for (exporter = exporters; exporter->name; exporter++) {
+	for (const struct exporter *exporter = exporters; exporter->name; exporter++) {
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", exporter == exporters ? "" : ", ",
 					exporter->name);
 		for (i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)

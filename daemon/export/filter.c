@@ -61,10 +61,9 @@ static int add_rows(struct filter *filter, enum event_kind kind, const struct ev
 	const struct frame_row *frame = event->rows;
 	const struct stack_row *stack = event->rows;
 	struct buf *to = kind == EVENT_FUNCTIONS ? &filter->functions : kind == EVENT_FRAMES ? &filter->frames : &filter->stacks;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < event->n && !err; i++) {
+	for (uint32_t i = 0; i < event->n && !err; i++) {
 		/* stacks.data[0] is the empty stack, which start_epoch() has appended: a root's parent is 0. */
 		const uint8_t answer = kind == EVENT_FUNCTIONS ? has(filter, &function[i])
 				       : kind == EVENT_FRAMES  ? ITEM(filter->functions, uint8_t, frame[i].function)

@@ -230,12 +230,10 @@ static void put_thread(struct firefox *firefox, uint32_t index)
 
 static int write_file(struct firefox *firefox)
 {
-	uint32_t i;
-
 	firefox__put(firefox, "{\"meta\":");
 	firefox__meta(firefox);
 	firefox__put(firefox, ",\n\"libs\":[],\"pages\":[],\"counters\":[],\"profilerOverhead\":[],\n\"threads\":[\n");
-	for (i = 0; i < firefox->n && !firefox->err; i++)
+	for (uint32_t i = 0; i < firefox->n && !firefox->err; i++)
 		put_thread(firefox, i);
 	firefox__put(firefox, "\n]}\n");
 	firefox__flush(firefox, 0);
@@ -244,9 +242,7 @@ static int write_file(struct firefox *firefox)
 
 static void free_rows(struct firefox *firefox)
 {
-	uint32_t i;
-
-	for (i = 0; i < LENGTH(firefox->rows, struct buf); i++)
+	for (uint32_t i = 0; i < LENGTH(firefox->rows, struct buf); i++)
 		buf__free(&ITEM(firefox->rows, struct buf, i));
 	buf__free(&firefox->rows);
 }

@@ -18,9 +18,7 @@ static const struct {
 
 static const char *color_of(const char *class_name)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(colors) / sizeof(colors[0]); i++)
+	for (size_t i = 0; i < sizeof(colors) / sizeof(colors[0]); i++)
 		if (!strcmp(colors[i].class_name, class_name))
 			return colors[i].color;
 	return "darkgrey";
@@ -67,14 +65,13 @@ int firefox__categories(struct firefox *firefox)
 	_cleanup_free_ uint64_t *self = calloc((size_t)frames * times.n + 1, sizeof(uint64_t));
 	_cleanup_free_ uint64_t *all = calloc((size_t)frames * times.n + 1, sizeof(uint64_t));
 	_cleanup_free_ uint64_t *places = calloc(firefox->places.n + 1, sizeof(uint64_t));
-	const struct firefox_row *row;
 
 	if (!self || !all || !places || buf__lengthen(&firefox->categories, frames))
 		return -ENOMEM;
 	times.self = self;
 	times.all = all;
 	for (i = 0; i < firefox->n; i++)
-		for (row = firefox__rows(firefox, firefox->threads[i], &rows); rows--; row++)
+		for (const struct firefox_row *row = firefox__rows(firefox, firefox->threads[i], &rows); rows--; row++)
 			places[row->place] += row->ns;
 	for (i = 0; i < firefox->places.n; i++)
 		add_place(firefox, i, places[i], &times);
@@ -86,10 +83,8 @@ int firefox__categories(struct firefox *firefox)
 
 static void put_categories(struct firefox *firefox)
 {
-	uint32_t i;
-
 	firefox__put(firefox, "\"categories\":[{\"name\":\"Other\",\"color\":\"grey\",\"subcategories\":[\"Other\"]}");
-	for (i = 0; i < firefox->model.classes.names.n; i++) {
+	for (uint32_t i = 0; i < firefox->model.classes.names.n; i++) {
 		const char *name = class_names__name(&firefox->model.classes, i);
 
 		firefox__put(firefox, ",\n{\"name\":");
@@ -115,7 +110,6 @@ static void put_visible(struct firefox *firefox)
 static void put_ledger(struct firefox *firefox)
 {
 	const struct model *model = &firefox->model;
-	uint32_t i;
 
 	firefox__put(firefox, "\"extra\":[{\"label\":\"Recording\",\"entries\":[");
 	firefox__put(firefox, "{\"label\":\"Samples\",\"format\":\"integer\",\"value\":%llu}", (unsigned long long)model->samples);
@@ -123,7 +117,7 @@ static void put_ledger(struct firefox *firefox)
 	if (model->native)
 		firefox__put(firefox, ",{\"label\":\"Whole native stacks\",\"format\":\"integer\",\"value\":%llu}",
 			     (unsigned long long)model->native_whole);
-	for (i = 0; i < model->loss_names.n; i++) {
+	for (uint32_t i = 0; i < model->loss_names.n; i++) {
 		size_t len;
 
 		firefox__put(firefox, ",{\"format\":\"integer\",\"value\":%llu,\"label\":",

@@ -177,7 +177,6 @@ static const struct column symbol_columns[] = {ALWAYS("libIndex", ""), ALWAYS("a
 void firefox_tables__put(const struct firefox_tables *tables, struct firefox *firefox)
 {
 	const struct buf none = {};
-	uint32_t i;
 
 	put_table(firefox, "stackTable", &tables->nodes.rows, sizeof(struct node_cells), node_columns);
 	put_table(firefox, "frameTable", &tables->frames.rows, sizeof(struct frame_cells), frame_columns);
@@ -185,7 +184,7 @@ void firefox_tables__put(const struct firefox_tables *tables, struct firefox *fi
 	put_table(firefox, "resourceTable", &tables->resources.rows, sizeof(uint32_t), resource_columns);
 	put_table(firefox, "nativeSymbols", &none, sizeof(uint32_t), symbol_columns);
 	firefox__put(firefox, "\"stringArray\":[");
-	for (i = 0; i < tables->strings.n; i++) {
+	for (uint32_t i = 0; i < tables->strings.n; i++) {
 		size_t len;
 
 		firefox__put(firefox, "%s", i ? "," : "");
@@ -197,9 +196,8 @@ void firefox_tables__put(const struct firefox_tables *tables, struct firefox *fi
 void firefox_tables__free(struct firefox_tables *tables)
 {
 	struct firefox_table *const all[] = {&tables->nodes, &tables->frames, &tables->functions, &tables->resources};
-	size_t i;
 
-	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		intern__free(&all[i]->keys);
 		buf__free(&all[i]->rows);
 	}

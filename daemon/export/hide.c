@@ -44,11 +44,10 @@ static bool is_machine(const struct function_row *row)
 {
 	static const char *const names[] = {"exec", "builtins.exec", "__import__", "builtins.__import__", "builtin_exec", "builtin_exec_impl",
 					    "builtin___import__", "PyEval_EvalCode"};
-	size_t i;
 
 	if (row->kind == FUNCTION_PYTHON)
 		return false;
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(row->name, names[i]))
 			return true;
 	return false;
@@ -59,13 +58,12 @@ static bool is_machine(const struct function_row *row)
 static bool is_excluded(struct hide *hide, const struct function_row *row)
 {
 	char module[512];
-	uint32_t i;
 	bool any = hide->options->hide_native && row->kind != FUNCTION_PYTHON;
 
 	if (row->kind == FUNCTION_NOTE)
 		return false;
 	place__module(row->kind, row->file, row->module, module, sizeof(module));
-	for (i = 0; i < hide->options->n_exclude; i++) {
+	for (uint32_t i = 0; i < hide->options->n_exclude; i++) {
 		const char *pattern = hide->options->exclude[i];
 		bool match = pattern__function(pattern, row->name) || pattern__module(pattern, module) ||
 			     (*row->module && pattern__module(pattern, row->module)) || (*row->file && pattern__glob(pattern, row->file));
@@ -88,12 +86,11 @@ enum visibility hide__function(struct hide *hide, const struct function_row *row
 int hide__new(const struct export_options *options, struct hide **ret)
 {
 	struct hide *hide = calloc(1, sizeof(*hide));
-	uint32_t i;
 
 	if (!hide)
 		return -ENOMEM;
 	hide->options = options;
-	for (i = 0; i < options->n_exclude; i++)
+	for (uint32_t i = 0; i < options->n_exclude; i++)
 		hide->close[i] = CLOSE("exclude", options->exclude[i], false);
 	*ret = hide;
 	return 0;
@@ -101,10 +98,9 @@ int hide__new(const struct export_options *options, struct hide **ret)
 
 int hide__missing(const struct hide *hide, struct export_missing *ret)
 {
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < hide->options->n_exclude && !err; i++) {
+	for (uint32_t i = 0; i < hide->options->n_exclude && !err; i++) {
 		err = close__missing(&hide->close[i], ret);
 		ret->name = err ? hide->options->exclude[i] : NULL;
 	}

@@ -300,7 +300,6 @@ static int instruction(struct hlo *hlo, struct tables *tables, struct span line)
 static int take(struct hlo *hlo, struct tables *tables, struct span line)
 {
 	static const char *const heads[] = {NULL, "FileNames", "FileLocations", "StackFrames"};
-	size_t i;
 
 	while (line.start < line.end && *line.start == ' ')
 		line.start++;
@@ -313,7 +312,7 @@ static int take(struct hlo *hlo, struct tables *tables, struct span line)
 		buf__clear(&tables->latest);
 		intern__free(&tables->names);
 	}
-	for (i = 1; i < sizeof(heads) / sizeof(heads[0]); i++)
+	for (size_t i = 1; i < sizeof(heads) / sizeof(heads[0]); i++)
 		if (is(line, heads[i])) {
 			tables->at = i;
 			return 0;

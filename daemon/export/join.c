@@ -74,10 +74,9 @@ static int add_stop(struct totals *totals, const struct ledger_stop *stop)
 	struct ledger_stop *sum = NULL;
 	struct buf key = {};
 	uint64_t count;
-	uint32_t i;
 	int err = buf__append(&key, &stop->offset, sizeof(stop->offset));
 
-	for (i = 0; i < 3 && !err; i++)
+	for (uint32_t i = 0; i < 3 && !err; i++)
 		err = buf__append(&key, texts[i], strlen(texts[i]) + 1);
 	if (!err)
 		sum = intern__item(&totals->places, key.data, key.len, &totals->stops, sizeof(*sum));
@@ -93,7 +92,6 @@ static int add_stop(struct totals *totals, const struct ledger_stop *stop)
 
 static int totals__add(struct totals *totals, const struct event_ledger *ledger)
 {
-	uint32_t i;
 	int err = 0;
 
 	totals->samples += ledger->samples;
@@ -101,9 +99,9 @@ static int totals__add(struct totals *totals, const struct event_ledger *ledger)
 	totals->native += ledger->native;
 	totals->native_whole += ledger->native_whole;
 	totals->stops_more += ledger->stops_more;
-	for (i = 0; i < ledger->n && !err; i++)
+	for (uint32_t i = 0; i < ledger->n && !err; i++)
 		err = add_loss(totals, ledger->lines[i].name, ledger->lines[i].count);
-	for (i = 0; i < ledger->n_stops && !err; i++)
+	for (uint32_t i = 0; i < ledger->n_stops && !err; i++)
 		err = add_stop(totals, &ledger->stops[i]);
 	return err;
 }
@@ -228,11 +226,10 @@ static int on_first_pass(struct event_sink *self, const struct event *event)
 static int read_sessions(struct join *join, const int *in, uint32_t n)
 {
 	bool cut;
-	uint32_t i;
 	int err = 0;
 
 	join->sink.event = on_first_pass;
-	for (i = 0; i < n && !err; i++) {
+	for (uint32_t i = 0; i < n && !err; i++) {
 		err = lseek(in[i], 0, SEEK_SET) < 0 ? -errno : recording__read(in[i], false, &join->sink, &cut);
 		err = err == -ECANCELED ? 0 : err;
 	}
@@ -281,11 +278,10 @@ static int on_event(struct event_sink *self, const struct event *event)
 static int read_all(struct join *join, const int *in, uint32_t n, bool *ret_cut)
 {
 	bool cut;
-	uint32_t i;
 	int err = 0;
 
 	join->sink.event = on_event;
-	for (i = 0; i < n && !err; i++) {
+	for (uint32_t i = 0; i < n && !err; i++) {
 		join->ended = false;
 		err = lseek(in[i], 0, SEEK_SET) < 0 ? -errno : recording__read(in[i], false, &join->sink, &cut);
 		err = err ?: add_up(join);
@@ -298,7 +294,6 @@ int recordings__join(const int *in, uint32_t n, int out, bool compress, bool *re
 {
 	struct join join = {};
 	struct event end = {.kind = EVENT_END};
-	size_t i;
 	int err;
 
 	*ret_cut = false;
@@ -314,7 +309,7 @@ int recordings__join(const int *in, uint32_t n, int out, bool compress, bool *re
 	totals__free(&join.now);
 	buf__free(&join.line);
 	buf__free(&join.commands);
-	for (i = 0; i < sizeof(join.kept) / sizeof(join.kept[0]); i++)
+	for (size_t i = 0; i < sizeof(join.kept) / sizeof(join.kept[0]); i++)
 		free(join.kept[i]);
 	free(join.reason);
 	free(join.detail);

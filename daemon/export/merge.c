@@ -86,9 +86,7 @@ static void give(struct merge *merge, uint32_t stack, uint64_t ns)
 /* Only stacks of this bin are touched, so a bin costs as much as it has slices. */
 static void end_bin(struct merge *merge)
 {
-	uint32_t i;
-
-	for (i = 0; i < merge->n; i++) {
+	for (uint32_t i = 0; i < merge->n; i++) {
 		uint32_t stack = merge->order[i];
 
 		give(merge, stack, merge->sums[stack]);
@@ -194,12 +192,11 @@ int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_
 	       struct merge_visitor *visitor)
 {
 	_cleanup_free_ struct cursor *cursors = calloc(n + 1, sizeof(*cursors));
-	uint32_t i;
 	int err = 0;
 
 	if (!cursors)
 		return -ENOMEM;
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		cursors[i] = cursor_of(merge->model, threads[i]);
 	merge->visitor = visitor;
 	if (bin)
@@ -238,10 +235,8 @@ int merge__subtree_ns(const struct model *model, struct model_thread *const *thr
 void merge__fold(const struct model *model, const uint64_t *subtree_ns, uint64_t below,
 		 uint32_t *ret_fold)
 {
-	uint32_t node;
-
 	ret_fold[MODEL_ROOT] = MODEL_ROOT;
-	for (node = 1; node < model->nodes.n; node++) {
+	for (uint32_t node = 1; node < model->nodes.n; node++) {
 		uint32_t parent = model__node(model, node).parent;
 
 		if (subtree_ns[node] >= below || node == model->folded)

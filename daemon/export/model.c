@@ -129,10 +129,9 @@ static uint32_t waiting_stack(const struct model *model, const struct sample_row
 static int on_units(struct model *model, const struct event_rows *rows)
 {
 	const struct unit_row *row = rows->rows;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < rows->n && !err && model->with_units; i++, row++) {
+	for (uint32_t i = 0; i < rows->n && !err && model->with_units; i++, row++) {
 		uint32_t thread = ITEM(model->epoch_threads, uint32_t, row->thread), trigger = 0;
 
 		/* Only of outermost compiles; for the others it would repeat the outermost one's. */
@@ -151,10 +150,9 @@ static int on_unit_end(struct model *model, const struct event_unit_end *event)
 static int on_unit_ends(struct model *model, const struct event_unit_ends *ends)
 {
 	struct event_unit_end end = {.name = "", .signature = "", .file = ""};
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < ends->n; i++) {
+	for (uint32_t i = 0; !err && i < ends->n; i++) {
 		end.id = ends->rows[i].id;
 		end.time = ends->rows[i].time;
 		err = on_unit_end(model, &end);
@@ -309,14 +307,13 @@ static int start_epoch(struct model *model)
 static int keep_stops(struct model *model, const struct event_ledger *event)
 {
 	struct buf *out = &model->stops;
-	uint32_t i;
 	int err = 0;
 
 	buf__clear(out);
 	model->native = event->native;
 	model->native_whole = event->native_whole;
 	model->stops_more = event->stops_more;
-	for (i = 0; i < event->n_stops && !err; i++) {
+	for (uint32_t i = 0; i < event->n_stops && !err; i++) {
 		const struct ledger_stop *stop = &event->stops[i];
 
 		err = buf__puts(out, i ? ",{" : "{") ?: json__member(out, "loss", stop->loss);
@@ -460,9 +457,8 @@ bool model__passes(const struct model *model, const struct model_thread *thread)
 static int missing_thread(const struct model *model, struct export_missing *ret)
 {
 	struct close close = CLOSE("thread", model->options->thread, false);
-	uint32_t i;
 
-	for (i = 0; i < model__threads(model); i++)
+	for (uint32_t i = 0; i < model__threads(model); i++)
 		close__offer(&close, model__thread(model, i)->name);
 	return close__missing(&close, ret);
 }
@@ -548,10 +544,9 @@ static int find_counted(struct model *model)
 static void find_quiet(struct model *model)
 {
 	struct export_report all = {};
-	uint32_t i;
 
 	model__report(model, &all);
-	for (i = 0; model->wall_mode && i < model__threads(model); i++) {
+	for (uint32_t i = 0; model->wall_mode && i < model__threads(model); i++) {
 		struct model_thread *thread = model__thread(model, i);
 
 		thread->quiet = thread->shown && thread__is_quiet(thread->cpu, thread->wall, all.cpu, all.wall);
@@ -608,22 +603,21 @@ void model__free(struct model *model)
 			      &model->threads, &model->stops, &model->epoch_functions, &model->epoch_frames,
 			      &model->epoch_stacks, &model->epoch_processes, &model->epoch_threads,
 			      &model->epoch_function_traits, &model->epoch_frame_traits, &model->epoch_bases, &model->scratch};
-	size_t i;
 
-	for (i = 0; i < LENGTH(model->processes, struct model_process); i++) {
+	for (size_t i = 0; i < LENGTH(model->processes, struct model_process); i++) {
 		free(model__process(model, (uint32_t)i)->name);
 		free(model__process(model, (uint32_t)i)->python);
 	}
-	for (i = 0; i < model__threads(model); i++) {
+	for (size_t i = 0; i < model__threads(model); i++) {
 		struct model_thread *thread = model__thread(model, (uint32_t)i);
 
 		buf__free(&thread->slices);
 		free(thread->name);
 		free(thread);
 	}
-	for (i = 0; i < sizeof(interns) / sizeof(interns[0]); i++)
+	for (size_t i = 0; i < sizeof(interns) / sizeof(interns[0]); i++)
 		intern__free(interns[i]);
-	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
+	for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
 	unsampled__free(&model->unsampled);
 	filter__free(model->filter);

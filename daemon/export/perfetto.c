@@ -105,11 +105,10 @@ static void free_all(struct perfetto *perfetto)
 	struct buf *bufs[] = {&perfetto->strings_known, &perfetto->frames_known, &perfetto->stacks_known, &perfetto->modules_known,
 			      &perfetto->tasks_known, &perfetto->interned, &perfetto->packet, &perfetto->message, &perfetto->inner,
 			      &perfetto->path, &perfetto->states, &perfetto->works};
-	size_t i;
 
-	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
+	for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
-	for (i = 0; i < LENGTH(perfetto->counts, struct perfetto_counts); i++)
+	for (size_t i = 0; i < LENGTH(perfetto->counts, struct perfetto_counts); i++)
 		buf__free(&ITEM(perfetto->counts, struct perfetto_counts, i).bins);
 	buf__free(&perfetto->counts);
 	intern__free(&perfetto->pids);

@@ -144,9 +144,7 @@ static void put_process(struct perfetto *perfetto, uint32_t process)
 
 void perfetto__counters(struct perfetto *perfetto)
 {
-	uint32_t i;
-
-	for (i = 0; i < LENGTH(perfetto->counts, struct perfetto_counts) && !perfetto->err; i++)
+	for (uint32_t i = 0; i < LENGTH(perfetto->counts, struct perfetto_counts) && !perfetto->err; i++)
 		put_process(perfetto, i);
 }
 
@@ -156,11 +154,10 @@ void perfetto__ledger(struct perfetto *perfetto, const struct event_ledger *ledg
 {
 	uint64_t time = ledger->time > perfetto->model.origin ? ledger->time - perfetto->model.origin : 0, losses = 0, from = perfetto->ledger_time;
 	double seconds = (double)(time - from) / 1e9;
-	uint32_t i;
 
 	if (time <= from)
 		return;
-	for (i = 0; i < ledger->n; i++)
+	for (uint32_t i = 0; i < ledger->n; i++)
 		losses += ledger->lines[i].count;
 	if (!from) {
 		describe(perfetto, perfetto__track(perfetto, TRACK_SAMPLES, 0), 0, "samples", "1/s");

@@ -159,11 +159,9 @@ void perfetto__works(struct perfetto *perfetto, uint32_t thread, uint64_t begin,
 /* Links the flows that begin at each call: `heads` has the first one's work + 1, by call. */
 static void link_flows(struct perfetto *perfetto, struct buf *heads)
 {
-	uint32_t i;
-
 	if (buf__lengthen(heads, unit_tree__calls(&perfetto->model.units) * sizeof(uint32_t)))
 		perfetto->err = perfetto->err ?: -ENOMEM;
-	for (i = LENGTH(perfetto->works, struct perfetto_work); i-- && !perfetto->err;) {
+	for (uint32_t i = LENGTH(perfetto->works, struct perfetto_work); i-- && !perfetto->err;) {
 		struct perfetto_work *work = &ITEM(perfetto->works, struct perfetto_work, i);
 
 		if (!work->flow)
@@ -317,13 +315,12 @@ static void describe_all(struct perfetto *perfetto)
 void perfetto__tracks(struct perfetto *perfetto)
 {
 	struct buf heads = {}, begun = {};
-	uint32_t i;
 
 	link_flows(perfetto, &heads);
 	describe_all(perfetto);
-	for (i = 0; i < perfetto->n && !perfetto->err; i++)
+	for (uint32_t i = 0; i < perfetto->n && !perfetto->err; i++)
 		put_spans(perfetto, i, &heads, &begun);
-	for (i = 0; i < LENGTH(perfetto->works, struct perfetto_work) && !perfetto->err; i++)
+	for (uint32_t i = 0; i < LENGTH(perfetto->works, struct perfetto_work) && !perfetto->err; i++)
 		put_work(perfetto, &ITEM(perfetto->works, const struct perfetto_work, i), &begun);
 	buf__free(&heads);
 	buf__free(&begun);

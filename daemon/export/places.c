@@ -21,9 +21,8 @@ static const char *after_packages(const char *file)
 {
 	static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
 	const char *after = NULL;
-	size_t i;
 
-	for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		const char *at = strstr(file, folders[i]),
 			   *end = at ? at + strlen(folders[i]) : NULL;
 

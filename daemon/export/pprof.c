@@ -222,16 +222,15 @@ static int add_labels(struct pprof *pprof, const struct stack_key *key)
 static int put_sample(struct pprof *pprof, const struct stack_key *key, const struct times *sum)
 {
 	struct model_node node;
-	uint32_t stack;
 	int err = 0;
 
-	for (stack = key->stack; stack != MODEL_ROOT && !err; stack = node.parent) {
+	for (uint32_t stack = key->stack; stack != MODEL_ROOT && !err; stack = node.parent) {
 		node = model__node(&pprof->model, stack);
 		err = put_location(pprof, node.frame);
 	}
 	buf__clear(&pprof->message);
 	buf__clear(&pprof->packed);
-	for (stack = key->stack; stack != MODEL_ROOT && !err;
+	for (uint32_t stack = key->stack; stack != MODEL_ROOT && !err;
 	     stack = node.parent) { /* leaf first */
 		node = model__node(&pprof->model, stack);
 		err = protobuf__varint(&pprof->packed, node.frame + 1);
@@ -253,10 +252,9 @@ static int put_sample(struct pprof *pprof, const struct stack_key *key, const st
 static int put_samples(struct pprof *pprof)
 {
 	struct unit_frames frames = {};
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < sums__n(&pprof->sums) && !err; i++) {
+	for (uint32_t i = 0; i < sums__n(&pprof->sums) && !err; i++) {
 		struct stack_key key = stack_sums__key(&pprof->sums, i);
 
 		if (!model__thread(&pprof->model, key.thread)->shown || model__thread(&pprof->model, key.thread)->quiet)
@@ -312,10 +310,9 @@ static int put_about(struct pprof *pprof)
 
 static int put_strings(struct pprof *pprof)
 {
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < pprof->strings.n && !err; i++) {
+	for (uint32_t i = 0; i < pprof->strings.n && !err; i++) {
 		size_t len;
 		const char *string = intern__key(&pprof->strings, i, &len);
 

@@ -273,10 +273,9 @@ static int add_stack(struct model *model, const struct stack_row *row)
 int projection__stacks(struct model *model, const struct event_rows *rows)
 {
 	const struct stack_row *row = rows->rows;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < rows->n && !err; i++)
+	for (uint32_t i = 0; i < rows->n && !err; i++)
 		err = add_stack(model, &row[i]);
 	return err;
 }

@@ -15,10 +15,9 @@ static int stop_early(struct model *model, struct model_thread *thread, uint32_t
 
 static int note(const struct model *model, struct buf *ret)
 {
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < model__threads(model) && !err; i++) {
+	for (uint32_t i = 0; i < model__threads(model) && !err; i++) {
 		const char quiet = model__thread(model, i)->quiet;
 
 		err = buf__append(ret, &quiet, 1);

@@ -96,11 +96,10 @@ static int keep_samples(struct rewriter *rewriter, const struct event_samples *e
 {
 	struct event out = {.kind = EVENT_SAMPLES};
 	bool pass;
-	uint32_t i;
 	int err = 0;
 
 	buf__clear(&rewriter->rows);
-	for (i = 0; i < event->n && !err; i++) {
+	for (uint32_t i = 0; i < event->n && !err; i++) {
 		struct sample_row row = event->rows[i];
 
 		err = filter__passes(rewriter->filter, &row, &pass);

@@ -34,12 +34,11 @@ static int key_of(struct buf *key, const struct model *model, uint32_t call)
 	const char *const texts[] = {node.compiler, node.name, node.signature, node.file};
 	const uint32_t numbers[] = {model__thread(model, unit_tree__call(&model->units, call)->thread)->process, node.line,
 				    *node.name ? 0 : call + 1};
-	size_t i;
 	int err;
 
 	buf__clear(key);
 	err = buf__append(key, numbers, sizeof(numbers));
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]) && !err; i++)
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !err; i++)
 		err = buf__append(key, texts[i], strlen(texts[i]) + 1);
 	return err;
 }

@@ -214,10 +214,8 @@ static int write_file(struct speedscope *file)
 /* All profiles end at the same time, that of the last one. */
 static int set_end(struct speedscope *file)
 {
-	uint32_t i;
-
 	file->to = model__to(file->model) - model__from(file->model);
-	for (i = 0; i < file->n; i++) {
+	for (uint32_t i = 0; i < file->n; i++) {
 		uint64_t end = model__begin(file->model, file->threads[i]) + slices_ns(file->threads[i]);
 
 		/* The slices of a thread may reach beyond the end of the session by the resolution of clocks. */

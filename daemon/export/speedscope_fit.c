@@ -106,16 +106,15 @@ static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
 {
 	struct measure measure = {{measure_slice}, file->cost, 0};
 	int err = 0;
-	uint32_t i;
 
-	for (i = 0; i < unit_spans__n(&file->spans); i++) {
+	for (uint32_t i = 0; i < unit_spans__n(&file->spans); i++) {
 		const struct unit_span *span = unit_spans__item(&file->spans, i);
 
 		if (unit_spans__shown(&file->spans, span)) /* two events; 34 bytes of each are not numbers */
 			measure.bytes += 2 * (34 + digits(file->number[speedscope__span_frame(file, span)]) + digits(span->end));
 	}
 
-	for (i = 0; i < file->n && !err; i++) {
+	for (uint32_t i = 0; i < file->n && !err; i++) {
 		const struct model_thread *thread = file->threads[i];
 
 		err = merge__run(file->merge, &file->threads[i], 1, bin, &measure.visitor);

@@ -62,7 +62,6 @@ int speedscope__head(struct speedscope *file)
 	struct buf *out = &file->head;
 	char pid[16];
 	int err;
-	uint32_t i;
 
 	buf__clear(out);
 	snprintf(pid, sizeof(pid), " (%d)", file->model->pid);
@@ -77,7 +76,7 @@ int speedscope__head(struct speedscope *file)
 	}
 	err = err ?: buf__printf(out, ",\"activeProfileIndex\":%u,\n", active_profile(file));
 	err = err ?: put_about(out, file) ?: buf__puts(out, "\"shared\":{\"frames\":[\n");
-	for (i = 0; i < file->frames_n; i++) {
+	for (uint32_t i = 0; i < file->frames_n; i++) {
 		struct model_frame frame = model__frame(file->model, file->frames[i]);
 
 		err = err ?: put_frame(out, &frame);

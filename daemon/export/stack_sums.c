@@ -34,7 +34,6 @@ int stack_sums__join(const struct sums *sums, struct model *model, struct sums *
 {
 	struct unit_frames frames = {};
 	_cleanup_free_ uint32_t *first = NULL; /* the thread that represents each process */
-	uint32_t i;
 	int err = 0;
 
 	/* Goes from the last thread to the first, so that the first one represents the process: nearly always its
@@ -42,9 +41,9 @@ int stack_sums__join(const struct sums *sums, struct model *model, struct sums *
 	first = calloc(model->process_keys.n + 1, sizeof(*first));
 	if (!first)
 		return -ENOMEM;
-	for (i = model__threads(model); i--;)
+	for (uint32_t i = model__threads(model); i--;)
 		first[model__thread(model, i)->process] = i;
-	for (i = 0; i < sums__n(sums) && !err; i++) {
+	for (uint32_t i = 0; i < sums__n(sums) && !err; i++) {
 		struct stack_key key = stack_sums__key(sums, i);
 		const struct model_thread *thread = model__thread(model, key.thread);
 

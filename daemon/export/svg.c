@@ -66,7 +66,6 @@ static int add_stack(struct svg *svg, const struct stack_key *key, uint64_t ns)
 	const struct model *model = &svg->model;
 	const struct model_thread *thread = model__thread(model, key->thread);
 	uint32_t at = BRANCH_ROOT;
-	size_t depth;
 	int err = 0;
 
 	if (model__processes_shown(model) > 1)
@@ -75,7 +74,7 @@ static int add_stack(struct svg *svg, const struct stack_key *key, uint64_t ns)
 		err = err ?: branch_id(svg, at, IS_THREAD | thread->id, &at);
 	err = err ?: model__path(model, key->stack, &svg->path);
 	err = err ?: limits__walk(2 * svg->path.len / sizeof(uint32_t)); /* to the root, and from there */
-	for (depth = svg->path.len / sizeof(uint32_t); depth-- && !err;)
+	for (size_t depth = svg->path.len / sizeof(uint32_t); depth-- && !err;)
 		err = branch_id(svg, at, ITEM(svg->path, uint32_t, depth), &at);
 	if (!err)
 		*ns_of(svg, at) += ns;
@@ -276,7 +275,6 @@ int svg__layout(const struct svg_tree *tree, void *of, uint32_t *ret_depth)
 {
 	_cleanup_free_ struct spot *spots = calloc(tree->branches->n, sizeof(*spots));
 	const double all = tree->width(of, 0);
-	uint32_t i;
 	int err;
 
 	*ret_depth = 0;
@@ -286,7 +284,7 @@ int svg__layout(const struct svg_tree *tree, void *of, uint32_t *ret_depth)
 		return 0;
 	spots[0].shown = true;
 	err = tree->put(of, 0, 0, SVG_WIDTH, 0);
-	for (i = 1; i < tree->branches->n && !err; i++) {
+	for (uint32_t i = 1; i < tree->branches->n && !err; i++) {
 		size_t len;
 		struct spot *parent = &spots[*(const uint32_t *)intern__key(tree->branches, i, &len)];
 		double width = tree->width(of, i) / all * SVG_WIDTH;

@@ -15,11 +15,9 @@
 /* A call without an end lasts until its thread ends, and a caller at least as long as what it called. */
 static void set_ends(struct model *model)
 {
-	uint32_t i;
-
 	/* From the last: inner calls have higher numbers, so their ends are final when they reach their
 	 * parent. */
-	for (i = unit_tree__calls(&model->units); i--;) {
+	for (uint32_t i = unit_tree__calls(&model->units); i--;) {
 		struct unit_call *call = unit_tree__call(&model->units, i), *parent;
 
 		if (!call->ended)

@@ -352,9 +352,8 @@ void unit_tree__free(struct unit_tree *tree)
 {
 	struct buf *bufs[] = {&tree->calls, &tree->epoch, &tree->rows, &tree->expect,
 			      &tree->late,  &tree->final, &tree->scratch};
-	size_t i;
 
-	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
+	for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
 	intern__free(&tree->nodes);
 }

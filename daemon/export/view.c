@@ -79,11 +79,9 @@ int model__order(const struct model *model, struct model_thread ***ret, uint32_t
 
 void model__report(const struct model *model, struct export_report *ret)
 {
-	uint32_t i;
-
 	/* All but `missing`, which model__read() may have filled in. */
 	*ret = (struct export_report){.span = model->finish, .cut = model->cut, .no_waits = model->options->idle && !model->waits_asked, .missing = ret->missing};
-	for (i = 0; i < model__threads(model); i++) {
+	for (uint32_t i = 0; i < model__threads(model); i++) {
 		const struct model_thread *thread = model__thread(model, i);
 
 		if (!thread->shown)

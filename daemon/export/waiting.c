@@ -5,9 +5,7 @@
 
 static enum wait_cause cause_of(const char *name)
 {
-	int cause;
-
-	for (cause = WAIT_NONE + 1; cause < WAIT_CAUSE_COUNT; cause++)
+	for (int cause = WAIT_NONE + 1; cause < WAIT_CAUSE_COUNT; cause++)
 		if (!strcmp(name, wait__frame((enum wait_cause)cause)))
 			return (enum wait_cause)cause;
 	return WAIT_NONE;
@@ -16,10 +14,9 @@ static enum wait_cause cause_of(const char *name)
 enum wait_cause waiting__cause(const struct model *model, uint32_t stack, const char **ret_holder)
 {
 	enum wait_cause cause = WAIT_NONE;
-	uint32_t depth;
 
 	*ret_holder = "";
-	for (depth = 0; depth < 2 && stack != MODEL_ROOT; depth++) {
+	for (uint32_t depth = 0; depth < 2 && stack != MODEL_ROOT; depth++) {
 		struct model_node node = model__node(model, stack);
 		struct model_frame frame = model__frame(model, node.frame);
 

@@ -48,10 +48,8 @@ static size_t collect(const json_t *rows, uint64_t *ret)
 /* Removes rows below `least`. Children are never heavier than their parents, so whole branches go. */
 static void prune(json_t *rows, uint64_t least)
 {
-	size_t i;
-
 	/* From the last one: removing a row moves those after it. */
-	for (i = json_array_size(rows); i--;) {
+	for (size_t i = json_array_size(rows); i--;) {
 		json_t *row = json_array_get(rows, i);
 
 		if (get__number(row, "inclusive_ns") < least)

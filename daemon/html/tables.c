@@ -244,9 +244,7 @@ static const json_t *table_of(const json_t *report, const struct section *sectio
 
 void tables__links(struct buf *out, const json_t *report)
 {
-	size_t i;
-
-	for (i = 0; i < SECTIONS; i++)
+	for (size_t i = 0; i < SECTIONS; i++)
 		if (table_of(report, &sections[i]))
 			buf__printf(out, "<a href=\"#%s\">%s</a>\n", sections[i].id, sections[i].title);
 }
@@ -267,7 +265,6 @@ static void put_rows(struct buf *out, const json_t *rows, const struct column *c
 {
 	/* Never 0, as shares are divided by it. */
 	struct scale scale = {1e-9, 1e-9};
-	const struct column *column;
 	const json_t *row;
 	size_t i;
 
@@ -277,7 +274,7 @@ static void put_rows(struct buf *out, const json_t *rows, const struct column *c
 	}
 	json_array_foreach(rows, i, row) {
 		buf__puts(out, "<tr>");
-		for (column = columns; column->head; column++)
+		for (const struct column *column = columns; column->head; column++)
 			column->put(out, row, &scale);
 		buf__puts(out, "</tr>\n");
 	}
@@ -337,9 +334,7 @@ static void put_section(struct buf *out, const json_t *report, const struct sect
 
 void tables__put(struct buf *out, const json_t *report)
 {
-	size_t i;
-
-	for (i = 0; i < SECTIONS; i++) {
+	for (size_t i = 0; i < SECTIONS; i++) {
 		const json_t *table = table_of(report, &sections[i]);
 
 		if (table)

@@ -22,9 +22,7 @@ static const struct {
 
 static const char *style_of(const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(styles) / sizeof(styles[0]); i++)
+	for (size_t i = 0; i < sizeof(styles) / sizeof(styles[0]); i++)
 		if (!strcmp(styles[i].name, name))
 			return styles[i].style;
 	return "other";

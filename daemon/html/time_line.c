@@ -120,7 +120,6 @@ static void put_thread(struct time_line *line, uint32_t index, struct buf *out)
 static int put_all(struct time_line *line, struct buf *out)
 {
 	const struct model *model = &line->model;
-	uint32_t i;
 
 	buf__puts(out, "{");
 	json__member(out, "detail", model->detail);
@@ -132,7 +131,7 @@ static int put_all(struct time_line *line, struct buf *out)
 	json__number(out, "below_ns", line->spans.below);
 	put_names(line, out);
 	buf__puts(out, ",\n\"threads\":[");
-	for (i = 0; i < line->n; i++)
+	for (uint32_t i = 0; i < line->n; i++)
 		put_thread(line, i, out);
 	return buf__puts(out, "]}");
 }

@@ -73,12 +73,11 @@ int node__linked(struct jit *jit, struct host_reader *memory, const struct list 
 {
 	struct node now = *node;
 	uint64_t prev;
-	unsigned i;
 	int linked = 0;
 
 	/* Between two reads an entry may be linked in front of this one, or the previous one unlinked. Its own `prev`
 	 * then changed: try again. If `prev` is the same and does not point here, the entry was unlinked. */
-	for (i = 0; !linked && i < POLLS; i++) {
+	for (unsigned i = 0; !linked && i < POLLS; i++) {
 		prev = now.prev;
 		if (node__read(jit, memory, node->address, &now))
 			return 0; /* freed, and its page given back */
@@ -142,9 +141,8 @@ uint64_t entry__probe(struct jit *jit, struct host_reader *memory, const struct 
 {
 	uint64_t hash = 1;
 	char bytes[16384];
-	unsigned i;
 
-	for (i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		uint32_t len = entry->probe_len[i] < sizeof(bytes) ? entry->probe_len[i] : sizeof(bytes);
 
 		if (entry->probe_offset[i] > entry->size || len > entry->size - entry->probe_offset[i])

@@ -142,11 +142,10 @@ static void fill(const struct search *s, struct jit_found *ret)
 int jit__find(const struct jit *jit, uint64_t pc, uint64_t time_ns, struct jit_found *ret)
 {
 	struct search s;
-	unsigned source;
 	bool found = false;
 
 	*ret = (struct jit_found){};
-	for (source = 0; source < JIT_SOURCE_COUNT; source++) {
+	for (unsigned source = 0; source < JIT_SOURCE_COUNT; source++) {
 		struct jit_found here;
 
 		if (!search(jit, source, pc, time_ns, &s))

@@ -55,7 +55,6 @@ static int fork_object(struct jit *to, const struct jit *from, const struct obje
 int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret)
 {
 	struct jit *to;
-	uint32_t i;
 	int err = jit__new(jit->clock, &to);
 
 	if (err)
@@ -68,13 +67,13 @@ int jit__fork(const struct jit *jit, uint64_t time_ns, struct jit **ret)
 	to->capacity = jit->n_objects + ROOM;
 	to->objects = calloc(to->capacity, sizeof(*to->objects));
 	err = to->objects ? 0 : -ENOMEM;
-	for (i = 0; !err && i < jit->n_objects; i++)
+	for (uint32_t i = 0; !err && i < jit->n_objects; i++)
 		if (was_there(&jit->objects[i].seen.life, time_ns))
 			err = fork_object(to, jit, &jit->objects[i]);
 	/* Rows of objects that were left out stay: their ids lead to no object. */
-	for (i = 0; !err && i < JIT_SOURCE_COUNT; i++)
+	for (uint32_t i = 0; !err && i < JIT_SOURCE_COUNT; i++)
 		err = spans__copy(&jit->spans[i], &to->spans[i]);
-	for (i = 0; !err && i < jit->n_lists; i++) {
+	for (uint32_t i = 0; !err && i < jit->n_lists; i++) {
 		err = list__fork(&jit->lists[i], to, &to->lists[i]);
 		to->n_lists += !err;
 	}

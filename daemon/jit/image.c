@@ -140,9 +140,8 @@ static uint32_t tidy(const struct jit_image *image, struct candidate *c, uint32_
 static int keep_symbols(struct jit_image *image, const struct candidate *c, uint32_t n)
 {
 	size_t len = 0, name_len;
-	uint32_t i;
 
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		len += strnlen(c[i].name, JIT_NAME_MAX) + 1;
 		if (len > NAMES_MAX)
 			return -EBADMSG;
@@ -151,7 +150,7 @@ static int keep_symbols(struct jit_image *image, const struct candidate *c, uint
 	image->names = malloc(len);
 	if (!image->symbols || !image->names)
 		return -ENOMEM;
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		name_len = strnlen(c[i].name, JIT_NAME_MAX);
 		image->symbols[i] = (struct jit_image_symbol){
 			.start = c[i].start,
@@ -253,13 +252,12 @@ static int parse(const struct elf_image *elf, struct jit_image *image)
 {
 	const Elf64_Shdr *dynsym = NULL, *symtab = NULL;
 	int err = read_ranges(elf, image);
-	uint32_t i;
 
 	image->probe[0].offset = elf->headers;
 	image->probe[0].len = elf->n_sections < PROBE_HEADERS / sizeof(Elf64_Shdr)
 				      ? elf->n_sections * (uint32_t)sizeof(Elf64_Shdr)
 				      : PROBE_HEADERS;
-	for (i = 0; i < elf->n_sections && !err; i++) {
+	for (uint32_t i = 0; i < elf->n_sections && !err; i++) {
 		const Elf64_Shdr *s = &elf->sections[i];
 
 		if (s->sh_type == SHT_SYMTAB && !symtab)

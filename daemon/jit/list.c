@@ -156,12 +156,11 @@ static int keep(struct jit *jit, struct list *list, const struct node *node, con
 		.size = node->size,
 		.list = list,
 	};
-	unsigned i;
 	int err = jit_image__parse(bytes, node->size, &image);
 
 	if (err)
 		return err == -EBADMSG ? 0 : err;
-	for (i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		entry->probe_offset[i] = image.probe[i].offset;
 		entry->probe_len[i] = image.probe[i].len;
 	}
@@ -256,10 +255,9 @@ static int take_all(struct jit *jit, struct list *list, struct host_reader *memo
 		    const struct walk *walk, size_t *budget, bool *ret_changed)
 {
 	uint64_t begin = jit->clock();
-	uint32_t i;
 	int err;
 
-	for (i = walk->n; i-- > 0;) {
+	for (uint32_t i = walk->n; i-- > 0;) {
 		const struct node *node = &walk->fresh[i];
 
 		if (jit->clock() >= begin + TAKE_NS) {
@@ -290,11 +288,10 @@ static int take_all(struct jit *jit, struct list *list, struct host_reader *memo
 static void shrink(struct list *list, uint32_t n)
 {
 	uint64_t hash;
-	uint32_t i;
 
 	list->n = n;
 	slots__clear(&list->slots);
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		hash_entry(list, i, &hash);
 		slots__enter(&list->slots, hash, i);
 	}
@@ -359,9 +356,8 @@ int list__poll(struct jit *jit, struct list *list, struct host_reader *memory, b
 	uint64_t begin = 0;
 	bool whole = false, news = false;
 	int err = -EAGAIN;
-	unsigned round;
 
-	for (round = 0; round < ROUNDS && err == -EAGAIN; round++) {
+	for (unsigned round = 0; round < ROUNDS && err == -EAGAIN; round++) {
 		begin = jit->clock();
 		if ((list->failed >= FAILED_MAX || list->slow) && begin < list->retry_due)
 			return list->slow ? -EAGAIN : 0;
@@ -434,9 +430,7 @@ int list__fork(const struct list *list, const struct jit *to, struct list *ret)
 
 int jit__add_descriptor(struct jit *jit, uint64_t address)
 {
-	uint32_t i;
-
-	for (i = 0; i < jit->n_lists; i++)
+	for (uint32_t i = 0; i < jit->n_lists; i++)
 		if (jit->lists[i].address == address)
 			return 0;
 	if (jit->n_lists == JIT_DESCRIPTORS_MAX)
@@ -449,10 +443,9 @@ int jit__poll(struct jit *jit, struct host_reader *memory, bool full)
 {
 	size_t budget = JIT_POLL_BYTES;
 	bool news = false, more = false;
-	uint32_t i;
 	int got;
 
-	for (i = 0; i < jit->n_lists; i++) {
+	for (uint32_t i = 0; i < jit->n_lists; i++) {
 		got = list__poll(jit, &jit->lists[i], memory, full, &budget);
 		if (got == -EAGAIN)
 			more = true;

@@ -31,11 +31,9 @@ int jit__new(uint64_t (*clock)(void), struct jit **ret)
 
 struct jit *jit__free(struct jit *jit)
 {
-	uint32_t i;
-
 	if (!jit)
 		return NULL;
-	for (i = 0; i < jit->n_lists; i++)
+	for (uint32_t i = 0; i < jit->n_lists; i++)
 		list__free(&jit->lists[i]);
 	perf_map__free(&jit->perf_map);
 	jitdump__free(&jit->dump);
@@ -48,9 +46,8 @@ struct jit *jit__free(struct jit *jit)
 size_t jit__bytes(const struct jit *jit)
 {
 	size_t bytes = jit->bytes + jit->n_objects * sizeof(*jit->objects);
-	unsigned i;
 
-	for (i = 0; i < JIT_SOURCE_COUNT; i++)
+	for (unsigned i = 0; i < JIT_SOURCE_COUNT; i++)
 		bytes += jit->spans[i].total * sizeof(struct span);
 	return bytes;
 }
@@ -139,9 +136,7 @@ uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct range *re
 
 bool jit__replaces(const struct jit *jit)
 {
-	uint32_t i;
-
-	for (i = 0; i < jit->n_lists; i++)
+	for (uint32_t i = 0; i < jit->n_lists; i++)
 		if (jit->lists[i].drops)
 			return true;
 	return jit__has_files(jit);
@@ -185,11 +180,10 @@ bool registry__revived(const struct jit *jit, uint32_t id)
 {
 	const struct object *object = registry__get(jit, id);
 	struct overlapping overlapping = {.jit = (struct jit *)jit};
-	uint32_t i;
 
 	if (!object || !object->seen.life.died_by)
 		return false;
-	for (i = 0; i < object->seen.n_ranges; i++)
+	for (uint32_t i = 0; i < object->seen.n_ranges; i++)
 		spans__each(&jit->spans[object->seen.source], object->ranges[i].start,
 			    object->ranges[i].end, lives_there, &overlapping);
 	return !overlapping.found;
@@ -222,10 +216,9 @@ static int add_row(struct jit *jit, enum jit_source source, const struct span *r
 static int add_rows(struct jit *jit, const struct jit_object *object, const struct jit_image *image)
 {
 	struct span row = {.object = object->id};
-	uint32_t i;
 	int err;
 
-	for (i = 0; i < image->n_ranges; i++) {
+	for (uint32_t i = 0; i < image->n_ranges; i++) {
 		row.start = image->ranges[i].start;
 		row.size = (uint32_t)(image->ranges[i].end - row.start);
 		row.name = SPAN_NO_NAME;
@@ -233,7 +226,7 @@ static int add_rows(struct jit *jit, const struct jit_object *object, const stru
 		if (err)
 			return err;
 	}
-	for (i = 0; i < image->n_symbols; i++) {
+	for (uint32_t i = 0; i < image->n_symbols; i++) {
 		row.start = image->symbols[i].start;
 		row.size = image->symbols[i].size;
 		row.name = image->symbols[i].name;
@@ -275,7 +268,6 @@ int registry__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 		.list = making->list,
 	};
 	struct overlapping overlapping = {.jit = jit};
-	uint32_t i;
 	int err;
 
 	if (jit__bytes(jit) + size_of(&object) + object.n_rows * sizeof(struct span) > JIT_BYTES_MAX ||
@@ -295,7 +287,7 @@ int registry__add(struct jit *jit, struct making *making, uint32_t *ret_id)
 	free(image->symbols);
 	*image = (struct jit_image){};
 	overlapping.fresh = &jit->objects[jit->n_objects - 1];
-	for (i = 0; i < object.seen.n_ranges; i++)
+	for (uint32_t i = 0; i < object.seen.n_ranges; i++)
 		spans__each(&jit->spans[making->source], object.ranges[i].start, object.ranges[i].end,
 			    end_older, &overlapping);
 	jit->counts.overlaps += overlapping.found;
@@ -388,20 +380,16 @@ void jit__done(struct jit *jit, uint64_t time_ns)
 
 void registry__recount(struct jit *jit)
 {
-	uint32_t i;
-
 	jit->bytes = 0;
-	for (i = 0; i < jit->n_objects; i++)
+	for (uint32_t i = 0; i < jit->n_objects; i++)
 		jit->bytes += size_of(&jit->objects[i]);
 }
 
 void registry__free(struct jit *jit)
 {
-	uint32_t i;
-
-	for (i = 0; i < jit->n_objects; i++)
+	for (uint32_t i = 0; i < jit->n_objects; i++)
 		object__free(jit, &jit->objects[i]);
-	for (i = 0; i < JIT_SOURCE_COUNT; i++)
+	for (uint32_t i = 0; i < JIT_SOURCE_COUNT; i++)
 		spans__free(&jit->spans[i]);
 	free(jit->objects);
 }

@@ -199,10 +199,8 @@ int spans__retain(struct spans *spans, spans_keep *keep, void *ctx)
 /* A level above 0 is copied without spare capacity: it is never added to, only merged into a new one. */
 int spans__copy(const struct spans *spans, struct spans *ret)
 {
-	uint32_t level;
-
 	*ret = (struct spans){};
-	for (level = 0; level < SPANS_LEVELS; level++) {
+	for (uint32_t level = 0; level < SPANS_LEVELS; level++) {
 		uint32_t n = spans->n[level];
 
 		if (!n)
@@ -221,9 +219,7 @@ int spans__copy(const struct spans *spans, struct spans *ret)
 
 void spans__free(struct spans *spans)
 {
-	uint32_t level;
-
-	for (level = 0; level < SPANS_LEVELS; level++)
+	for (uint32_t level = 0; level < SPANS_LEVELS; level++)
 		free(spans->levels[level]);
 	*spans = (struct spans){};
 }

@@ -93,9 +93,8 @@ static uint32_t next_overlap(const struct modules_process *process, uint32_t i, 
 static bool correct(struct modules_process *process, uint64_t start, uint64_t end, uint64_t time)
 {
 	bool file = false;
-	uint32_t i;
 
-	for (i = next_overlap(process, first_behind(process, start), start, end); i < process->n + process->n_gone;
+	for (uint32_t i = next_overlap(process, first_behind(process, start), start, end); i < process->n + process->n_gone;
 	     i = next_overlap(process, i + 1, start, end)) {
 		struct code *code = &process->code[i];
 
@@ -116,9 +115,8 @@ static bool is_file_code(struct modules_process *process, uint64_t start, uint64
 			 uint64_t time)
 {
 	bool file = false;
-	uint32_t i;
 
-	for (i = first_behind(process, start); i < process->n && process->code[i].start < end; i++) {
+	for (uint32_t i = first_behind(process, start); i < process->n && process->code[i].start < end; i++) {
 		struct code *code = &process->code[i];
 
 		file |= code->file != NULL;
@@ -184,10 +182,9 @@ void modules_process__mapped(struct modules_process *process, uint64_t start, ui
 
 uint64_t modules__refresh(struct modules *modules, uint64_t now)
 {
-	struct modules_process *process;
 	uint64_t next = UINT64_MAX;
 
-	for (process = modules->processes; process; process = process->next) {
+	for (struct modules_process *process = modules->processes; process; process = process->next) {
 		if (process->closed || process->maps < 0 || !process->poll_soon)
 			continue;
 		if (polls__affordable(process, now))
@@ -208,9 +205,7 @@ bool changes__settle(const struct modules_process *process, uint64_t now)
 uint64_t changes__left(const struct modules_process *process, uint64_t start, uint64_t end,
 		       uint64_t after)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->n_changes; i++)
+	for (uint32_t i = 0; i < process->n_changes; i++)
 		if (overlaps(&process->changes[i], start, end) && process->changes[i].time > after)
 			return process->changes[i].time;
 	return after;
@@ -220,12 +215,11 @@ uint64_t changes__taken(const struct modules_process *process, uint64_t start, u
 			uint64_t after)
 {
 	uint64_t last = after;
-	uint32_t i;
 
-	for (i = process->n_changes; i-- > 0;)
+	for (uint32_t i = process->n_changes; i-- > 0;)
 		if (overlaps(&process->changes[i], start, end) && process->changes[i].time > last)
 			last = process->changes[i].time;
-	for (i = process->n_given; i-- > 0;)
+	for (uint32_t i = process->n_given; i-- > 0;)
 		if (process->given[i].start < end && start < process->given[i].end &&
 		    process->given[i].time > last)
 			last = process->given[i].time;
@@ -234,9 +228,7 @@ uint64_t changes__taken(const struct modules_process *process, uint64_t start, u
 
 void changes__published(struct modules_process *process, uint64_t now)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->n_changes; i++)
+	for (uint32_t i = 0; i < process->n_changes; i++)
 		if (!process->changes[i].known && process->changes[i].time <= process->read_at)
 			process->changes[i].known = now;
 }

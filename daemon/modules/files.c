@@ -61,11 +61,10 @@ bool files__is_memory(const struct file *file)
 {
 	static const char *const names[] = {"/memfd:", "/dev/zero", "/SYSV", "/dev/shm/"};
 	bool memory = false;
-	unsigned i;
 
 	if (file->seen.state == MODULE_WAITS || file->segments.n || file->image)
 		return false;
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
 		memory |= !strncmp(file->seen.path, names[i], strlen(names[i]));
 	return memory;
 }
@@ -216,12 +215,10 @@ void files__follow(struct modules *modules, struct file *file, uint64_t vaddr)
 
 void files__tick(struct modules *modules)
 {
-	uint32_t i;
-
 	if (!modules->follows)
 		return;
 	modules->follows = false;
-	for (i = 0; i < modules->n_files; i++) {
+	for (uint32_t i = 0; i < modules->n_files; i++) {
 		modules->follows |= modules->files[i]->following;
 		if (modules->files[i]->n_vaddrs && !modules->files[i]->following)
 			follow(modules, modules->files[i]);
@@ -255,14 +252,13 @@ static struct file *get_vdso(struct modules *modules, struct modules_process *pr
 	size_t size = mapping->end - mapping->start;
 	_cleanup_free_ char *image = NULL;
 	struct file *file;
-	uint32_t i;
 
 	if (size > IMAGE_MAX)
 		return NULL;
 	image = malloc(size);
 	if (!image || process->mem.reader.read(&process->mem.reader, image, size, mapping->start))
 		return NULL;
-	for (i = 0; i < modules->n_files; i++) {
+	for (uint32_t i = 0; i < modules->n_files; i++) {
 		file = modules->files[i];
 		if (file->image && file->image_size == size && !memcmp(file->image, image, size))
 			return file;
@@ -313,13 +309,11 @@ static bool is_askable(const struct file *file)
  * loader and libc, and on to what was loaded last. */
 static struct file *next_file(const struct modules *modules)
 {
-	uint32_t i;
-
 	if (is_askable(modules->hot))
 		return modules->hot;
 	if (modules->n_files && is_askable(modules->files[0]))
 		return modules->files[0];
-	for (i = modules->n_files; i > 0; i--)
+	for (uint32_t i = modules->n_files; i > 0; i--)
 		if (is_askable(modules->files[i - 1]))
 			return modules->files[i - 1];
 	return NULL;
@@ -343,9 +337,7 @@ void files__ask(struct modules *modules)
 
 static bool is_another(const struct modules *modules, uint64_t inode)
 {
-	uint32_t i;
-
-	for (i = 0; i < modules->n_files; i++)
+	for (uint32_t i = 0; i < modules->n_files; i++)
 		if (modules->files[i]->inode == inode)
 			return true;
 	return false;
@@ -426,9 +418,7 @@ int files__done(struct modules *modules, struct job *job)
 
 void files__free(struct modules *modules)
 {
-	uint32_t i;
-
-	for (i = 0; i < modules->n_files; i++) {
+	for (uint32_t i = 0; i < modules->n_files; i++) {
 		struct file *file = modules->files[i];
 
 		if (file->fd >= 0)

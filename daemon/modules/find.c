@@ -57,14 +57,12 @@ struct modules_process *modules__numbered(const struct modules *modules, uint64_
  * exist at `time`. */
 static bool given_after(const struct modules_process *process, uint64_t pc, uint64_t time)
 {
-	uint32_t i;
-
-	for (i = process->n_changes; i-- > 0;)
+	for (uint32_t i = process->n_changes; i-- > 0;)
 		if (process->changes[i].time > time && process->changes[i].time <= process->read_end &&
 		    process->changes[i].start <= pc &&
 		    pc < process->changes[i].end)
 			return true;
-	for (i = process->n_given; i-- > 0 && process->given[i].time > time;)
+	for (uint32_t i = process->n_given; i-- > 0 && process->given[i].time > time;)
 		if (process->given[i].time <= process->read_end && process->given[i].start <= pc &&
 		    pc < process->given[i].end)
 			return true;
@@ -74,9 +72,7 @@ static bool given_after(const struct modules_process *process, uint64_t pc, uint
 /* Something was mapped at pc before `time`, and the mappings were not read since. */
 static bool is_unseen(const struct modules_process *process, uint64_t pc, uint64_t time)
 {
-	uint32_t i;
-
-	for (i = process->n_changes; i-- > 0 && process->changes[i].time > process->read_at;)
+	for (uint32_t i = process->n_changes; i-- > 0 && process->changes[i].time > process->read_at;)
 		if (process->changes[i].start <= pc && pc < process->changes[i].end &&
 		    process->changes[i].time <= time)
 			return true;
@@ -160,9 +156,8 @@ uint64_t modules__changes(const struct modules *modules, const struct modules_pr
 			  uint64_t time)
 {
 	uint64_t n = process ? process->changes_gone : 0;
-	uint32_t i;
 
-	for (i = 0; process && i < process->n_changes; i++)
+	for (uint32_t i = 0; process && i < process->n_changes; i++)
 		n += process->changes[i].time <= time;
 	return modules->answers << 20 ^ n;
 }
@@ -214,9 +209,8 @@ bool modules_process__near_jit(const struct modules_process *process, const __u6
 {
 	const struct jit_reach *reach = process->jit ? jit__reach(process->jit) : NULL;
 	const struct code *code;
-	uint32_t i;
 
-	for (i = 0; reach && i < n; i++) {
+	for (uint32_t i = 0; reach && i < n; i++) {
 		if (!reach__has(reach, native_address(pc[i])))
 			continue;
 		code = modules_process__code(process, native_address(pc[i]), time);

@@ -42,9 +42,7 @@ static bool same_image(const struct modules_process *a, const struct modules_pro
 
 bool fork__is_eldest(const struct modules *modules, const struct modules_process *process)
 {
-	const struct modules_process *p;
-
-	for (p = modules->processes; p; p = p->next)
+	for (const struct modules_process *p = modules->processes; p; p = p->next)
 		if (!p->closed && p->id < process->id && same_image(p, process))
 			return false;
 	return true;
@@ -54,11 +52,9 @@ bool fork__is_eldest(const struct modules *modules, const struct modules_process
 struct modules_process *fork__twin(struct modules *modules, struct modules_process *process,
 				   const void *list, size_t size)
 {
-	struct modules_process *p;
-
 	if (process->list && process->list_size == size && !memcmp(process->list, list, size))
 		return process;
-	for (p = modules->processes; p; p = p->next)
+	for (struct modules_process *p = modules->processes; p; p = p->next)
 		if (p != process && p->list && p->list_size == size && same_image(p, process) &&
 		    !memcmp(p->list, list, size))
 			return p;
@@ -70,12 +66,10 @@ struct modules_process *fork__twin(struct modules *modules, struct modules_proce
 /* Mappings that may have come after the fork are left out: if the child has them, its own /proc/PID/maps says so. */
 static int fork_code(struct modules_process *to, const struct modules_process *from, uint64_t time)
 {
-	uint32_t i;
-
 	to->code = calloc(from->n + 1, sizeof(*to->code));
 	if (!to->code)
 		return -ENOMEM;
-	for (i = 0; i < from->n; i++)
+	for (uint32_t i = 0; i < from->n; i++)
 		if (from->code[i].born <= time)
 			to->code[to->n++] = from->code[i];
 	to->maps_hash = to->n == from->n ? from->maps_hash : 0;

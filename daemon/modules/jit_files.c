@@ -192,9 +192,7 @@ static bool read_on(struct modules *modules, struct modules_process *process, st
 /* Code that no file holds: only then is there a JIT compiler, and the broker is asked for its files. */
 static bool has_code(const struct modules_process *process)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->n; i++)
+	for (uint32_t i = 0; i < process->n; i++)
 		if (!process->code[i].file || process->code[i].file->jitdump || files__is_memory(process->code[i].file))
 			return true;
 	return false;
@@ -272,9 +270,8 @@ static void find_dump(struct modules *modules, struct modules_process *process)
 {
 	struct jit_file *dump = &process->files->dump;
 	const struct file *found = NULL;
-	uint32_t i;
 
-	for (i = 0; process->files->own && i < process->n; i++) {
+	for (uint32_t i = 0; process->files->own && i < process->n; i++) {
 		const struct file *file = process->code[i].file;
 
 		if (file && file->jitdump == process->files->own && file->fd >= 0 && (!found || file->seen.id > found->seen.id))

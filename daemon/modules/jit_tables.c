@@ -80,7 +80,6 @@ static char *draw(const struct picture *p, size_t *ret_size, char **ret_code)
 				    .sh_addr = p->unwind ? p->unwind->address : 0, .sh_size = frames_size},
 	};
 	char *image = calloc(1, headers_at + sizeof(sections));
-	uint32_t i;
 
 	if (!image)
 		return NULL;
@@ -89,7 +88,7 @@ static char *draw(const struct picture *p, size_t *ret_size, char **ret_code)
 	memcpy(image + headers_at, sections, sizeof(sections));
 	if (frames_size)
 		memcpy(image + frames_at, p->unwind->eh_frame, frames_size);
-	for (i = 0; i < p->n; i++) {
+	for (uint32_t i = 0; i < p->n; i++) {
 		const Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = SECTION_TEXT,
 					  .st_value = p->functions[i].start - p->address, .st_size = p->functions[i].size};
 
@@ -136,9 +135,8 @@ int jit_tables__image(struct modules_process *process, const struct jit_object *
 static struct jit_block *find(const struct modules_process *process, uint64_t pc)
 {
 	uint64_t start = pc & ~(JIT_BLOCK - 1);
-	uint32_t i;
 
-	for (i = 0; process->files && i < process->files->n_jit_blocks; i++)
+	for (uint32_t i = 0; process->files && i < process->files->n_jit_blocks; i++)
 		if (process->files->jit_blocks[i].start == start)
 			return &process->files->jit_blocks[i];
 	return NULL;
@@ -303,7 +301,6 @@ static int make(struct modules *modules, struct modules_process *process, struct
 	struct job *job;
 	char *image, *code;
 	size_t size;
-	uint32_t i;
 
 	free(jit_block->next);
 	jit_block->next = collect(process, jit_block->start, pc, &jit_block->n_next);
@@ -322,7 +319,7 @@ static int make(struct modules *modules, struct modules_process *process, struct
 	}
 	/* All at once in one read; page by page only if that fails. */
 	if (read_code(process, code, picture.size, picture.address))
-		for (i = 0; i < picture.n; i++) { /* some of its pages are gone: then so are its functions */
+		for (uint32_t i = 0; i < picture.n; i++) { /* some of its pages are gone: then so are its functions */
 			char *to = code + (picture.functions[i].start - picture.address);
 
 			if (read_code(process, to, picture.functions[i].size, picture.functions[i].start))
@@ -363,7 +360,6 @@ void jit_tables__prepare(struct modules *modules, struct modules_process *proces
 {
 	_cleanup_free_ struct jit_function *functions = NULL;
 	uint32_t i, k, n, tried = 0;
-	uint64_t at;
 
 	if (!modules->tables || !jit__has_trampolines(process->jit))
 		return;
@@ -373,7 +369,7 @@ void jit_tables__prepare(struct modules *modules, struct modules_process *proces
 
 		if (code->file)
 			continue;
-		for (at = code->start & ~(JIT_BLOCK - 1); at < code->end && tried < PREPARED_MAX; at += JIT_BLOCK, tried++) {
+		for (uint64_t at = code->start & ~(JIT_BLOCK - 1); at < code->end && tried < PREPARED_MAX; at += JIT_BLOCK, tried++) {
 			n = jit__functions(process->jit, at, at + JIT_BLOCK, functions, FUNCTIONS_MAX);
 			for (k = n; k > 0 && functions[k - 1].kind != JIT_KIND_PY_TRAMPOLINE; k--)
 				;
@@ -438,9 +434,8 @@ static void note(struct jit_files *files, const struct range *range, uint64_t si
 void jit_tables__published(struct modules_process *process, uint64_t now)
 {
 	struct jit_files *files = process->files;
-	uint32_t i;
 
-	for (i = 0; files && i < files->n_changes; i++)
+	for (uint32_t i = 0; files && i < files->n_changes; i++)
 		if (!files->changes[i].known)
 			files->changes[i].known = now;
 }
@@ -475,9 +470,8 @@ void jit_tables__replaced(struct modules_process *process, uint64_t since)
 void jit_tables__free(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct jit_files *files = process->files;
-	uint32_t i;
 
-	for (i = 0; i < files->n_jit_blocks; i++) {
+	for (uint32_t i = 0; i < files->n_jit_blocks; i++) {
 		retire(modules, &files->jit_blocks[i], now);
 		free(files->jit_blocks[i].functions);
 		free(files->jit_blocks[i].next);

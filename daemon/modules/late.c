@@ -32,21 +32,20 @@ static bool lies_between(uint64_t t, uint64_t low, uint64_t high)
 static bool is_same(const struct modules_process *process, uint64_t a, uint64_t b)
 {
 	uint64_t low = a < b ? a : b, high = a < b ? b : a;
-	uint32_t i;
 
-	for (i = 0; i < process->n + process->n_gone; i++)
+	for (uint32_t i = 0; i < process->n + process->n_gone; i++)
 		if (lies_between(process->code[i].born, low, high) ||
 		    lies_between(process->code[i].died, low, high))
 			return false;
-	for (i = 0; i < process->n_changes; i++)
+	for (uint32_t i = 0; i < process->n_changes; i++)
 		if (lies_between(process->changes[i].time, low, high))
 			return false;
-	for (i = 0; i < process->n_given; i++)
+	for (uint32_t i = 0; i < process->n_given; i++)
 		if (lies_between(process->given[i].time, low, high))
 			return false;
 	if (process->files && lies_between(process->files->news, low, high))
 		return false;
-	for (i = 0; i < process->n_objects; i++) {
+	for (uint32_t i = 0; i < process->n_objects; i++) {
 		const struct jit_object *o = jit__object(process->jit, process->objects[i].id);
 
 		if (o && (lies_between(o->life.born_after, low, high) ||
@@ -139,9 +138,7 @@ void modules__walk(struct modules *modules, const struct modules_process *proces
 
 bool late__awaits_file(const struct modules_process *process)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->n; i++)
+	for (uint32_t i = 0; i < process->n; i++)
 		if (process->code[i].file && process->code[i].file->seen.state == MODULE_WAITS)
 			return true;
 	return false;
@@ -150,9 +147,7 @@ bool late__awaits_file(const struct modules_process *process)
 /* Is it mapped now? Then its file can still be opened. */
 static bool is_mapped(const struct modules_process *process, const struct file *file)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->n; i++)
+	for (uint32_t i = 0; i < process->n; i++)
 		if (process->code[i].file == file)
 			return true;
 	return false;
@@ -164,7 +159,6 @@ bool modules__may_retry(const struct modules *modules, const struct modules_proc
 		    uint64_t pc, enum loss loss, uint64_t time)
 {
 	const struct code *code;
-	const struct job *job;
 
 	if (loss != LOSS_NATIVE_MAPPING && loss != LOSS_NATIVE_PENDING)
 		return false;
@@ -185,7 +179,7 @@ bool modules__may_retry(const struct modules *modules, const struct modules_proc
 		    objects__is_deferred(process, pc, time))
 			return true;
 	}
-	for (job = modules->homeless; job; job = job->next)
+	for (const struct job *job = modules->homeless; job; job = job->next)
 		if (job->object && job->process == process->id)
 			return true;
 	return worker__has_objects(modules->worker, process->id);

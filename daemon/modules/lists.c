@@ -53,11 +53,10 @@ static void put_object(struct modules *modules, const struct modules_process *pr
 		       uint32_t *n, uint32_t max)
 {
 	const struct jit_object *o = jit__object(process->jit, object->id);
-	uint32_t i;
 
 	if (!o || o->id != object->id || !object->table.at || !is_of(&o->life, time))
 		return;
-	for (i = 0; i < o->n_ranges && *n < max; i++) {
+	for (uint32_t i = 0; i < o->n_ranges && *n < max; i++) {
 		unwind_entry__make(&to[*n], &modules->pools[object->table.pool].room, object->table.pool,
 			     object->table.at, 0, o->ranges[i].start, o->ranges[i].end);
 		to[*n].range.module = OF_OBJECT | object->id;

@@ -28,9 +28,7 @@
  * of the library that has it, once its file was read. */
 static void find_lists(struct modules_process *process)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->n; i++) {
+	for (uint32_t i = 0; i < process->n; i++) {
 		struct code *code = &process->code[i];
 
 		if (code->descriptor || !code->biased || !code->file->descriptor_at)
@@ -48,12 +46,11 @@ static void take_code(struct modules_process *process, char *bytes, uint64_t siz
 	struct elf_bytes from;
 	struct elf_image image;
 	uint64_t left = size;
-	uint32_t i;
 
 	elf_bytes__init_memory(&from, bytes, size);
 	if (elf_image__open(&from, ELF_SECTIONS, &image))
 		return;
-	for (i = 0; image.type == ET_REL && i < image.n_sections; i++) {
+	for (uint32_t i = 0; image.type == ET_REL && i < image.n_sections; i++) {
 		const Elf64_Shdr *s = &image.sections[i];
 
 		if (!(s->sh_flags & SHF_EXECINSTR) || s->sh_type != SHT_PROGBITS || !s->sh_addr ||
@@ -191,7 +188,6 @@ static bool has_table(const struct modules_process *process, uint32_t id)
 
 int objects__fork(struct modules_process *to, struct modules_process *from)
 {
-	uint32_t i;
 	int err = 0;
 
 	to->inherited = true;
@@ -199,7 +195,7 @@ int objects__fork(struct modules_process *to, struct modules_process *from)
 	if (!to->objects)
 		return -ENOMEM;
 	to->objects_capacity = from->n_objects + 1;
-	for (i = 0; !err && i < from->n_objects; i++) {
+	for (uint32_t i = 0; !err && i < from->n_objects; i++) {
 		const struct jit_object *o = jit__object(to->jit, from->objects[i].id);
 		struct object *fresh = &to->objects[to->n_objects];
 
@@ -334,9 +330,7 @@ void objects__sweep(struct modules *modules, struct modules_process *process, ui
 
 void objects__free(struct modules *modules, struct modules_process *process, uint64_t now)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->n_objects; i++)
+	for (uint32_t i = 0; i < process->n_objects; i++)
 		drop(modules, &process->objects[i], now);
 	free(process->objects);
 	free(process->deferred);
@@ -347,9 +341,7 @@ void objects__free(struct modules *modules, struct modules_process *process, uin
 
 static bool any_jit(const struct modules *modules, bool (*is)(const struct jit *jit))
 {
-	const struct modules_process *process;
-
-	for (process = modules->processes; process; process = process->next)
+	for (const struct modules_process *process = modules->processes; process; process = process->next)
 		if (!process->closed && process->jit && is(process->jit))
 			return true;
 	return false;

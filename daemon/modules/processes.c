@@ -115,10 +115,9 @@ static int merge(struct modules *modules, struct modules_process *process, const
 static uint64_t hash_code(const struct maps *maps, uint64_t *ret_files)
 {
 	uint64_t hash = 0xcbf29ce484222325ull, one;
-	size_t i;
 
 	*ret_files = 1;
-	for (i = 0; i < maps->n; i++) {
+	for (size_t i = 0; i < maps->n; i++) {
 		const struct mapping *m = &maps->items[i];
 
 		if (!(m->flags & MAPPING_EXEC) || m->start >> 63)
@@ -139,15 +138,13 @@ static void find_interpreter(struct modules *modules, struct modules_process *pr
 {
 	const struct file *before = process->interpreter;
 	const struct mapping *m = process->runtime ? maps__find(maps, process->runtime) : NULL;
-	size_t at;
-	uint32_t i;
 
 	/* _PyRuntime may lie in .bss, behind what is mapped of the file. */
-	for (at = m ? (size_t)(m - maps->items) : 0; m && !m->inode && at > 0; at--)
+	for (size_t at = m ? (size_t)(m - maps->items) : 0; m && !m->inode && at > 0; at--)
 		m = &maps->items[at - 1];
 	if (!m || !m->inode)
 		return;
-	for (i = 0; i < process->n; i++) {
+	for (uint32_t i = 0; i < process->n; i++) {
 		const struct file *file = process->code[i].file;
 
 		if (file && file->inode == m->inode && file->major == m->major &&
@@ -161,9 +158,7 @@ static void find_interpreter(struct modules *modules, struct modules_process *pr
 /* A file that could not be opened by one mapping is opened by another. */
 static void ask_again(struct modules_process *process)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->n; i++) {
+	for (uint32_t i = 0; i < process->n; i++) {
 		struct file *file = process->code[i].file;
 
 		if (!file || file->state != FILE_NEW || file->pid)
@@ -248,9 +243,7 @@ bool processes__maps(const struct modules *modules, const struct file *file)
 /* Segments of a file become known when the worker has read it, after its mappings. */
 static void bias_all(struct modules_process *process)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->n; i++) {
+	for (uint32_t i = 0; i < process->n; i++) {
 		struct code *code = &process->code[i];
 
 		if (code->file && !code->biased && code->file->segments.n &&
@@ -361,9 +354,7 @@ void processes__undo(struct modules *modules, struct modules_process *process, u
 
 void processes__dirty(struct modules *modules)
 {
-	struct modules_process *process;
-
-	for (process = modules->processes; process; process = process->next)
+	for (struct modules_process *process = modules->processes; process; process = process->next)
 		process->dirty = true;
 }
 

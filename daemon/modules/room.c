@@ -61,9 +61,8 @@ void modules__pool(struct modules *modules, int fd, uint64_t bytes, uint32_t num
 static void *allot(struct modules *modules, size_t size, uint16_t *ret_pool)
 {
 	void *at = NULL;
-	uint32_t i;
 
-	for (i = 1; i < modules->n_pools && !at; i++) {
+	for (uint32_t i = 1; i < modules->n_pools && !at; i++) {
 		at = pool__allot(&modules->pools[i].room, size);
 		*ret_pool = (uint16_t)i;
 	}
@@ -74,10 +73,9 @@ void *room__allot(struct modules *modules, size_t size, uint16_t *ret_pool)
 {
 	uint64_t bytes = (size + UNWIND_BLOCK - 1) & ~(uint64_t)(UNWIND_BLOCK - 1);
 	void *at = allot(modules, size, ret_pool);
-	int round;
 
 	/* The answer may be there at once: the first pool is for lists. */
-	for (round = 0; !at && round < 2 && !modules->pool_asked && !modules->pool_refused;
+	for (int round = 0; !at && round < 2 && !modules->pool_asked && !modules->pool_refused;
 	     round++) {
 		ask(modules, !modules->n_pools		  ? MODULES_LISTS_BYTES
 			     : bytes < MODULES_POOL_BYTES ? MODULES_POOL_BYTES
@@ -168,15 +166,13 @@ void room__sweep(struct modules *modules, uint64_t now)
 
 void room__free(struct modules *modules)
 {
-	uint32_t i;
-
 	while (modules->retired) {
 		struct retired *next = modules->retired->next;
 
 		free(modules->retired);
 		modules->retired = next;
 	}
-	for (i = 0; i < modules->n_pools; i++) {
+	for (uint32_t i = 0; i < modules->n_pools; i++) {
 		munmap(modules->pools[i].memory, modules->pools[i].bytes);
 		pool__free(&modules->pools[i].room);
 	}

@@ -16,12 +16,11 @@ int segments__read(const struct elf_bytes *elf, struct segments *ret)
 {
 	struct elf_image image;
 	int err = elf_image__open(elf, ELF_SEGMENTS, &image);
-	uint32_t i;
 
 	*ret = (struct segments){};
 	if (!err && !image.n_segments)
 		err = -EBADMSG;
-	for (i = 0; !err && i < image.n_segments && ret->n < SEGMENTS_MAX; i++) {
+	for (uint32_t i = 0; !err && i < image.n_segments && ret->n < SEGMENTS_MAX; i++) {
 		const Elf64_Phdr *p = &image.segments[i];
 
 		if (p->p_type == PT_LOAD && p->p_flags & PF_X)
@@ -35,9 +34,7 @@ int segments__read(const struct elf_bytes *elf, struct segments *ret)
 int segments__bias(const struct segments *segments, uint64_t offset, uint64_t address,
 		   uint64_t *ret_bias)
 {
-	uint32_t i;
-
-	for (i = 0; i < segments->n; i++) {
+	for (uint32_t i = 0; i < segments->n; i++) {
 		const struct segment *s = &segments->items[i];
 		uint64_t begin = s->offset & ~(uint64_t)(PAGE - 1);
 

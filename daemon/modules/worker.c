@@ -357,10 +357,8 @@ void worker__store(struct worker *worker, struct job *job)
 
 void worker__hurry(struct worker *worker, uint32_t module)
 {
-	struct job *job;
-
 	pthread_mutex_lock(&worker->lock);
-	for (job = worker->waiting; job; job = job->next)
+	for (struct job *job = worker->waiting; job; job = job->next)
 		if (job->module == module && job->rank != JOB_STORE)
 			job->rank = JOB_WANTED;
 	pthread_mutex_unlock(&worker->lock);
@@ -410,15 +408,13 @@ static void free_all(struct job *job)
  * (modules.c, destroy()). */
 struct worker *worker__free(struct worker *worker)
 {
-	unsigned i;
-
 	if (!worker)
 		return NULL;
 	pthread_mutex_lock(&worker->lock);
 	worker->stop = true;
 	pthread_cond_broadcast(&worker->wake);
 	pthread_mutex_unlock(&worker->lock);
-	for (i = 0; i < worker->n_threads; i++)
+	for (unsigned i = 0; i < worker->n_threads; i++)
 		pthread_join(worker->threads[i], NULL);
 	if (worker->stored)
 		cache__trim(&worker->cache, WORKER_CACHE_BYTES);

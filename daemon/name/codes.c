@@ -51,9 +51,7 @@ int codes__new(struct codes **ret)
 
 static void free_contents(struct codes *codes)
 {
-	uint32_t i;
-
-	for (i = 0; i < codes->n; i++)
+	for (uint32_t i = 0; i < codes->n; i++)
 		free(codes->codes[i].pieces);
 	free(codes->codes);
 	free(codes->by_key.slots);

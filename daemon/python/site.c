@@ -70,7 +70,6 @@ int python_site__read(struct values *values, uint64_t code, uint32_t offset, str
 	struct instructions in;
 	struct bytecode_site site;
 	uint64_t pointer;
-	uint32_t i;
 
 	if (find_instructions(values, code, &in))
 		return -ENOENT;
@@ -93,7 +92,7 @@ int python_site__read(struct values *values, uint64_t code, uint32_t offset, str
 	if (site.owned && add_name(values, &in, site.owner, ret))
 		ret->owner = ret->n;
 	ret->of_global = site.of_global;
-	for (i = 0; i < site.n && ret->n < CALL_SITE_NAMES; i++)
+	for (uint32_t i = 0; i < site.n && ret->n < CALL_SITE_NAMES; i++)
 		if (!(site.named && site.names[i] == site.own) && !(site.owned && site.names[i] == site.owner))
 			add_name(values, &in, site.names[i], ret);
 	return 0;

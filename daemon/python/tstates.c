@@ -72,12 +72,11 @@ static int read_lists(struct host_reader *memory, const struct image *image, str
 {
 	const struct py_layout *l = &image->layout;
 	uint64_t interp = 0, head = 0;
-	uint32_t i;
 	int err = 0;
 
 	if (memory->read(memory, &interp, sizeof(interp), image->runtime + l->interpreters_head))
 		self->loss = LOSS_TSTATE_READ;
-	for (i = 0; interp && i < PY_INTERPRETERS_MAX && !err && !self->loss; i++) {
+	for (uint32_t i = 0; interp && i < PY_INTERPRETERS_MAX && !err && !self->loss; i++) {
 		if (memory->read(memory, &head, sizeof(head), interp + l->threads_head)) {
 			self->loss = LOSS_TSTATE_READ;
 			break;
@@ -100,11 +99,10 @@ static int in_order(const void *a, const void *b)
 
 int python_tstates__read(struct host_reader *memory, const struct image *image, struct python_tstates *ret)
 {
-	uint32_t i;
 	int err = 0;
 
 	*ret = (struct python_tstates){};
-	for (i = 0; i < TRIES && !err; i++) {
+	for (uint32_t i = 0; i < TRIES && !err; i++) {
 		ret->n = 0;
 		ret->loss = 0;
 		if (image->runtime)

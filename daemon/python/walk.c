@@ -110,8 +110,6 @@ int python_walker__walk(struct python_walker *self, const struct dump_thread *th
 {
 	struct host_reader *before = host_reader_current;
 	struct py_walk *walk = &self->walk;
-	unsigned round;
-	uint32_t i;
 
 	*ret = (struct python_frames){.no_python = true};
 	if (!self->image.runtime)
@@ -121,7 +119,7 @@ int python_walker__walk(struct python_walker *self, const struct dump_thread *th
 	walk->thread_pointer = thread->thread_pointer;
 	/* The same salt as in the kernel, so that keys are equal. */
 	walk->salt = py_mix(thread->process_start, thread->tgid | (uint64_t)thread->exec << 32);
-	for (round = 0; round < ROUNDS; round++) {
+	for (unsigned round = 0; round < ROUNDS; round++) {
 		walk->now = clock__now();
 		walk->hint = walk->hint_until = 0;
 		if (tstates)
@@ -130,7 +128,7 @@ int python_walker__walk(struct python_walker *self, const struct dump_thread *th
 			py_walk(walk, &self->image, &self->out);
 		if (!walk->n_todo)
 			break;
-		for (i = 0; i < walk->n_todo; i++)
+		for (uint32_t i = 0; i < walk->n_todo; i++)
 			python_codes__add(&self->codes, walk->todo[i].key, walk->todo[i].code);
 	}
 	host_reader_current = before;

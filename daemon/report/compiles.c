@@ -64,9 +64,7 @@ static int number_calls(struct report *report, uint32_t thread, uint32_t id)
 /* The first stage with a matching pattern; their order in the rule file is that of the compiler's work. */
 static uint8_t stage_of_name(const struct compiler *compiler, const char *name)
 {
-	uint8_t i;
-
-	for (i = 0; compiler && i < compiler->n_stages; i++)
+	for (uint8_t i = 0; compiler && i < compiler->n_stages; i++)
 		if (patterns__any(&compiler->stages[i].patterns, name))
 			return STAGE_FIRST + i;
 	return STAGE_NONE;
@@ -202,9 +200,7 @@ static int make_chain(struct report *report, const struct compile *compile, stru
 
 bool compiles__in_its_row(const struct report *report, uint32_t number, const uint32_t *rows)
 {
-	uint32_t at;
-
-	for (at = compile_at(report, number)->parent; at; at = compile_at(report, at)->parent)
+	for (uint32_t at = compile_at(report, number)->parent; at; at = compile_at(report, at)->parent)
 		if (rows[at - 1] == rows[number - 1])
 			return true;
 	return false;

@@ -128,7 +128,6 @@ static int put_table(struct report *report, const struct table *table, FILE *out
 
 int report__csv(struct report *report, FILE *out)
 {
-	uint32_t i;
 	int err = 0;
 
 	errno = 0;
@@ -136,7 +135,7 @@ int report__csv(struct report *report, FILE *out)
 	      "share,"
 	      "inclusive_share,running_share,exclusive_sd_ns,inclusive_sd_ns,signature,calls,elapsed_ns,depth,reason,start_ns,signatures\r\n",
 	      out);
-	for (i = 0; i < REPORT_BY_COUNT && !err; i++) {
+	for (uint32_t i = 0; i < REPORT_BY_COUNT && !err; i++) {
 		if (!report__wants(report, (enum report_by)i))
 			continue;
 		if (i == REPORT_TREE)

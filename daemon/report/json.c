@@ -106,10 +106,9 @@ static int put_row_name(struct buf *out, const struct table *table, const struct
  * orders the rows. */
 static int put_each(struct buf *out, const struct table *table, const struct rank *rank, bool counted)
 {
-	uint32_t i;
 	int err = json__key(out, "each") ?: buf__puts(out, "[");
 
-	for (i = 0; i < table->files && !err; i++) {
+	for (uint32_t i = 0; i < table->files && !err; i++) {
 		const struct row_times *times = table__times(table, rank->row, i);
 
 		err = buf__puts(out, i ? ",{" : "{");
@@ -152,14 +151,13 @@ static int put_below(struct report *report, struct buf *out, const struct table 
 		[REPORT_CALLEE] = "lines", [REPORT_THREAD] = "classes", [REPORT_UNIT] = "triggers", [REPORT_SOURCE] = "signatures", [REPORT_PHASE] = "subjects",
 		[REPORT_FAILED] = "left_in"};
 	const struct table *table;
-	uint32_t i;
 	int err = report__rank_below(report, above->by, row, 0, &table);
 
 	/* Most phases have no subjects: the key is left out for them. The other tables have an empty array. */
 	if (err || !table || (above->by == REPORT_PHASE && !table->n_ranks))
 		return err;
 	err = json__key(out, keys[above->by]) ?: buf__puts(out, "[");
-	for (i = 0; i < table->n_ranks && !err; i++) {
+	for (uint32_t i = 0; i < table->n_ranks && !err; i++) {
 		struct row_key name = table__key(table, table->ranks[i].row);
 
 		err = buf__puts(out, i ? ",\n{" : "{") ?: put_row_name(out, table, &name);
@@ -187,21 +185,19 @@ static int put_table(struct report *report, struct buf *out, const struct table 
 	const char *of = table->by == REPORT_CALLERS   ? report->options->callers
 			 : table->by == REPORT_CALLEES ? report->options->callees
 						       : NULL;
-	uint32_t i;
 	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "\n{" : ",\n{");
 
 	err = err ?: json__member(out, "by", report_names[table->by]) ?: put_filter(out, "of", of);
 	err = err ?: json__member(out, "sort", rank_orders[rank__order(table, report->options)]);
 	err = err ?: put__ns(out, "total_ns", table->total) ?: json__number(out, "rows_all", table->n_rows);
 	err = err ?: json__key(out, "rows") ?: buf__puts(out, "[");
-	for (i = 0; i < table->n_ranks && !err; i++)
+	for (uint32_t i = 0; i < table->n_ranks && !err; i++)
 		err = put_row(report, out, table, table->total, &table->ranks[i]);
 	return err ?: buf__puts(out, "]}");
 }
 
 static int put_report(struct report *report, struct buf *out)
 {
-	uint32_t i;
 	int err = buf__printf(out, "{\"schema\":\"cprofd-report\",\"major\":%d,\"minor\":%d",
 			      REPORT_MAJOR, REPORT_MINOR);
 
@@ -210,10 +206,10 @@ static int put_report(struct report *report, struct buf *out)
 	err = err ?: json__member(out, "calls", "not sampled");
 	err = err ?: put_filters(out, &report->options->filter);
 	err = err ?: buf__puts(out, ",\n\"recordings\":[");
-	for (i = 0; i < report->read && !err; i++)
+	for (uint32_t i = 0; i < report->read && !err; i++)
 		err = put_file(out, &report->file[i]);
 	err = err ?: buf__puts(out, "],\n\"tables\":[");
-	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
+	for (uint32_t i = 0; i < REPORT_BY_COUNT && !err; i++)
 		if (report__wants(report, (enum report_by)i))
 			err = i == REPORT_TREE || i == REPORT_CHAIN || i == REPORT_REPEAT
 				      ? units_json__table(report, &report->tables[i], out)

@@ -37,16 +37,15 @@ static void spread(const struct table *table, uint32_t row, bool wall, bool incl
 		   double *ret_mean, double *ret_sd)
 {
 	double sum = 0, squares = 0, mean;
-	uint32_t i;
 
-	for (i = 0; i < table->files; i++) {
+	for (uint32_t i = 0; i < table->files; i++) {
 		const struct row_times *times = table__times(table, row, i);
 
 		sum += (double)times__weight(inclusive ? &times->inclusive : &times->exclusive,
 					     wall);
 	}
 	mean = sum / table->files;
-	for (i = 0; i < table->files; i++) {
+	for (uint32_t i = 0; i < table->files; i++) {
 		const struct row_times *times = table__times(table, row, i);
 		double off = (double)times__weight(
 				     inclusive ? &times->inclusive : &times->exclusive, wall) -
@@ -60,9 +59,7 @@ static void spread(const struct table *table, uint32_t row, bool wall, bool incl
 
 static void add_means(const struct table *table, struct rank *rank)
 {
-	uint32_t i;
-
-	for (i = 0; i < table->files; i++) {
+	for (uint32_t i = 0; i < table->files; i++) {
 		const struct row_times *times = table__times(table, rank->row, i);
 
 		/* `begun` is the earliest in any recording: times since the start of different recordings

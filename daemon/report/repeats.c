@@ -44,12 +44,11 @@ static bool is_generated(const char *file)
 /* Texts are separated by their NULs, so that no two lists of texts give the same key. */
 static int key_of(struct buf *key, uint32_t number, const char *const *texts, size_t n)
 {
-	size_t i;
 	int err;
 
 	buf__clear(key);
 	err = buf__append(key, &number, sizeof(number));
-	for (i = 0; i < n && !err; i++)
+	for (size_t i = 0; i < n && !err; i++)
 		err = buf__append(key, texts[i], strlen(texts[i]) + 1);
 	return err;
 }
@@ -138,7 +137,6 @@ static int add_row(struct report *report, const struct row_key *key, const struc
 {
 	struct table *table = &report->tables[REPORT_REPEAT];
 	struct row_times *times;
-	uint32_t i;
 	int err = table__row(table, key, ret)
 			  ?: buf__lengthen(&report->repeated, (size_t)rows__n(&table->rows) * report->files * sizeof(struct stage_times));
 
@@ -148,7 +146,7 @@ static int add_row(struct report *report, const struct row_key *key, const struc
 	times__count(times, 1, compile->begin);
 	times__add(&times->exclusive, &compile->self);
 	times__add(&times->inclusive, inclusive);
-	for (i = 0; i < RULES_STAGES_MAX; i++)
+	for (uint32_t i = 0; i < RULES_STAGES_MAX; i++)
 		times__add(&repeats__stages(report, *ret, report->read)->times[i],
 			   &compile->stages[i]);
 	return 0;

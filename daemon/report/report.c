@@ -67,18 +67,17 @@ struct report *report__free(struct report *report)
 	struct buf *bufs[] = {&report->each, &report->stages, &report->chains,
 			      &report->repeated, &report->first,	 &report->next,
 			      &report->last_samples};
-	uint32_t i;
 
 	if (!report)
 		return NULL;
-	for (i = 0; i < REPORT_BY_COUNT; i++)
+	for (uint32_t i = 0; i < REPORT_BY_COUNT; i++)
 		table__free(&report->tables[i]);
-	for (i = 0; i < REPORT_BY_COUNT; i++)
+	for (uint32_t i = 0; i < REPORT_BY_COUNT; i++)
 		table__free(&report->below[i]);
 	table__free(&report->ran);
 	table__free(&report->focus[0]);
 	table__free(&report->focus[1]);
-	for (i = 0; report->file && i < report->files; i++) {
+	for (uint32_t i = 0; report->file && i < report->files; i++) {
 		free(report->file[i].name);
 		free(report->file[i].command);
 		free(report->file[i].mode);
@@ -93,7 +92,7 @@ struct report *report__free(struct report *report)
 	buf__free(&report->compiled_times);
 	sums__free(&report->unnamed);
 	intern__free(&report->thread_names);
-	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
+	for (uint32_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		buf__free(bufs[i]);
 	shares__free(&report->shares);
 	buf__free(&report->focused);
@@ -139,10 +138,9 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 static int fold(struct model *model)
 {
 	struct report *report = model->ctx;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < sums__n(&report->cells) && !err; i++) {
+	for (uint32_t i = 0; i < sums__n(&report->cells) && !err; i++) {
 		const struct cell *cell = sums__key(&report->cells, i);
 
 		if (!report->options->filter.thread ||
@@ -213,19 +211,18 @@ static int add_parts(struct report *report)
 {
 	struct report_file *file = &report->file[report->read];
 	const struct model_thread *thread;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < model__threads(report->model); i++) {
+	for (uint32_t i = 0; i < model__threads(report->model); i++) {
 		thread = model__thread(report->model, i);
 		file->cpu += thread->shown ? thread->cpu : 0;
 		file->wall += thread->shown ? thread->wall : 0;
 	}
-	for (i = 0; i < model__threads(report->model); i++) {
+	for (uint32_t i = 0; i < model__threads(report->model); i++) {
 		thread = model__thread(report->model, i);
 		file->quiet_threads += thread->quiet;
 	}
-	for (i = 0; i < sums__n(&report->parts) && !err; i++) {
+	for (uint32_t i = 0; i < sums__n(&report->parts) && !err; i++) {
 		const struct part *part = sums__key(&report->parts, i);
 
 		if (model__thread(report->model, part->thread)->shown)
@@ -273,9 +270,8 @@ static void suggest(struct report *report, const struct model *model, const char
 		     const char *want)
 {
 	struct close close = CLOSE(option, want, false);
-	uint32_t i;
 
-	for (i = 0; i < model->frames.n; i++)
+	for (uint32_t i = 0; i < model->frames.n; i++)
 		close__offer(&close, model__frame(model, i).name);
 	close__missing(&close, &report->missing);
 }
@@ -292,9 +288,7 @@ static void suggest_focus(struct report *report)
 
 static void start_file(struct report *report)
 {
-	uint32_t i;
-
-	for (i = 0; i < REPORT_BY_COUNT; i++) {
+	for (uint32_t i = 0; i < REPORT_BY_COUNT; i++) {
 		table__next(&report->tables[i], report->read);
 		table__next(&report->below[i], report->read);
 	}
@@ -354,13 +348,12 @@ int report__finish(struct report *report)
 {
 	/* The tree is ranked without limits, which tree__link() applies to each branch. */
 	const struct report_options all = {.sort = report->options->sort};
-	uint32_t i;
 	int err = 0;
 
 	if ((report->options->callers && !rows__n(&report->focus[0].rows)) ||
 	    (report->options->callees && !rows__n(&report->focus[1].rows)))
 		return -ENOENT;
-	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
+	for (uint32_t i = 0; i < REPORT_BY_COUNT && !err; i++)
 		if (report__wants(report, (enum report_by)i))
 			err = table__rank(&report->tables[i], i == REPORT_TREE ? &all : report->options, report->wall,
 					  ROW_NONE);
@@ -375,9 +368,7 @@ int report__finish(struct report *report)
 
 const struct table *report__table(const struct report *report, enum report_by by)
 {
-	uint32_t i;
-
-	for (i = 0; by == REPORT_CLASS && report->wall && i < report->read; i++)
+	for (uint32_t i = 0; by == REPORT_CLASS && report->wall && i < report->read; i++)
 		if (report->file[i].quiet_threads)
 			return &report->ran;
 	return &report->tables[by];
@@ -401,9 +392,7 @@ const struct export_missing *report__missing(const struct report *report)
 
 bool report__empty(const struct report *report)
 {
-	uint32_t i;
-
-	for (i = 0; i < report->read; i++)
+	for (uint32_t i = 0; i < report->read; i++)
 		if (report->file[i].shown.wall)
 			return false;
 	return true;
@@ -421,9 +410,8 @@ bool report__cut(const struct report *report)
 uint64_t report__span(const struct report *report)
 {
 	uint64_t longest = 0;
-	uint32_t i;
 
-	for (i = 0; i < report->read; i++)
+	for (uint32_t i = 0; i < report->read; i++)
 		if (report->file[i].whole_span > longest)
 			longest = report->file[i].whole_span;
 	return longest;

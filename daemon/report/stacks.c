@@ -258,11 +258,10 @@ int stacks__add(struct report *report, uint32_t stack, const struct times *times
 	static const enum report_by of_frames[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_PACKAGE,
 						   REPORT_MODULE, REPORT_FILE};
 	uint32_t n;
-	size_t i;
 	int err;
 
 	err = find_frames(report, stack, false, &n);
-	for (i = 0; i < sizeof(of_frames) / sizeof(of_frames[0]) && !err; i++) {
+	for (size_t i = 0; i < sizeof(of_frames) / sizeof(of_frames[0]) && !err; i++) {
 		struct table *table = &report->tables[of_frames[i]];
 
 		if (!report__wants(report, of_frames[i]))

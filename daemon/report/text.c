@@ -277,7 +277,6 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 {
 	bool threads = above->by == REPORT_THREAD;
 	const struct table *table;
-	uint32_t i;
 	int err;
 
 	at = text__below(report, at);
@@ -289,7 +288,7 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 		return 0;
 	if (!err && above->by == REPORT_SOURCE && table->n_ranks < 2)
 		return 0;
-	for (i = 0; !err && table && i < table->n_ranks; i++) {
+	for (uint32_t i = 0; !err && table && i < table->n_ranks; i++) {
 		const struct rank *rank = &table->ranks[i];
 		struct row_key key = table__key(table, rank->row);
 
@@ -349,7 +348,6 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 	struct row_key before = {};
 	const struct table *below = NULL;
 	struct intern shown = {};
-	uint32_t i;
 	int err = 0, at;
 
 	if (quiet && table->by == REPORT_CLASS)
@@ -371,7 +369,7 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 		return 0;
 	}
 	at = put_heads(table, shape, out);
-	for (i = 0; i < table->n_ranks && !err; i++) {
+	for (uint32_t i = 0; i < table->n_ranks && !err; i++) {
 		struct row_key key = table__key(table, table->ranks[i].row);
 
 		if (shape.typed)
@@ -419,9 +417,8 @@ static void put_legend(const struct report *report, FILE *out)
 	/* A terminal has breaks where its lines end. */
 	const char *end = report->options->width ? " " : "\n";
 	bool compiles = false;
-	int by;
 
-	for (by = 0; by < REPORT_BY_COUNT; by++)
+	for (int by = 0; by < REPORT_BY_COUNT; by++)
 		compiles |= shape_of(report, (enum report_by)by).counted && is_shown(report, (enum report_by)by) &&
 			    report->tables[by].n_ranks;
 	fprintf(out,
@@ -450,18 +447,17 @@ static void put_legend(const struct report *report, FILE *out)
 static int put_all(void *of, FILE *out)
 {
 	struct report *report = of;
-	uint32_t i;
 	int err = 0;
 
 	errno = 0;
-	for (i = 0; i < report->read; i++)
+	for (uint32_t i = 0; i < report->read; i++)
 		put_file(report, &report->file[i], out);
 	if (report->files > 1)
 		fprintf(out,
 			"times are means of %u recordings, sd is the standard deviation between "
 			"them\n",
 			report->files);
-	for (i = 0; i < REPORT_BY_COUNT && !err; i++)
+	for (uint32_t i = 0; i < REPORT_BY_COUNT && !err; i++)
 		if (is_shown(report, (enum report_by)i))
 			err = i == REPORT_TREE || i == REPORT_CHAIN || i == REPORT_REPEAT
 				      ? units_text__table(report, &report->tables[i], out)

@@ -134,7 +134,6 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 	struct unit_call *call = NULL;
 	struct report *report = model->ctx;
 	bool native = model->call_now != CALL_NONE && in_native_code(model);
-	uint32_t at;
 	int err = 0;
 
 	if (compiles__wanted(report) && times.wall)
@@ -153,7 +152,7 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 	}
 	err = err ?: add_time(report, thread->id, model->call_now, &times, native);
 	/* Counts each call at its first sample. */
-	for (at = model->call_now; at != CALL_NONE && !err; at = call->parent) {
+	for (uint32_t at = model->call_now; at != CALL_NONE && !err; at = call->parent) {
 		call = unit_tree__call(&model->units, at);
 		if (call->counted)
 			break; /* then the calls around it were counted, too */
@@ -352,10 +351,9 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 		     *causes = &report->below[REPORT_UNIT];
 	bool in_compile = false;
 	uint32_t at, row, cause, trigger = outermost(tree, id).trigger;
-	uint8_t kind;
 	int err = 0;
 
-	for (kind = 0; kind < UNIT_KINDS; kind++)
+	for (uint8_t kind = 0; kind < UNIT_KINDS; kind++)
 		table__stack(table_of(report, kind));
 	table__stack(&report->tables[REPORT_SOURCE]);
 	for (at = id; at && !err;) {
@@ -396,11 +394,9 @@ int units__add(struct report *report)
 	/* All tables of units have the same total, so shares can be compared between them. */
 	static const enum report_by all[] = {REPORT_UNIT, REPORT_SOURCE, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER,
 					     REPORT_TREE, REPORT_CHAIN, REPORT_REPEAT, REPORT_FAILED};
-	uint32_t i;
-	size_t t;
 	int err = 0;
 
-	for (i = 0; i < report->compiled.n && !err; i++) {
+	for (uint32_t i = 0; i < report->compiled.n && !err; i++) {
 		const struct compiled_key *key =
 			(const struct compiled_key *)report->compiled.keys.data + i;
 		const struct compiled *sum =
@@ -423,7 +419,7 @@ int units__add(struct report *report)
 		err = err ?: add_no_pass(report, node, &sum->native);
 		if (report__wants(report, REPORT_TREE))
 			err = err ?: tree__times(report, node, &sum->self);
-		for (t = 0; t < sizeof(all) / sizeof(all[0]); t++)
+		for (size_t t = 0; t < sizeof(all) / sizeof(all[0]); t++)
 			times__add(&report->tables[all[t]].totals[report->read], &sum->self);
 	}
 	return err || !compiles__wanted(report) ? err : compiles__add(report);

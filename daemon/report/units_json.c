@@ -124,9 +124,8 @@ static int put_saved(const struct report *report, const struct row_key *key,
 static int put_repeats(const struct report *report, const struct table *table, struct buf *out)
 {
 	int err = json__key(out, "rows") ?: buf__puts(out, "[");
-	uint32_t i;
 
-	for (i = 0; i < table->n_ranks && !err; i++) {
+	for (uint32_t i = 0; i < table->n_ranks && !err; i++) {
 		const struct rank *rank = &table->ranks[i];
 		struct row_key key = table__key(table, rank->row);
 

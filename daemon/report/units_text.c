@@ -204,8 +204,6 @@ static void put_saved(const struct report *report, const struct row_key *key,
 
 static void put_repeats(const struct report *report, const struct table *table, FILE *out)
 {
-	uint32_t i;
-
 	put_head(report, table,
 		 rank_order_words[rank__order(table, report->options)],
 		 table->n_ranks, out);
@@ -215,7 +213,7 @@ static void put_repeats(const struct report *report, const struct table *table, 
 	}
 	fprintf(out, "%11s %6s%11s%11s %7s  repeat\n", "exclusive", "%", "inclusive",
 		report->wall ? "CPU" : "elapsed", "times");
-	for (i = 0; i < table->n_ranks; i++) {
+	for (uint32_t i = 0; i < table->n_ranks; i++) {
 		const struct rank *rank = &table->ranks[i];
 		struct row_key key = table__key(table, rank->row);
 

@@ -15,10 +15,9 @@ static const struct {
 
 int rules__builtin(struct rules *rules, struct rules_error *ret_error)
 {
-	size_t i;
 	int err = 0;
 
-	for (i = 0; !err && texts[i].file; i++)
+	for (size_t i = 0; !err && texts[i].file; i++)
 		err = rules__parse(rules, texts[i].file, texts[i].text, strlen(texts[i].text), ret_error);
 	return err;
 }

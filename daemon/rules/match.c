@@ -41,9 +41,7 @@ bool pattern__matches(const char *pattern, const char *text)
 
 bool patterns__any(const struct patterns *patterns, const char *text)
 {
-	uint32_t i;
-
-	for (i = 0; i < patterns->n; i++)
+	for (uint32_t i = 0; i < patterns->n; i++)
 		if (pattern__matches(patterns->patterns[i], text))
 			return true;
 	return false;
@@ -52,9 +50,7 @@ bool patterns__any(const struct patterns *patterns, const char *text)
 /* Before 3.11, code objects only have the last part of the qualified name. `dotted`: the name has a dot. */
 static bool function_matches(const struct patterns *functions, const char *name, bool dotted)
 {
-	uint32_t i;
-
-	for (i = 0; i < functions->n; i++) {
+	for (uint32_t i = 0; i < functions->n; i++) {
 		const char *pattern = functions->patterns[i], *last = dotted ? NULL : strrchr(pattern, '.');
 
 		if (pattern__matches(pattern, name) || (last && pattern__matches(last + 1, name)))
@@ -75,9 +71,7 @@ bool rule__is_caller(const struct rule *rule, const char *name)
 
 static bool has(const struct rule_variables *variables, const char *name)
 {
-	uint32_t i;
-
-	for (i = 0; i < variables->n; i++)
+	for (uint32_t i = 0; i < variables->n; i++)
 		if (!strcmp(variables->names[i], name))
 			return true;
 	return false;
@@ -85,12 +79,10 @@ static bool has(const struct rule_variables *variables, const char *name)
 
 static bool has_all(const struct rule *rule, const struct rule_variables *variables)
 {
-	uint32_t i;
-
 	/* Not known: the rule gets the benefit of the doubt. units/captures.c asks again when they are. */
 	if (!variables || !variables->names)
 		return true;
-	for (i = 0; i < rule->has.n; i++)
+	for (uint32_t i = 0; i < rule->has.n; i++)
 		if (!has(variables, rule->has.patterns[i]))
 			return false;
 	return true;
@@ -139,9 +131,7 @@ static bool has_pairs(const struct text_pairs *has, const struct text_pairs *nee
 /* `pairs`: of the name; NULL: not computed. */
 static bool matches_native(const struct rule *rule, const char *name, const struct text_pairs *pairs)
 {
-	uint32_t i;
-
-	for (i = 0; i < rule->natives.n; i++)
+	for (uint32_t i = 0; i < rule->natives.n; i++)
 		if ((!pairs || has_pairs(pairs, &rule->native_pairs[i])) &&
 		    pattern__matches(rule->natives.patterns[i], name))
 			return !patterns__any(&rule->nots, name);
@@ -158,9 +148,8 @@ uint32_t rules__python(const struct rules *rules, const char *file, const char *
 		       const struct rule_variables *variables)
 {
 	const bool dotted = is_dotted(name);
-	uint32_t i;
 
-	for (i = 0; i < rules->n_rules; i++) {
+	for (uint32_t i = 0; i < rules->n_rules; i++) {
 		const struct rule *rule = &rules->rules[i];
 
 		if (matches_python(rule, file, name, dotted) && has_all(rule, variables) &&
@@ -173,14 +162,13 @@ uint32_t rules__python(const struct rules *rules, const char *file, const char *
 uint32_t rules__native(const struct rules *rules, const char *name)
 {
 	struct text_pairs pairs;
-	uint32_t i;
 
 	/* Most new functions are addresses in a library without symbols. A demangled C++ function has its
 	 * arguments in parentheses. */
 	if (!rules->bare_natives && !strchr(name, '('))
 		return RULE_NONE;
 	text_pairs__of(name, &pairs);
-	for (i = 0; i < rules->n_rules; i++) {
+	for (uint32_t i = 0; i < rules->n_rules; i++) {
 		const struct rule *rule = &rules->rules[i];
 
 		if (matches_native(rule, name, &pairs) && !compiler__gone(&rules->compilers[rule->compiler]))
@@ -191,9 +179,7 @@ uint32_t rules__native(const struct rules *rules, const char *name)
 
 const struct compiler *rules__compiler_named(const struct rules *rules, const char *name)
 {
-	uint32_t i;
-
-	for (i = 0; i < rules->n_compilers; i++)
+	for (uint32_t i = 0; i < rules->n_compilers; i++)
 		if (!compiler__gone(&rules->compilers[i]) && !strcmp(rules->compilers[i].name, name))
 			return &rules->compilers[i];
 	return NULL;
@@ -376,9 +362,7 @@ int rule__text(const struct choices *choices, const char *frame, char *ret, size
 
 bool rules__values(const struct choices *choices)
 {
-	uint32_t i;
-
-	for (i = 0; i < choices->n; i++)
+	for (uint32_t i = 0; i < choices->n; i++)
 		if (choices->sources[i].kind == SOURCE_VALUE)
 			return true;
 	return false;
@@ -388,16 +372,15 @@ bool rules__values(const struct choices *choices)
 void compiler__polish(const struct compiler *compiler, char *name)
 {
 	size_t len = strlen(name), end;
-	uint32_t i;
 
-	for (i = 0; i < compiler->n_groups; i++)
+	for (uint32_t i = 0; i < compiler->n_groups; i++)
 		if (patterns__any(&compiler->groups[i].patterns, name)) {
 			/* A group's name may be longer than the original name: it is truncated to the buffer. */
 			snprintf(name, RULES_WORD_MAX, "%s", compiler->groups[i].name);
 			return;
 		}
 	/* Only one ending is removed, the first in the compiler's order that fits; never the whole name. */
-	for (i = 0; i < compiler->strips.n; i++) {
+	for (uint32_t i = 0; i < compiler->strips.n; i++) {
 		end = strlen(compiler->strips.patterns[i]);
 		if (len > end && !strcmp(name + len - end, compiler->strips.patterns[i])) {
 			name[len - end] = '\0';

@@ -411,9 +411,7 @@ static int parse_line(struct parser *parser)
  * rules stay in the array, where other indices point; a compiler without rules is skipped. */
 static void replace(struct rules *rules, const struct compiler *fresh)
 {
-	uint32_t i;
-
-	for (i = 0; i < rules->n_compilers; i++)
+	for (uint32_t i = 0; i < rules->n_compilers; i++)
 		if (!strcmp(rules->compilers[i].name, fresh->name))
 			rules->compilers[i].n_rules = 0;
 }

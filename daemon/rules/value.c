@@ -65,9 +65,8 @@ static int parse_own(struct line_reader *reader, struct source *ret)
 		enum source_kind kind;
 	} words[] = {
 		{"@function", SOURCE_FUNCTION}, {"@class", SOURCE_CLASS}, {"@template:", SOURCE_TEMPLATE}};
-	size_t i;
 
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		size_t len = strlen(words[i].word);
 
 		if ((size_t)(reader->end - reader->at) < len || memcmp(reader->at, words[i].word, len))

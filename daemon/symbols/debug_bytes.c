@@ -137,9 +137,8 @@ uint8_t debug_cursor__slow(struct debug_cursor *cursor)
 uint64_t debug_cursor__slow_uint(struct debug_cursor *cursor, unsigned bytes)
 {
 	uint64_t value = 0;
-	unsigned i;
 
-	for (i = 0; i < bytes; i++)
+	for (unsigned i = 0; i < bytes; i++)
 		value |= (uint64_t)debug_cursor__u8(cursor) << (8 * i);
 	return value;
 }

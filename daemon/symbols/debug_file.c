@@ -24,9 +24,8 @@
 void debug_file__build_id_path(const uint8_t *id, size_t len, char ret[DEBUG_PATH_MAX])
 {
 	int at = snprintf(ret, DEBUG_PATH_MAX, "%s/.build-id/%02x/", ROOT, len ? id[0] : 0);
-	size_t i;
 
-	for (i = 1; i < len && i < ELF_BUILD_ID_MAX; i++)
+	for (size_t i = 1; i < len && i < ELF_BUILD_ID_MAX; i++)
 		at += snprintf(ret + at, DEBUG_PATH_MAX - (size_t)at, "%02x", id[i]);
 	snprintf(ret + at, DEBUG_PATH_MAX - (size_t)at, ".debug");
 }

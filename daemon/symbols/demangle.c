@@ -84,9 +84,7 @@ bool demangle__append(const char *name, size_t max, struct buf *ret)
 
 static bool number(const char *text, size_t len)
 {
-	size_t i;
-
-	for (i = 0; i < len; i++)
+	for (size_t i = 0; i < len; i++)
 		if (text[i] < '0' || text[i] > '9')
 			return false;
 	return len;

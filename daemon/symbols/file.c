@@ -26,8 +26,6 @@ void symbol__free(struct symbol *symbol)
 
 struct symbol_file *symbol_file__free(struct symbol_file *file)
 {
-	size_t i;
-
 	if (!file)
 		return NULL;
 	if (file->lines)
@@ -36,7 +34,7 @@ struct symbol_file *symbol_file__free(struct symbol_file *file)
 	line_source__free(file->line_source);
 	symbol_file__free(file->debug);
 	symbol_file__free(file->debugdata);
-	for (i = 0; i < SYMBOL_SOURCE_COUNT; i++)
+	for (size_t i = 0; i < SYMBOL_SOURCE_COUNT; i++)
 		symbol_table__free(&file->tables[i]);
 	code_ranges__free(&file->ranges);
 	elf_image__free(&file->image);
@@ -314,15 +312,13 @@ size_t symbol_file__build_id(const struct symbol_file *file, const uint8_t **ret
 /* Recursive over the helpers, which have none of their own. */
 static void add_stats(const struct symbol_file *file, struct symbol_stats *ret)
 {
-	size_t i;
-
 	if (!file)
 		return;
 	ret->bytes += sizeof(*file) + file->ranges.n * sizeof(*file->ranges.items) +
 		      file->image.n_sections * sizeof(*file->image.sections) +
 		      file->image.n_segments * sizeof(*file->image.segments) +
 		      file->image.names_size + (file->bytes.data ? file->bytes.size : 0);
-	for (i = 0; i < SYMBOL_SOURCE_COUNT; i++) {
+	for (size_t i = 0; i < SYMBOL_SOURCE_COUNT; i++) {
 		ret->symbols[i] += file->tables[i].n;
 		ret->bytes += symbol_table__bytes(&file->tables[i]);
 	}

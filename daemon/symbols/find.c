@@ -181,10 +181,9 @@ static const struct symbol_table *find_row(const struct symbol_file *file, uint6
 	const struct symbol_table *table, *best = NULL;
 	uint64_t from = 0, to = UINT64_MAX;
 	struct table_row row;
-	unsigned source;
 	bool found;
 
-	for (source = 0; source < SYMBOL_SOURCE_COUNT; source++) {
+	for (unsigned source = 0; source < SYMBOL_SOURCE_COUNT; source++) {
 		table = table_of(file, source);
 		/* A size that was given is better than one that was derived, and a name than none. */
 		if (!table || (best && source == SYMBOL_FROM_FRAMES))

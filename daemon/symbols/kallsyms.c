@@ -155,10 +155,9 @@ int kallsyms__finish(struct kallsyms *k, struct elf_bytes *ret_names, struct sym
 	struct candidates candidates = {};
 	struct elf_bytes names = ELF_BYTES_NONE;
 	uint64_t last = 0;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < k->n; i++) {
+	for (uint32_t i = 0; i < k->n; i++) {
 		if (k->lines[i].rank & RANK_BOUNDARY)
 			continue;
 		if (k->lines[i].address < table.base)
@@ -172,7 +171,7 @@ int kallsyms__finish(struct kallsyms *k, struct elf_bytes *ret_names, struct sym
 		last = table.base + UINT32_MAX;
 	range.start = table.base;
 	range.end = last > UINT64_MAX - KALLSYMS_EXTEND ? UINT64_MAX : last + KALLSYMS_EXTEND;
-	for (i = 0; i < k->n && !err; i++) {
+	for (uint32_t i = 0; i < k->n && !err; i++) {
 		const struct line *line = &k->lines[i];
 
 		if (line->address >= table.base && line->address - table.base <= UINT32_MAX)

@@ -83,13 +83,12 @@ static int basic(struct input *in, struct buf *out)
 	} codes[] = {{'v', "none"},   {'b', "bool"},  {'h', "uint8"},	{'a', "int8"},
 		     {'t', "uint16"}, {'s', "int16"}, {'j', "uint32"},	{'i', "int32"},
 		     {'y', "uint64"}, {'x', "int64"}, {'f', "float32"}, {'d', "float64"}};
-	size_t i;
 
 	if (in->end - in->at >= 2 && !memcmp(in->at, "Dh", 2)) {
 		in->at += 2;
 		return buf__puts(out, "float16");
 	}
-	for (i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
 		if (eat(in, codes[i].code))
 			return buf__puts(out, codes[i].name);
 	return -ENOENT;

@@ -41,7 +41,6 @@ static int read_stubs(const struct elf_image *image, const char *name, uint32_t 
 	uint32_t number = elf_image__section(image, name);
 	_cleanup_free_ uint8_t *code = NULL;
 	const Elf64_Shdr *s;
-	uint64_t at;
 	int err;
 
 	if (!number)
@@ -56,7 +55,7 @@ static int read_stubs(const struct elf_image *image, const char *name, uint32_t 
 		return -ENOMEM;
 	if (elf_bytes__read(image->bytes, s->sh_offset, code, s->sh_size))
 		return 0;
-	for (at = 0; s->sh_size - at >= entry; at += entry) {
+	for (uint64_t at = 0; s->sh_size - at >= entry; at += entry) {
 		struct stub stub = {.start = s->sh_addr + at, .size = entry};
 
 		if (!machine__plt_slot(code + at, entry, stub.start, &stub.slot))
@@ -157,7 +156,6 @@ int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *i
 	struct elf_symbols symbols;
 	struct symbol_window window = {image, &symbols, NULL};
 	struct stubs stubs = {};
-	uint32_t i;
 	int err;
 
 	if (image->machine != ELF_MACHINE || !ranges->n ||
@@ -178,7 +176,7 @@ int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *i
 	if (stubs.n)
 		qsort(stubs.items, stubs.n, sizeof(*stubs.items), order__u64);
 	/* From the last one: .rela.plt names most, and lies behind .rela.dyn, which may have a hundred thousand. */
-	for (i = image->n_sections; stubs.n && !err && i-- > 1;)
+	for (uint32_t i = image->n_sections; stubs.n && !err && i-- > 1;)
 		if (image->sections[i].sh_type == SHT_RELA &&
 		    (image->sections[i].sh_flags & SHF_ALLOC) &&
 		    image->sections[i].sh_entsize == sizeof(Elf64_Rela))

@@ -24,12 +24,11 @@ static int sort(struct candidates *candidates)
 {
 	struct candidate *from = candidates->items, *to, *swap;
 	uint32_t counts[2048], i, sum, count;
-	unsigned shift;
 
 	to = malloc((size_t)candidates->n * sizeof(*to));
 	if (!to)
 		return -ENOMEM;
-	for (shift = 0; shift < 33; shift += 11) {
+	for (unsigned shift = 0; shift < 33; shift += 11) {
 		memset(counts, 0, sizeof(counts));
 		for (i = 0; i < candidates->n; i++)
 			counts[(from[i].start >> shift) & 2047]++;
@@ -165,10 +164,9 @@ static int lay_out(struct sweep *sweep, const struct candidates *candidates,
 {
 	const struct candidate *c = candidates->items;
 	uint64_t base = sweep->table->base;
-	uint32_t i;
 	int err;
 
-	for (i = 0; i < candidates->n; i++) {
+	for (uint32_t i = 0; i < candidates->n; i++) {
 		const struct range *range = code_ranges__find(ranges, base + c[i].start);
 		uint64_t end = (uint64_t)c[i].start + c[i].size, limit;
 
@@ -239,10 +237,8 @@ int symbol_table__build(struct symbol_table *table, struct candidates *candidate
 
 void symbol_table__index(struct symbol_table *table)
 {
-	uint32_t i;
-
 	table->index = table->n > TABLE_STEP ? malloc(symbol_table__steps(table) * sizeof(*table->index)) : NULL;
-	for (i = 0; table->index && i < table->n; i += TABLE_STEP)
+	for (uint32_t i = 0; table->index && i < table->n; i += TABLE_STEP)
 		table->index[i / TABLE_STEP] = table->starts[i];
 }
 

@@ -133,12 +133,10 @@ void unpack__rest(struct unpack *unpack)
 
 struct unpack *unpack__free(struct unpack *unpack)
 {
-	unsigned i;
-
 	if (!unpack)
 		return NULL;
 	free_run(unpack);
-	for (i = 0; i < unpack->n_points; i++)
+	for (unsigned i = 0; i < unpack->n_points; i++)
 		free(unpack->points[i]);
 	free(unpack);
 	return NULL;
@@ -230,9 +228,8 @@ static int enter(struct unpack *unpack, uint64_t at)
 {
 	const struct point *point = NULL;
 	struct run *run;
-	unsigned i;
 
-	for (i = 0; i < unpack->n_points && unpack->points[i]->out <= at; i++)
+	for (unsigned i = 0; i < unpack->n_points && unpack->points[i]->out <= at; i++)
 		point = unpack->points[i];
 	run = unpack->run;
 	/* The decoder may be as near as the best place, or nearer. */

@@ -27,13 +27,12 @@ struct head {
 static uint64_t fill(struct head *head, const struct dwarf *dwarf, const struct kept_key *key)
 {
 	uint64_t sum = 0;
-	unsigned i;
 
 	memset(head, 0, sizeof(*head)); /* also what lies between */
 	head->magic = MAGIC;
 	head->version = 1;
 	head->key = *key;
-	for (i = 0; i < DWARF_SECTION_COUNT; i++) {
+	for (unsigned i = 0; i < DWARF_SECTION_COUNT; i++) {
 		head->sizes[i] = dwarf->sections[i].unpack ? dwarf->sections[i].size : 0;
 		sum += head->sizes[i] < MAX ? head->sizes[i] : MAX + 1;
 	}
@@ -51,13 +50,12 @@ static bool may_make(uint64_t size)
 static int make(const struct dwarf *dwarf, int folder, const char *name, const struct head *head)
 {
 	struct kept_new file;
-	unsigned i;
 	int err = kept__begin(folder, &file);
 
 	if (err)
 		return err;
 	err = file__write(file.fd, head, sizeof(*head));
-	for (i = 0; !err && i < DWARF_SECTION_COUNT; i++)
+	for (unsigned i = 0; !err && i < DWARF_SECTION_COUNT; i++)
 		if (head->sizes[i])
 			err = unpack__write(dwarf->sections[i].unpack, file.fd);
 	return kept__end(folder, &file, name, err);
@@ -87,7 +85,6 @@ void dwarf__unpack(struct dwarf *dwarf, int folder, const struct kept_key *key)
 	char name[KEPT_NAME_MAX];
 	struct head head;
 	uint64_t size = fill(&head, dwarf, key), at = sizeof(head);
-	unsigned i;
 	int fd;
 
 	if (!size || size > MAX)
@@ -101,7 +98,7 @@ void dwarf__unpack(struct dwarf *dwarf, int folder, const struct kept_key *key)
 			close(fd);
 		return;
 	}
-	for (i = 0; i < DWARF_SECTION_COUNT; i++) {
+	for (unsigned i = 0; i < DWARF_SECTION_COUNT; i++) {
 		if (!head.sizes[i])
 			continue;
 		debug_section__move(&dwarf->sections[i], &dwarf->unpacked, at);

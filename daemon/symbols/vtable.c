@@ -136,9 +136,7 @@ static void find_tables(struct finder *f)
 /* The nearest one above that has a virtual table with this slot; NONE. */
 static uint32_t above(struct finder *f, uint32_t class, uint32_t slot)
 {
-	uint32_t depth;
-
-	for (depth = 0; depth < DEPTH_MAX && f->steps; depth++, f->steps--) {
+	for (uint32_t depth = 0; depth < DEPTH_MAX && f->steps; depth++, f->steps--) {
 		class = f->classes[class].base;
 		if (class == NONE || f->classes[class].n > slot)
 			return class;

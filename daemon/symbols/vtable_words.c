@@ -51,7 +51,6 @@ static void take_symbol(struct finder *f, uint64_t number, const void *entry)
 					    "_ZTVN10__cxxabiv121__vmi_class_type_infoE"};
 	const Elf64_Sym *symbol = entry;
 	char name[64];
-	unsigned k;
 
 	f->values[number] = symbol->st_value < IS_SYMBOL ? (uint32_t)symbol->st_value : 0;
 	if (symbol->st_shndx != SHN_UNDEF)
@@ -60,7 +59,7 @@ static void take_symbol(struct finder *f, uint64_t number, const void *entry)
 	if (!symbol->st_name || symbol->st_name >= f->symbols.strings_size ||
 	    vtable__text(f->image->bytes, f->symbols.strings + symbol->st_name, name, sizeof(name)))
 		return;
-	for (k = 0; k < 3; k++)
+	for (unsigned k = 0; k < 3; k++)
 		if (!strcmp(name, names[k]))
 			f->kinds[k] = f->values[number];
 }

@@ -25,9 +25,8 @@ static uint64_t word(const struct data_area *area, size_t at)
 uint64_t data_scan__runtime(const struct data_area *area)
 {
 	uint64_t version;
-	size_t at;
 
-	for (at = 0; at + 24 <= area->len; at += 8) {
+	for (size_t at = 0; at + 24 <= area->len; at += 8) {
 		if (memcmp(area->bytes + at, "xdebugpy", 8))
 			continue;
 		version = word(area, at + 8);
@@ -53,9 +52,8 @@ static uint64_t named_of_type(const struct data_area *area, struct host_reader *
 			      const char *name)
 {
 	unsigned names = 0;
-	size_t at;
 
-	for (at = 0; at + name_offset + 8 <= area->len && names < NAMES_MAX; at += 8) {
+	for (size_t at = 0; at + name_offset + 8 <= area->len && names < NAMES_MAX; at += 8) {
 		if (word(area, at + type_offset) != type)
 			continue;
 		names++;
@@ -68,13 +66,11 @@ static uint64_t named_of_type(const struct data_area *area, struct host_reader *
 uint64_t data_scan__type(const struct data_area *area, struct host_reader *reader,
 			 uint32_t type_offset, uint32_t name_offset, const char *name)
 {
-	size_t at;
-
 	/* The offsets come from a layout that the target may have chosen. */
 	if (type_offset >= 64 || name_offset >= 128 || type_offset % 8 || name_offset % 8 ||
 	    name_offset <= type_offset)
 		return 0;
-	for (at = 0; at + name_offset + 8 <= area->len; at += 8) {
+	for (size_t at = 0; at + name_offset + 8 <= area->len; at += 8) {
 		if (word(area, at + type_offset) != area->address + at)
 			continue;
 		if (is_named(reader, word(area, at + name_offset), "type"))

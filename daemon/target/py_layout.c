@@ -24,9 +24,7 @@
 /* A row serves a range of versions; free-threaded builds have rows of their own. */
 static const struct py_table *find(uint32_t version_hex, bool free_threaded)
 {
-	size_t i;
-
-	for (i = 0; i < py_tables_n; i++) {
+	for (size_t i = 0; i < py_tables_n; i++) {
 		const struct py_table *t = &py_tables[i];
 
 		if (version_hex >= t->first && version_hex <= t->last &&
@@ -50,15 +48,13 @@ static void put(struct py_layout *layout, const struct py_member *member, uint32
 
 void py_table__layout(const struct py_table *table, struct py_layout *ret)
 {
-	size_t i;
-
 	*ret = (struct py_layout){
 		.frames = table->frames,
 		.lasti = table->lasti,
 		.lines = table->lines,
 		.flags = table->flags,
 	};
-	for (i = 0; i < py_offsets_n; i++)
+	for (size_t i = 0; i < py_offsets_n; i++)
 		put(ret, &py_offsets[i], (uint32_t)py_offsets[i].numbers[table - py_tables]);
 }
 

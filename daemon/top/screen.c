@@ -278,9 +278,8 @@ static void draw_help(void)
 		"Own: it was the innermost frame (exclusive, in reports).",
 		"Total: it was anywhere in the stack (inclusive).",
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		put(HEAD_LINES + 2 + (int)i, 2, COLS - 2, lines[i]);
 }
 

@@ -92,9 +92,8 @@ static void add(struct view *view, uint32_t row, uint64_t cpu, bool own)
 	const struct times times = {.cpu = cpu};
 	const bool first = rows__first(&view->rows, row);
 	static const uint32_t columns[] = {GOING, SINCE};
-	size_t i;
 
-	for (i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
 		struct row_times *to = rows__times(&view->rows, row, columns[i]);
 
 		if (own)
@@ -158,12 +157,11 @@ static int add_stack(struct top *top, uint32_t stack, uint64_t cpu)
 static int on_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu, uint64_t ns)
 {
 	struct top *top = model->ctx;
-	uint32_t i;
 
 	/* The view is about CPU time. */
 	if (!cpu || stack == model->idle || !model__passes(model, thread))
 		return 0;
-	for (i = 0; i < TOP_VIEW_COUNT; i++)
+	for (uint32_t i = 0; i < TOP_VIEW_COUNT; i++)
 		rows__stack(&top->views[i].rows);
 	return add_plain(&top->views[TOP_THREAD], thread->id, cpu)
 		       ?: add_plain(&top->views[TOP_CLASS], model->class_now, cpu)
@@ -215,9 +213,8 @@ static int rename_unit(struct top *top)
 static uint64_t lost_samples(const struct event_ledger *ledger)
 {
 	uint64_t sum = 0;
-	uint32_t i;
 
-	for (i = 0; i < ledger->n; i++)
+	for (uint32_t i = 0; i < ledger->n; i++)
 		if (loss__is_sample(ledger->lines[i].name))
 			sum += ledger->lines[i].count;
 	return sum;
@@ -334,11 +331,10 @@ int top__rows(struct top *top, enum top_view view, enum top_sort sort, const cha
 	      uint32_t *ret_n)
 {
 	const struct view *from = &top->views[view];
-	uint32_t i;
 	int err = 0;
 
 	buf__clear(&top->rows);
-	for (i = 0; i < rows__n(&from->rows) && !err; i++) {
+	for (uint32_t i = 0; i < rows__n(&from->rows) && !err; i++) {
 		const struct row_times *last = rows__times(&from->rows, i, LAST);
 		const struct row_times *since = rows__times(&from->rows, i, SHOWN);
 		struct top_row row = {.since = {since->exclusive.cpu, since->inclusive.cpu}};
@@ -385,12 +381,11 @@ void top__head(struct top *top, struct top_head *ret)
 int top__new(const char *thread, struct top **ret)
 {
 	struct top *top = calloc(1, sizeof(*top));
-	uint32_t i;
 	int err;
 
 	if (!top)
 		return -ENOMEM;
-	for (i = 0; i < TOP_VIEW_COUNT; i++)
+	for (uint32_t i = 0; i < TOP_VIEW_COUNT; i++)
 		top->views[i].rows.columns = COLUMNS;
 	/* Frames are lines, from which both views of code can be made. */
 	top->options = (struct export_options){.lines = true, .thread = thread, .readable = true};
@@ -407,11 +402,9 @@ int top__new(const char *thread, struct top **ret)
 
 struct top *top__free(struct top *top)
 {
-	uint32_t i;
-
 	if (!top)
 		return NULL;
-	for (i = 0; i < TOP_VIEW_COUNT; i++) {
+	for (uint32_t i = 0; i < TOP_VIEW_COUNT; i++) {
 		rows__free(&top->views[i].rows);
 		buf__free(&top->views[i].frames);
 	}

@@ -68,10 +68,9 @@ static int unnamed(struct top_units *units, const struct unit_row *row, uint8_t 
 static int add_rows(struct top_units *units, const struct event_rows *event, const struct model *model)
 {
 	const struct unit_row *row = event->rows;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < event->n && !err; i++) {
+	for (uint32_t i = 0; i < event->n && !err; i++) {
 		struct top_unit unit = {.parent = row[i].parent, .kind = row[i].kind};
 
 		/* A kind of a newer engine is shown as a pass. */

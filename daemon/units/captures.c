@@ -58,9 +58,7 @@ static void read_names(const struct part_variables *part, struct names *ret)
  * uses (a cell) has two slots, and the first one is unset: take the last. */
 static uint8_t slot_of(const struct names *names, const char *name)
 {
-	uint32_t i;
-
-	for (i = names->n; i-- > 0;)
+	for (uint32_t i = names->n; i-- > 0;)
 		if (!strcmp(names->names[i], name))
 			return (uint8_t)(names->cells[i] ? i | VALUE_SLOT_CELL : i);
 	return VALUE_SLOT_NONE;
@@ -69,9 +67,7 @@ static uint8_t slot_of(const struct names *names, const char *name)
 /* Arguments are the first variables of a code object. */
 static bool is_argument(const struct names *names, const char *name, uint32_t arguments)
 {
-	uint32_t i;
-
-	for (i = 0; i < arguments && i < names->n; i++)
+	for (uint32_t i = 0; i < arguments && i < names->n; i++)
 		if (!strcmp(names->names[i], name))
 			return true;
 	return false;
@@ -80,9 +76,7 @@ static bool is_argument(const struct names *names, const char *name, uint32_t ar
 /* The word that captures this slot; a free one is assigned. WORD_NONE: all are in use. */
 static uint8_t word_of(struct rule_code *rule_code, uint8_t slot)
 {
-	uint8_t i;
-
-	for (i = 0; i < FRAME_VALUES_WORDS; i++) {
+	for (uint8_t i = 0; i < FRAME_VALUES_WORDS; i++) {
 		if (rule_code->slots[i] == VALUE_SLOT_NONE)
 			rule_code->slots[i] = slot;
 		if (rule_code->slots[i] == slot)
@@ -205,9 +199,7 @@ uint32_t captures__rule(const struct units *units, const char *name, const char 
 /* A code object of a phase that a unit has at most once; read.c looks for it in each record. */
 static void keep_once(struct units *units, uint64_t key)
 {
-	uint32_t i;
-
-	for (i = 0; i < units->n_once; i++)
+	for (uint32_t i = 0; i < units->n_once; i++)
 		if (units->once[i] == key)
 			return;
 	units->once[units->n_once++] = key;

@@ -178,9 +178,7 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 /* Linear: threads that compile are few. */
 static struct reading *find_reading(struct units *units, uint32_t tid)
 {
-	uint32_t i;
-
-	for (i = 0; i < units->n_readings; i++)
+	for (uint32_t i = 0; i < units->n_readings; i++)
 		if (units->readings[i].tid == tid)
 			return &units->readings[i];
 	return NULL;
@@ -206,9 +204,8 @@ static struct reading *reading_of(struct units *units, const struct record_task 
 static uint64_t hash_words(const struct units *units, const struct frame_values *frame)
 {
 	uint64_t hash = 1;
-	uint32_t i;
 
-	for (i = 0; i < FRAME_VALUES_WORDS; i++)
+	for (uint32_t i = 0; i < FRAME_VALUES_WORDS; i++)
 		hash = hash__pair(&units->seed, hash, frame->words[i]);
 	return hash | 1;
 }
@@ -227,9 +224,8 @@ static uint64_t hash_object(const struct units *units, const struct frame_values
 static uint8_t unset_words(const struct rule_code *rule_code, const struct frame_values *frame)
 {
 	uint8_t unset = 0;
-	uint32_t i;
 
-	for (i = 0; i < FRAME_VALUES_WORDS; i++)
+	for (uint32_t i = 0; i < FRAME_VALUES_WORDS; i++)
 		if (rule_code->slots[i] != VALUE_SLOT_NONE && !(frame->words[i] & ~7ull))
 			unset |= (uint8_t)(1u << i);
 	return unset;
@@ -238,9 +234,7 @@ static uint8_t unset_words(const struct rule_code *rule_code, const struct frame
 /* Are the words the same, but for locals that were unset before and that the name does not depend on? */
 static bool same_but_unset(const uint64_t *before, uint8_t asked, const struct frame_values *now)
 {
-	uint32_t i;
-
-	for (i = 0; i < FRAME_VALUES_WORDS; i++)
+	for (uint32_t i = 0; i < FRAME_VALUES_WORDS; i++)
 		if (before[i] != now->words[i] && ((before[i] & ~7ull) || asked >> i & 1))
 			return false;
 	return true;
@@ -251,9 +245,7 @@ static bool same_but_unset(const uint64_t *before, uint8_t asked, const struct f
 static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame,
 					    const struct frame_values *values, const struct rule_code *rule_code)
 {
-	uint32_t i;
-
-	for (i = 0; i < reading->n; i++)
+	for (uint32_t i = 0; i < reading->n; i++)
 		if (reading->frames[i].address == frame->address && reading->frames[i].key == frame->key &&
 		    (reading->frames[i].words == frame->words ||
 		     (reading->frames[i].value.named && !rule_code->object &&
@@ -264,9 +256,7 @@ static const struct seen_frame *seen_before(const struct reading *reading, const
 
 static bool is_in(const uint64_t *keys, uint32_t n, uint64_t key)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		if (keys[i] == key)
 			return true;
 	return false;
@@ -337,9 +327,8 @@ static void frames__drop(struct seen_frame *frames)
 static struct waiting *off_cpu_place(struct reading *reading, uint64_t key)
 {
 	struct waiting *all = reading->off_cpu, *oldest = all;
-	uint32_t i;
 
-	for (i = 0; i < OFF_CPU_MAX; i++) {
+	for (uint32_t i = 0; i < OFF_CPU_MAX; i++) {
 		if (all[i].frames && all[i].key == key)
 			return &all[i];
 		if (all[i].time < oldest->time)
@@ -516,9 +505,7 @@ static void drop_before(struct units *units, uint64_t time)
 /* Of the records that wait. */
 static const struct waiting *find_waiting(const struct units *units, uint32_t tid, uint64_t time, bool off_cpu)
 {
-	uint32_t i;
-
-	for (i = 0; i < units->n_waiting; i++) {
+	for (uint32_t i = 0; i < units->n_waiting; i++) {
 		const struct waiting *waiting = &units->waiting[(units->waiting_first + i) % units->waiting_capacity];
 
 		if (waiting->time > time)
@@ -532,10 +519,9 @@ static const struct waiting *find_waiting(const struct units *units, uint32_t ti
 const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t taken, uint64_t time)
 {
 	const struct reading *reading = find_reading(units, tid);
-	uint32_t i;
 
 	drop_before(units, time);
-	for (i = 0; reading && i < OFF_CPU_MAX; i++)
+	for (uint32_t i = 0; reading && i < OFF_CPU_MAX; i++)
 		if (reading->off_cpu[i].frames && reading->off_cpu[i].time == taken)
 			return &reading->off_cpu[i];
 	/* A wait's event may have an earlier time than its stack (profile/waits.c). */
@@ -551,9 +537,8 @@ const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t tim
 void read__again(struct units *units, uint32_t tid, uint64_t address)
 {
 	struct reading *reading = find_reading(units, tid);
-	uint32_t i;
 
-	for (i = 0; reading && i < reading->n; i++)
+	for (uint32_t i = 0; reading && i < reading->n; i++)
 		if (reading->frames[i].address == address)
 			reading->frames[i].value = (struct value){};
 }

@@ -33,7 +33,6 @@ const struct share *shares__divide(struct shares *shares, uint32_t caller, uint6
 	struct buf *rows = caller < LENGTH(shares->callers, struct buf) ? &ITEM(shares->callers, struct buf, caller) : NULL;
 	uint64_t all = 0, given = 0, sum = 0, part;
 	struct share *share;
-	uint32_t i;
 
 	*ret_n = 0;
 	if (!rows || !rows->len)
@@ -44,11 +43,11 @@ const struct share *shares__divide(struct shares *shares, uint32_t caller, uint6
 	share = (struct share *)shares->divided.data;
 	*ret_n = LENGTH(shares->divided, struct share);
 	shares->n -= *ret_n;
-	for (i = 0; i < *ret_n; i++)
+	for (uint32_t i = 0; i < *ret_n; i++)
 		all += share[i].cpu;
 	time = time < all ? time : all;
 	/* Round the running sum, not each part: the parts then add up to `time` exactly. */
-	for (i = 0; i < *ret_n; i++) {
+	for (uint32_t i = 0; i < *ret_n; i++) {
 		sum += share[i].cpu;
 		/* 128 bits: ns times ns overflows 64 after some seconds. */
 		part = all ? (uint64_t)((__uint128_t)time * sum / all) : 0;
@@ -60,9 +59,7 @@ const struct share *shares__divide(struct shares *shares, uint32_t caller, uint6
 
 void shares__free(struct shares *shares)
 {
-	uint32_t i;
-
-	for (i = 0; i < LENGTH(shares->callers, struct buf); i++)
+	for (uint32_t i = 0; i < LENGTH(shares->callers, struct buf); i++)
 		buf__free(&ITEM(shares->callers, struct buf, i));
 	buf__free(&shares->callers);
 	buf__free(&shares->divided);

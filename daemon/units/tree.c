@@ -142,9 +142,7 @@ static bool continues(const struct units *units, const struct open_unit *open, c
 
 static bool unit__has_had(const struct open_unit *unit, uint32_t function)
 {
-	uint32_t i;
-
-	for (i = 0; i < unit->n_had; i++)
+	for (uint32_t i = 0; i < unit->n_had; i++)
 		if (unit->had[i] == function)
 			return true;
 	return false;
@@ -153,9 +151,7 @@ static bool unit__has_had(const struct open_unit *unit, uint32_t function)
 /* Notes in the innermost compile that it has had this `once` phase. */
 static void unit__add_had(struct thread_units *thread, uint32_t function)
 {
-	uint32_t i;
-
-	for (i = thread->n; i > 0; i--) {
+	for (uint32_t i = thread->n; i > 0; i--) {
 		struct open_unit *unit = &thread->open[i - 1];
 
 		if (unit->row.kind != RULE_UNIT)

@@ -26,7 +26,6 @@ static int add_function(struct units *units, const struct function_row *row)
 	struct function_info info = {.rule = RULE_NONE, .python = row->kind == FUNCTION_PYTHON};
 	char text[RULES_WORD_MAX];
 	bool valued = false;
-	uint32_t i;
 	int err = ARRAY_RESERVE(units->functions, units->n_functions, units->functions_capacity);
 
 	if (err)
@@ -52,7 +51,7 @@ static int add_function(struct units *units, const struct function_row *row)
 		if ((!info.valued || !rules__values(&rule->signature)) && !rule__text(&rule->signature, row->name, text, sizeof(text)))
 			info.signature = units__text(units, text, strlen(text));
 	}
-	for (i = 0; i < units->n_from; i++) {
+	for (uint32_t i = 0; i < units->n_from; i++) {
 		if (info.python && rule__is_caller(rules__get(units->rules, units->from[i]), row->name))
 			info.calls |= 1ull << i;
 		if (info.rule == units->from[i])
@@ -62,7 +61,7 @@ static int add_function(struct units *units, const struct function_row *row)
 		   (!strncmp(row->name, "(cut", 4) || !strncmp(row->name, "(no Python frame", 16) ||
 		     !strncmp(row->name, "(without the GIL", 16));
 	/* `own` has 64 bits: RULES_COMPILERS_MAX. */
-	for (i = 0; info.python && i < rules__compilers(units->rules); i++)
+	for (uint32_t i = 0; info.python && i < rules__compilers(units->rules); i++)
 		info.own |= (uint64_t)rules__is_own(units->rules, i, row->file) << i;
 	units->functions[units->n_functions++] = info;
 	return 0;
@@ -136,9 +135,7 @@ static int add_thread(struct units *units, const struct event_thread *thread)
 /* A new epoch: all ids become invalid. An open unit begins again with its first sample in the new epoch. */
 static void clear(struct units *units)
 {
-	uint32_t i;
-
-	for (i = 0; i < units->n_threads; i++)
+	for (uint32_t i = 0; i < units->n_threads; i++)
 		free(units->threads[i].open);
 	units->n_threads = units->n_functions = units->n_frames = units->n_stacks = 0;
 	units->emitted_rows = units->n_rows = units->n_names = units->n_ends = 0;
@@ -157,10 +154,9 @@ static int emit_rows(struct event_sink *sink, uint32_t first, uint32_t n, const 
 
 static int emit_each(struct event_sink *sink, enum event_kind kind, const struct event_unit_end *each, uint32_t n)
 {
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < n; i++)
+	for (uint32_t i = 0; !err && i < n; i++)
 		err = sink->event(sink, &(struct event){.kind = kind, .unit_end = each[i]});
 	return err;
 }
@@ -242,10 +238,9 @@ static int take_samples(struct units *units, const struct event_samples *samples
 static int take_rows(struct units *units, const struct event *event)
 {
 	const struct event_rows *rows = &event->rows;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < rows->n; i++) {
+	for (uint32_t i = 0; !err && i < rows->n; i++) {
 		if (event->kind == EVENT_FUNCTIONS)
 			err = add_function(units, (const struct function_row *)rows->rows + i);
 		else if (event->kind == EVENT_FRAMES)
@@ -362,7 +357,6 @@ int units__replay(struct units *units, struct event_sink *sink)
 int units__new(const struct rules *rules, struct event_sink *next, struct units **ret)
 {
 	struct units *units = calloc(1, sizeof(*units));
-	uint32_t i;
 	int err;
 
 	if (!units)
@@ -370,7 +364,7 @@ int units__new(const struct rules *rules, struct event_sink *next, struct units 
 	units->sink.event = on_event;
 	units->next = next;
 	units->rules = rules;
-	for (i = 0; i < rules__count(rules) && units->n_from < sizeof(units->from) / sizeof(units->from[0]); i++)
+	for (uint32_t i = 0; i < rules__count(rules) && units->n_from < sizeof(units->from) / sizeof(units->from[0]); i++)
 		if (rules__get(rules, i)->callers.n)
 			units->from[units->n_from++] = i;
 	/* Beyond it units have no names: a target that makes up names cannot fill the engine's memory. */

@@ -28,10 +28,9 @@ typedef char name_t[2 * 32 + 1 + 16 + sizeof(SUFFIX)];
  * identity, and the comparison of the identity in the head. */
 static void name_of(const struct unwind_identity *identity, name_t name)
 {
-	uint32_t i;
 	char *at = name;
 
-	for (i = 0; i < identity->build_id_size && i < sizeof(identity->build_id); i++)
+	for (uint32_t i = 0; i < identity->build_id_size && i < sizeof(identity->build_id); i++)
 		at += sprintf(at, "%02x", identity->build_id[i]);
 	sprintf(at, "-%016llx" SUFFIX,
 		(unsigned long long)hash__bytes(&seed, identity, sizeof(*identity)));

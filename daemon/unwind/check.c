@@ -69,7 +69,6 @@ int table__check(const void *bytes, size_t size)
 	const struct unwind_table *t = bytes;
 	const uint64_t *words = bytes;
 	uint64_t begins[65536 / 64] = {};
-	uint32_t i;
 
 	if (size < sizeof(*t) || t->magic != UNWIND_MAGIC || t->version != UNWIND_VERSION ||
 	    size != table__size(t) || t->identity.build_id_size > sizeof(t->identity.build_id))
@@ -87,7 +86,7 @@ int table__check(const void *bytes, size_t size)
 		return -EBADMSG;
 	if (!rules_ok(words + t->rules, t->n_rules, begins))
 		return -EBADMSG;
-	for (i = 0; i < t->pages; i++)
+	for (uint32_t i = 0; i < t->pages; i++)
 		if (!page_ok(t, begins, words[t->index + i]))
 			return -EBADMSG;
 	return 0;

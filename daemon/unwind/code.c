@@ -21,10 +21,9 @@
 /* Until nothing contradicts; -ELOOP: it does not come to that. */
 static int settle(struct flow *flow)
 {
-	unsigned round;
 	int err;
 
-	for (round = 0; round < ROUNDS; round++) {
+	for (unsigned round = 0; round < ROUNDS; round++) {
 		err = flow__discover(flow);
 		err = err ?: flow__run(flow);
 		if (err)
@@ -108,15 +107,13 @@ static int put_gap(struct writing *w, uint32_t *at)
 	int err = 0;
 
 	while (!err && *at < f->size && !(w->flow->flags[*at] & FLOW_COVERED)) {
-		uint32_t i;
-
 		/* Only to tell padding from code: nothing here is interpreted. */
 		code_decoder__run(w->flow->decoder, f->bytes + *at, f->size - *at, *at, &op);
 		if (!emitted && op.kind != CODE_NOTHING && op.kind != CODE_STOP) {
 			err = put(w, *at, NULL, UNWIND_UNSUPPORTED_CODE_REACHED);
 			emitted = true;
 		}
-		for (i = 0; i < op.length && !(w->flow->flags[*at] & FLOW_COVERED); i++)
+		for (uint32_t i = 0; i < op.length && !(w->flow->flags[*at] & FLOW_COVERED); i++)
 			++*at;
 	}
 	return err;
@@ -145,10 +142,9 @@ static int emit_ways_out(struct flow *flow, struct code_rows *rows)
 {
 	struct flow_ways ways;
 	struct code_state out;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && rows->leaves && i < flow->n_blocks; i++) {
+	for (uint32_t i = 0; !err && rows->leaves && i < flow->n_blocks; i++) {
 		if (!flow->blocks[i].known)
 			continue;
 		flow__ways(flow, &flow->blocks[i], &ways);

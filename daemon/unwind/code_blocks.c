@@ -225,12 +225,11 @@ static int make_blocks(struct flow *flow)
 int flow__discover(struct flow *flow)
 {
 	const struct code_function *f = flow->function;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < f->size; i++)
+	for (uint32_t i = 0; i < f->size; i++)
 		flow->flags[i] &= FLOW_NO_RETURN | FLOW_BANNED;
-	for (i = 0; !err && i < f->n_entries; i++)
+	for (uint32_t i = 0; !err && i < f->n_entries; i++)
 		if (f->entries[i].at < f->size)
 			err = later(flow, f->entries[i].at, 0);
 	err = err ?: follow_all(flow);

@@ -153,13 +153,12 @@ static int begin(struct flow *flow)
 {
 	const struct code_function *f = flow->function;
 	struct code_state fresh;
-	uint32_t i;
 	int err = 0;
 
 	code_state__entry(&fresh);
 	flow->n_conflicts = 0;
 	flow->n_stack = 0;
-	for (i = 0; !err && i < f->n_entries; i++) {
+	for (uint32_t i = 0; !err && i < f->n_entries; i++) {
 		const struct code_entry *entry = &f->entries[i];
 
 		if (entry->at >= f->size)
@@ -168,7 +167,7 @@ static int begin(struct flow *flow)
 		err = lead(flow, FLOW_NOBODY, flow->block_at[entry->at] - 1,
 			   entry->state ? entry->state : &fresh, false);
 	}
-	for (i = 0; !err && i < flow->n_blocks; i++)
+	for (uint32_t i = 0; !err && i < flow->n_blocks; i++)
 		if (flow->flags[flow->blocks[i].at] & FLOW_CALLED)
 			err = lead(flow, FLOW_NOBODY, i, &fresh, false);
 		else if (flow->blocks[i].seed)
@@ -209,9 +208,7 @@ int flow__run(struct flow *flow)
  * that the path began with. NULL: other paths lead there, too. */
 static struct flow_block *suspect(struct flow *flow, uint32_t i)
 {
-	uint32_t n;
-
-	for (n = 0; i != FLOW_NOBODY && n < flow->n_blocks; n++) {
+	for (uint32_t n = 0; i != FLOW_NOBODY && n < flow->n_blocks; n++) {
 		struct flow_block *block = &flow->blocks[i];
 
 		if (block->seed)
@@ -277,13 +274,12 @@ bool flow__blame(struct flow *flow)
 	struct flow_block *block;
 	struct code_state out;
 	bool found = false;
-	uint32_t i;
 
-	for (i = 0; i < flow->n_conflicts; i++)
+	for (uint32_t i = 0; i < flow->n_conflicts; i++)
 		found |= settle(flow, &flow->conflicts[i]);
 	if (found)
 		return true;
-	for (i = 0; i < flow->n_blocks; i++) {
+	for (uint32_t i = 0; i < flow->n_blocks; i++) {
 		block = &flow->blocks[i];
 		if (!block->known)
 			continue;
@@ -311,10 +307,9 @@ bool flow__blame(struct flow *flow)
 static bool by_table(const struct flow *flow, const struct flow_block *block)
 {
 	const struct code_op *jump = flow__op(flow, block->last), *op;
-	uint32_t at;
 	bool table = jump->table;
 
-	for (at = block->at; jump->from < CODE_REGISTERS && at != block->last; at += op->length) {
+	for (uint32_t at = block->at; jump->from < CODE_REGISTERS && at != block->last; at += op->length) {
 		op = flow__op(flow, at);
 		if (op->writes >> jump->from & 1)
 			table = op->table;
@@ -327,10 +322,9 @@ static bool by_table(const struct flow *flow, const struct flow_block *block)
 bool flow__tables(struct flow *flow)
 {
 	struct code_state out;
-	uint32_t i;
 
 	flow->has_table = flow->tables_differ = false;
-	for (i = 0; i < flow->n_blocks; i++) {
+	for (uint32_t i = 0; i < flow->n_blocks; i++) {
 		const struct flow_block *block = &flow->blocks[i];
 
 		if (!block->known || flow__op(flow, block->last)->kind != CODE_AWAY)
@@ -372,12 +366,10 @@ void flow__confirm(struct flow *flow)
 	struct flow_ways ways;
 	struct code_state out;
 	bool again = true;
-	unsigned round;
-	uint32_t i;
 
-	for (round = 0; again && round < 64; round++) {
+	for (unsigned round = 0; again && round < 64; round++) {
 		again = false;
-		for (i = flow->n_blocks; i > 0; i--) {
+		for (uint32_t i = flow->n_blocks; i > 0; i--) {
 			struct flow_block *block = &flow->blocks[i - 1];
 
 			if (!block->known || block->confirmed)

@@ -51,22 +51,18 @@ static struct code_value plus(struct code_value value, int64_t n)
 /* Each register holds what it held, and the stack pointer points to the return address. */
 void code_state__entry(struct code_state *ret)
 {
-	unsigned i;
-
 	memset(ret, 0, sizeof(*ret));
-	for (i = 0; i < CODE_REGISTERS; i++)
+	for (unsigned i = 0; i < CODE_REGISTERS; i++)
 		ret->regs[i] = (struct code_value){.what = CODE_IS_ENTRY, .reg = (uint8_t)i};
 	ret->regs[UNWIND_SP] = (struct code_value){.what = CODE_IS_FRAME, .at = -MACHINE_ENTRY_CFA};
 }
 
 bool code_state__is_fresh(const struct code_state *state)
 {
-	unsigned i;
-
 	if (state->signal || state->first ||
 	    !same(state->regs[UNWIND_SP], (struct code_value){.what = CODE_IS_FRAME, .at = -MACHINE_ENTRY_CFA}))
 		return false;
-	for (i = 0; i < CODE_REGISTERS; i++)
+	for (unsigned i = 0; i < CODE_REGISTERS; i++)
 		if (UNWIND_KEPT >> i & 1 && !holds(state->regs[i], (uint8_t)i))
 			return false;
 	return true;
@@ -131,9 +127,7 @@ static void store(struct code_state *s, struct code_value place, struct code_val
 
 struct code_value code_state__word(const struct code_state *s, struct code_value place)
 {
-	uint32_t i;
-
-	for (i = 0; is_place(place) && i < s->n_slots; i++)
+	for (uint32_t i = 0; is_place(place) && i < s->n_slots; i++)
 		if (same(s->slots[i].place, place))
 			return s->slots[i].value;
 	return any;
@@ -169,13 +163,11 @@ static void pop(struct code_state *s, uint8_t to)
 /* Forgets everything that is relative to the base. */
 static void drop_based(struct code_state *s)
 {
-	uint32_t i;
-
 	slots__drop(s, CODE_IS_BASED, INT64_MAX);
-	for (i = 0; i < s->n_slots; i++)
+	for (uint32_t i = 0; i < s->n_slots; i++)
 		if (s->slots[i].value.what == CODE_IS_BASED)
 			slots__remove(s, i--);
-	for (i = 0; i < CODE_REGISTERS; i++)
+	for (uint32_t i = 0; i < CODE_REGISTERS; i++)
 		if (s->regs[i].what == CODE_IS_BASED)
 			s->regs[i] = any;
 }
@@ -191,11 +183,9 @@ static void rebase(struct code_state *s, uint32_t at)
 /* A call: its return address and everything below the stack pointer is the callee's; callee-saved registers stay. */
 static void called(struct code_state *s)
 {
-	unsigned i;
-
 	if (is_place(s->regs[UNWIND_SP]))
 		slots__drop(s, s->regs[UNWIND_SP].what, s->regs[UNWIND_SP].at);
-	for (i = 0; i < CODE_REGISTERS; i++)
+	for (unsigned i = 0; i < CODE_REGISTERS; i++)
 		if (!(UNWIND_KEPT >> i & 1) && i != UNWIND_SP)
 			s->regs[i] = any;
 }
@@ -204,14 +194,13 @@ static void called(struct code_state *s)
 static void zero(struct code_state *s, uint8_t reg)
 {
 	bool kept = false;
-	uint32_t i;
 
 	set(s, reg, any);
 	if (reg != UNWIND_BP)
 		return;
-	for (i = 0; i < s->n_slots; i++)
+	for (uint32_t i = 0; i < s->n_slots; i++)
 		kept |= holds(s->slots[i].value, UNWIND_BP);
-	for (i = 0; i < CODE_REGISTERS; i++)
+	for (uint32_t i = 0; i < CODE_REGISTERS; i++)
 		kept |= holds(s->regs[i], UNWIND_BP);
 	s->first |= !kept;
 }
@@ -219,11 +208,9 @@ static void zero(struct code_state *s, uint8_t reg)
 /* An instruction of which only the written registers and memory are known. */
 static void other(struct code_state *s, const struct code_op *op)
 {
-	uint8_t i;
-
 	if (op->store < CODE_REGISTERS && is_place(s->regs[op->store]))
 		slots__clear(s, plus(s->regs[op->store], op->value), op->size);
-	for (i = 0; i < CODE_REGISTERS; i++)
+	for (uint8_t i = 0; i < CODE_REGISTERS; i++)
 		if (op->writes >> i & 1)
 			set(s, i, any);
 }
@@ -299,7 +286,6 @@ bool code_state__meet(struct code_state *s, const struct code_state *o)
 {
 	struct code_state copy;
 	bool changed = false;
-	uint32_t i;
 
 	if (s->base != o->base) {
 		/* Two bases: nothing that is known by either holds for both. */
@@ -307,9 +293,9 @@ bool code_state__meet(struct code_state *s, const struct code_state *o)
 		drop_based(&copy);
 		o = &copy;
 	}
-	for (i = 0; i < CODE_REGISTERS; i++)
+	for (uint32_t i = 0; i < CODE_REGISTERS; i++)
 		changed |= meet_value(&s->regs[i], o->regs[i]);
-	for (i = 0; i < s->n_slots;) {
+	for (uint32_t i = 0; i < s->n_slots;) {
 		if (same(code_state__word(o, s->slots[i].place), s->slots[i].value)) {
 			i++;
 			continue;
@@ -334,9 +320,8 @@ static struct cfi_location place_of(const struct code_state *s, uint8_t reg)
 	const struct code_value *sp = &s->regs[UNWIND_SP];
 	const struct code_slot *below = NULL, *based = NULL;
 	uint8_t by;
-	uint32_t i;
 
-	for (i = 0; i < s->n_slots; i++) {
+	for (uint32_t i = 0; i < s->n_slots; i++) {
 		const struct code_slot *slot = &s->slots[i];
 
 		if (!holds(slot->value, reg))
@@ -410,9 +395,7 @@ static bool by_register(const struct code_state *s, struct cfi_state *ret)
 /* Only the interrupted frame has these. */
 static bool by_other(const struct code_state *s, struct cfi_state *ret)
 {
-	uint8_t i;
-
-	for (i = 0; i < CODE_REGISTERS; i++) {
+	for (uint8_t i = 0; i < CODE_REGISTERS; i++) {
 		if (s->regs[i].what != CODE_IS_FRAME)
 			continue;
 		ret->cfa = CFA_REGISTER;
@@ -429,9 +412,8 @@ static struct cfi_state in_context(void)
 {
 	static const uint8_t order[UNWIND_CONTEXT_WORDS] = UNWIND_CONTEXT_ORDER;
 	struct cfi_state ret = {.cfa = CFA_DEREF, .reg = UNWIND_SP};
-	unsigned i;
 
-	for (i = 0; i < UNWIND_CONTEXT_WORDS; i++) {
+	for (unsigned i = 0; i < UNWIND_CONTEXT_WORDS; i++) {
 		int64_t at = UNWIND_CONTEXT_OFFSET + 8 * (int64_t)i;
 		struct cfi_location place = {.how = CFI_MEMORY, .reg = UNWIND_SP, .offset = at};
 

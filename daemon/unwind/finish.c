@@ -22,7 +22,6 @@ int builder__sort(uint64_t *keys, uint32_t n)
 {
 	_cleanup_free_ uint64_t *other = NULL;
 	uint64_t *from = keys, *to, *swap;
-	unsigned pass;
 	uint32_t i;
 
 	for (i = 1; i < n && keys[i - 1] <= keys[i]; i++)
@@ -33,7 +32,7 @@ int builder__sort(uint64_t *keys, uint32_t n)
 	if (!other)
 		return -ENOMEM;
 	to = other;
-	for (pass = 0; pass < 4; pass++) {
+	for (unsigned pass = 0; pass < 4; pass++) {
 		unsigned shift = 32 + pass * 8;
 		uint32_t at[257] = {};
 
@@ -213,10 +212,9 @@ static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
 {
 	uint64_t covered = 0, text_end = w->b->elf->text + w->b->elf->text_size - w->b->base;
 	const struct function *f;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < n && !err; i++) {
+	for (uint32_t i = 0; i < n && !err; i++) {
 		uint64_t limit;
 
 		f = &w->b->functions[order[i]];
@@ -257,9 +255,7 @@ static void set_shift(struct unwind_table *t, const struct builder *b, uint32_t 
 
 static void write_rules(const struct builder *b, const struct unwind_table *t, uint64_t *words)
 {
-	uint32_t i;
-
-	for (i = 0; i < b->n_rules; i++) {
+	for (uint32_t i = 0; i < b->n_rules; i++) {
 		uint64_t *to = words + t->rules + b->rules[i].position;
 
 		to[0] = b->rules[i].words[0];

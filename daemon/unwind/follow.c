@@ -80,10 +80,9 @@ static int take_page(struct reading *r, uint32_t page)
 
 static int take_all(struct reading *r)
 {
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < r->table->pages; i++)
+	for (uint32_t i = 0; !err && i < r->table->pages; i++)
 		err = take_page(r, i);
 	end_range(r, r->table->text + r->table->text_size);
 	return err;

@@ -39,10 +39,9 @@ static uint16_t *used_of(struct unwind_pool *pool, uint32_t i)
 /* Appended to a shared block: no holes are reused, as JIT objects come and go together. */
 static void *allot_small(struct unwind_pool *pool, uint32_t words)
 {
-	uint32_t i;
 	char *at;
 
-	for (i = pool->next; i < pool->n; i++) {
+	for (uint32_t i = pool->next; i < pool->n; i++) {
 		uint16_t *used = used_of(pool, i);
 
 		if (used[0] == BLOCK_WHOLE || used[0] + words > UNWIND_BLOCK_WORDS)

@@ -61,9 +61,8 @@ void ranges__read(const void *blocks, uint32_t n, struct unwind_entry *ret)
 {
 	const uint64_t *starts = starts_of(blocks);
 	const struct unwind_range *ranges = ranges_of(blocks, n);
-	uint32_t i;
 
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		ret[i] = (struct unwind_entry){starts[i], ranges[i]};
 }
 

@@ -41,10 +41,9 @@ static int read_recorded(struct host_reader *reader, void *dst, size_t size, uin
 /* Each step either moves the stack pointer up or ends the walk; `max` bounds it in any case. */
 static enum loss run(struct unwind_state *state, uint32_t max, unwind_frame *frame, void *ctx)
 {
-	uint32_t i;
 	int loss;
 
-	for (i = 0; i < max; i++) {
+	for (uint32_t i = 0; i < max; i++) {
 		if (!frame(ctx, state))
 			return LOSS_NONE;
 		loss = unwind_step(state);

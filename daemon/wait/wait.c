@@ -96,9 +96,7 @@ static bool any(const char *const *patterns, const char *name)
 /* Is one of these functions among the native frames inside of the innermost Python frame? */
 static bool calls_any(const struct wait_input *in, const char *const *patterns)
 {
-	uint32_t i;
-
-	for (i = 0; i < in->n && !in->frames[i].python; i++)
+	for (uint32_t i = 0; i < in->n && !in->frames[i].python; i++)
 		if (any(patterns, in->frames[i].name))
 			return true;
 	return false;
@@ -141,7 +139,6 @@ static enum wait_cause by_futex(const struct wait_input *in)
 enum wait_cause wait__cause(const struct wait_input *in)
 {
 	const struct part_wait *wait = in->wait;
-	uint32_t i;
 
 	if (wait->key == WAIT_KEY_BEFORE && !(wait->flags & WAIT_SEEN))
 		return WAIT_BEFORE;
@@ -155,7 +152,7 @@ enum wait_cause wait__cause(const struct wait_input *in)
 		return WAIT_STOPPED;
 	if (wait->syscall < 0)
 		return WAIT_MEMORY;
-	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+	for (uint32_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		if (calls[i].number != wait->syscall)
 			continue;
 		switch ((enum by)calls[i].by) {

@@ -20,9 +20,7 @@ struct pack_head {
 /* Checks cached ranges: sorted, not empty, without overlaps. */
 static bool fits(const struct eval_ranges *ranges)
 {
-	uint32_t i;
-
-	for (i = 0; i < ranges->n; i++)
+	for (uint32_t i = 0; i < ranges->n; i++)
 		if (ranges->ranges[i].start >= ranges->ranges[i].end || (i && ranges->ranges[i].start < ranges->ranges[i - 1].end))
 			return false;
 	return true;

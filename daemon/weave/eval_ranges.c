@@ -52,9 +52,7 @@ static int add(struct search *search, const struct code_piece *piece, enum frame
 
 static bool has(const struct eval_ranges *found, uint64_t start)
 {
-	uint32_t i;
-
-	for (i = 0; i < found->n; i++)
+	for (uint32_t i = 0; i < found->n; i++)
 		if (found->ranges[i].start == start)
 			return true;
 	return false;
@@ -66,10 +64,9 @@ static int find_named(struct search *search, const struct symbol_file *symbols)
 {
 	struct symbol symbol = {};
 	enum frame_role role;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < search->frames.n; i++) {
+	for (uint32_t i = 0; !err && i < search->frames.n; i++) {
 		const struct code_piece *piece = &search->frames.pieces[i];
 
 		if (symbol_file__find(symbols, piece->start, &symbol))
@@ -141,7 +138,6 @@ int eval_ranges__find(const struct elf_bytes *elf, const struct symbol_file *sym
 		      struct eval_ranges *ret)
 {
 	struct search search = {.found = ret};
-	uint32_t i;
 	int err;
 
 	*ret = (struct eval_ranges){};
@@ -149,7 +145,7 @@ int eval_ranges__find(const struct elf_bytes *elf, const struct symbol_file *sym
 	if (err)
 		return err;
 	err = elf_image__open(elf, ELF_SEGMENTS, &search.image) ?: find_named(&search, symbols);
-	for (i = 0; !err && i < ret->n; i++)
+	for (uint32_t i = 0; !err && i < ret->n; i++)
 		if (ret->ranges[i].role == WEAVE_EVAL)
 			err = find_parts(&search, i);
 	code_frames__free(&search.frames);

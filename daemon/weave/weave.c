@@ -124,9 +124,8 @@ static uint32_t own_part(const struct weave_input *in)
 {
 	struct weave_input inside = *in;
 	struct plan plan;
-	uint32_t at;
 
-	for (at = 0; at < in->n_native; at++) {
+	for (uint32_t at = 0; at < in->n_native; at++) {
 		if (!may_begin(in, at))
 			continue;
 		inside.n_native = at + 1;
@@ -159,9 +158,7 @@ static uint32_t named_switch(const struct weave_input *in, uint32_t n, bool *ret
 /* greenlet has no symbols: the function that copies, and slp_switch(), which calls it. */
 static uint32_t unnamed_switch(const struct weave_input *in, uint32_t n)
 {
-	uint32_t at;
-
-	for (at = 0; at + 1 < n; at++)
+	for (uint32_t at = 0; at + 1 < n; at++)
 		if (in->native[at] == WEAVE_SWITCHER && in->native[at + 1] == WEAVE_SWITCHER)
 			return at + 2;
 	return 0;
@@ -195,9 +192,7 @@ static uint32_t switching_part(const struct weave_input *in, uint32_t own)
 /* Of n native frames of a switch: is another stack being copied to where this one was? */
 static bool overwrites(const struct weave_input *in, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		if (in->native[i] == WEAVE_LEAVE || in->native[i] == WEAVE_ARRIVE)
 			return false;
 	return true;
@@ -376,11 +371,9 @@ static const struct {
 
 enum frame_role frame_role__of_switcher(const char *symbol)
 {
-	size_t i;
-
 	if (!symbol || !*symbol)
 		return WEAVE_SWITCHER;
-	for (i = 0; i < sizeof(switchers) / sizeof(*switchers); i++)
+	for (size_t i = 0; i < sizeof(switchers) / sizeof(*switchers); i++)
 		if (strstr(symbol, switchers[i].part))
 			return switchers[i].role;
 	return WEAVE_CODE;

@@ -79,7 +79,6 @@ static void go_to_file(struct feed_reader *reader)
 
 int feed__flush(struct feed *feed)
 {
-	struct feed_reader *reader;
 	off_t size;
 	int err;
 
@@ -91,7 +90,7 @@ int feed__flush(struct feed *feed)
 	size = lseek(feed->fd, 0, SEEK_CUR);
 	if (size < 0)
 		return -errno;
-	for (reader = feed->readers; reader; reader = reader->next) {
+	for (struct feed_reader *reader = feed->readers; reader; reader = reader->next) {
 		if (!reader->in_file && reader->tail_at < feed->tail.len)
 			go_to_file(reader);
 		reader->tail_at = 0;

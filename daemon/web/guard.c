@@ -15,9 +15,8 @@
 static bool token_is(const char *given, const char *token)
 {
 	unsigned char difference = 0;
-	size_t i;
 
-	for (i = 0; i < WEB_TOKEN_CHARS; i++)
+	for (size_t i = 0; i < WEB_TOKEN_CHARS; i++)
 		difference |= (unsigned char)(given[i] ^ token[i]);
 	return !difference;
 }

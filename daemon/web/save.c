@@ -30,9 +30,8 @@ static int open_in(const char *folder)
 int temporary__open(int *ret_fd)
 {
 	const char *const folders[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
-	size_t i;
 
-	for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		*ret_fd = folders[i] && *folders[i] ? open_in(folders[i]) : -1;
 		if (*ret_fd >= 0)
 			return 0;

@@ -94,9 +94,8 @@ static const char *const headers[][2] = {
 static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status, struct MHD_Response *response, const char *type, const char *policy)
 {
 	enum MHD_Result done = response ? MHD_YES : MHD_NO;
-	size_t i;
 
-	for (i = 0; i < sizeof(headers) / sizeof(headers[0]) && done == MHD_YES; i++)
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]) && done == MHD_YES; i++)
 		done = library.MHD_add_response_header(response, headers[i][0], headers[i][1]);
 	if (done == MHD_YES)
 		done = library.MHD_add_response_header(response, "Content-Security-Policy", POLICY_EVERYWHERE);
@@ -228,9 +227,7 @@ static enum MHD_Result begin_events(struct web *web, struct MHD_Connection *conn
 
 void web__wake(struct web *web)
 {
-	struct reader *reader;
-
-	for (reader = web->readers; reader; reader = reader->next)
+	for (struct reader *reader = web->readers; reader; reader = reader->next)
 		if (reader->suspended) {
 			reader->suspended = false;
 			library.MHD_resume_connection(reader->connection);
@@ -311,9 +308,7 @@ static enum MHD_Result finish_save(const struct save *save)
 
 void web__child(struct web *web)
 {
-	struct save *save;
-
-	for (save = web->saves; save < web->saves + SAVES_MAX; save++)
+	for (struct save *save = web->saves; save < web->saves + SAVES_MAX; save++)
 		if (save->connection && save->pid && waitpid(save->pid, &save->status, WNOHANG) == save->pid) {
 			save->pid = 0;
 			library.MHD_resume_connection(save->connection);
@@ -345,15 +340,13 @@ static const char *header(struct MHD_Connection *connection, const char *name)
 
 static enum MHD_Result route(struct web *web, struct MHD_Connection *connection, const char *name, void **state)
 {
-	const struct web_file *file;
-
 	if (web->content.report >= 0)
 		return *name ? refuse(connection, 404) : queue(connection, 200, of_file(web->content.report), "text/html; charset=utf-8", web->content.policy);
 	if (!strcmp(name, "events"))
 		return begin_events(web, connection);
 	if (!strcmp(name, "save"))
 		return begin_save(web, connection, state);
-	for (file = web_files; file->name; file++)
+	for (const struct web_file *file = web_files; file->name; file++)
 		if (!strcmp(file->name, name))
 			return put_text(connection, 200, file->type, file->asset->text);
 	return refuse(connection, 404);
@@ -383,10 +376,9 @@ static enum MHD_Result answer(void *cls, struct MHD_Connection *connection, cons
 	};
 	struct peer *peer = peer_of(connection);
 	struct web *web = cls;
-	struct save *save;
 	unsigned status;
 
-	for (save = web->saves; save < web->saves + SAVES_MAX; save++)
+	for (struct save *save = web->saves; save < web->saves + SAVES_MAX; save++)
 		if (*state == save)
 			return finish_save(save);
 	library.MHD_get_connection_values(connection, MHD_HEADER_KIND, count_hosts, &request.hosts);
@@ -406,9 +398,8 @@ static void completed(void *cls, struct MHD_Connection *connection, void **state
 {
 	struct peer *peer = peer_of(connection);
 	struct web *web = cls;
-	struct save *save;
 
-	for (save = web->saves; save < web->saves + SAVES_MAX; save++)
+	for (struct save *save = web->saves; save < web->saves + SAVES_MAX; save++)
 		if (*state == save)
 			free_save(save);
 	if (!peer)
@@ -446,9 +437,8 @@ static void connected(void *cls, struct MHD_Connection *connection, void **conte
 static void end_late(struct web *web)
 {
 	const uint64_t now = clock__now();
-	struct peer *peer;
 
-	for (peer = web->peers; peer; peer = peer->next)
+	for (struct peer *peer = web->peers; peer; peer = peer->next)
 		if (!peer->served && now - peer->since > REQUEST_S * 1000000000ull)
 			shutdown(peer->fd, SHUT_RDWR);
 }
@@ -471,11 +461,10 @@ static int listen_on(int *ret_fd, uint16_t *ret_port)
 static int make_token(char token[WEB_TOKEN_CHARS + 1])
 {
 	unsigned char random[WEB_TOKEN_BYTES];
-	size_t i;
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	for (i = 0; i < sizeof(random); i++)
+	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(token + 2 * i, 3, "%02x", random[i]);
 	return 0;
 }
@@ -513,13 +502,11 @@ int web__new(const struct web_content *content, struct web **ret)
 
 struct web *web__free(struct web *web)
 {
-	struct save *save;
-
 	if (!web)
 		return NULL;
 	/* The library wants none suspended when it stops. */
 	web__wake(web);
-	for (save = web->saves; save < web->saves + SAVES_MAX; save++)
+	for (struct save *save = web->saves; save < web->saves + SAVES_MAX; save++)
 		if (save->connection && save->pid) {
 			kill(save->pid, SIGKILL);
 			waitpid(save->pid, &save->status, 0);
