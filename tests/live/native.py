@@ -110,7 +110,7 @@ def known_stacks(work, options, stripped=False, more=()):
     starts = [s[0] for s in table]
     record = os.path.join(work, "records")
     # Where others work, too, it takes longer until there are enough.
-    for seconds in SECONDS, 5 * SECONDS, 15 * SECONDS:
+    for seconds in SECONDS, 2 * SECONDS, 5 * SECONDS, 15 * SECONDS:
         run = subprocess.run([RAW, "-n", "full", str(target.pid), "999", str(seconds), record], capture_output=True, text=True)
         parts = list(native_parts(record))
         if run.returncode or len(parts) > 2000:
