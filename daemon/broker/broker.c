@@ -131,9 +131,8 @@ static int add_client(struct broker *broker, int fd, struct identity *identity, 
 	/* Copied first: engine_for() moves the identity into a new engine. */
 	struct identity who = {.uid = identity->uid, .gid = identity->gid};
 	struct engine *engine;
-	int err;
+	int err = engine_for(broker, identity, &engine, ret_reached);
 
-	err = engine_for(broker, identity, &engine, ret_reached);
 	if (!err) {
 		err = engine__give_client(engine, fd, peer, &who);
 		if (err == -EPIPE)
@@ -209,10 +208,10 @@ static void accept_client(struct broker *broker)
 static void serve_engines(struct broker *broker, const struct pollfd *polled)
 {
 	struct engine **slot = &broker->engines;
-	int err;
 
 	for (; *slot; polled += REQUEST_POLLED) {
-		err = request__serve(*slot, polled, &broker->spare, broker->options->verbose);
+		int err = request__serve(*slot, polled, &broker->spare, broker->options->verbose);
+
 		if (err)
 			end_engine(broker, slot, err == -EBADMSG);
 		else
@@ -343,8 +342,7 @@ int broker__run(const struct broker_options *options)
 	if (options->client_fd >= 0) {
 		err = peer__of_parent(options->client_fd, &peer);
 		err = err ?: identity__of_user(options->client_uid, options->client_gid, &peer, &identity);
-		if (!err)
-			err = add_client(&broker, options->client_fd, &identity, &peer, &reached);
+		err = err ?: add_client(&broker, options->client_fd, &identity, &peer, &reached);
 		peer__free(&peer);
 		close(options->client_fd);
 	}

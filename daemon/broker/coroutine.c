@@ -162,11 +162,11 @@ void coroutine__cancel(struct coroutine *coroutine)
 
 static int wait_here(struct pollfd wants, uint64_t until)
 {
-	uint64_t now;
 	int ready;
 
 	do {
-		now = clock__now();
+		uint64_t now = clock__now();
+
 		ready = poll(&wants, 1, now < until ? (int)((until - now + 999999) / 1000000) : 0);
 	} while (ready < 0 && errno == EINTR);
 	return ready < 0 ? -errno : ready ? 0 : -ETIMEDOUT;

@@ -53,8 +53,7 @@ int dumper__load(pid_t pid, int pidfd, bool all, bool verbose, struct dumper **r
 	if (!err && nested)
 		err = namespace__describe(bpf_program__fd(dumper->skel->progs.find_namespace));
 	err = err ?: load__hide_from_children(dumper->skel->obj);
-	if (!err)
-		err = attach_iterator(dumper, pidfd);
+	err = err ?: attach_iterator(dumper, pidfd);
 	if (err) {
 		*ret_error = err == -ESRCH ? BROKER_ERROR_NO_PROCESS : load__error(err);
 		dumper__free(dumper);

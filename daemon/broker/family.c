@@ -79,9 +79,8 @@ int family__descendants(uid_t payer, pid_t pid, pid_t **ret, size_t *ret_n)
 	uint32_t n = 0, capacity = 0;
 	struct helper helper;
 	pid_t *pids = NULL, next;
-	int err;
+	int err = helper__begin(&helper, payer, send_descendants, &question, NULL, 0);
 
-	err = helper__begin(&helper, payer, send_descendants, &question, NULL, 0);
 	if (err)
 		return err;
 	/* Longer than other helpers have: a machine may have 30,000 processes. */

@@ -401,8 +401,7 @@ int kernel_types__open(const struct btf *local, int *ret_fd)
 	m->made = btf__new_empty();
 	err = m->made ? read_all(&m->kernel) : -ENOMEM;
 	err = err ?: index_types(&m->kernel);
-	if (!err)
-		err = make_all(m);
+	err = err ?: make_all(m);
 	err = err ?: write_file(m->made, ret_fd);
 	drop(&m->kernel);
 	btf__free(m->made);

@@ -96,13 +96,13 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 {
 	static const uint32_t stacks[] = {
 		[LOAD_STACKS_UNFINISHED] = 1, [LOAD_STACKS_NEVER] = 0, [LOAD_STACKS_ALWAYS] = 2};
-	struct bpf_map *map;
 	int err;
 
 	if (cpus < 0)
 		return cpus;
 	for (size_t i = 0; i < sizeof(per_cpu) / sizeof(*per_cpu); i++) {
-		map = bpf_object__find_map_by_name(skel->obj, per_cpu[i]);
+		struct bpf_map *map = bpf_object__find_map_by_name(skel->obj, per_cpu[i]);
+
 		if (!map)
 			return -ENOENT;
 		if (map == skel->maps.natives && !options->native)

@@ -124,8 +124,7 @@ int process__open(pid_t pid, struct process_fds *ret, struct process_stat *ret_s
 	if (!err && (ret_stat->state == 'Z' || ret_stat->state == 'X'))
 		err = -ESRCH;
 	err = err ?: open_of(pid, "mem", &fds.mem);
-	if (!err)
-		err = open_of(pid, "maps", &fds.maps);
+	err = err ?: open_of(pid, "maps", &fds.maps);
 	if (err) {
 		process__close(&fds);
 		return err;
@@ -139,9 +138,8 @@ int process__unchanged(pid_t pid, const struct process_fds *fds, const struct pr
 	struct pollfd ended = {.fd = fds->pidfd, .events = POLLIN};
 	struct process_stat now;
 	char byte;
-	int err;
+	int err = process__stat(pid, &now);
 
-	err = process__stat(pid, &now);
 	if (err)
 		return err;
 	/* The pidfd has not ended, so the pid was this process's while its stat was read. */
@@ -242,9 +240,8 @@ int process__descendants(pid_t pid, pid_t **ret, size_t *ret_n)
 	struct pids all = {}, found = {};
 	struct process_stat stat;
 	bool *below = NULL, more;
-	int err;
+	int err = list("/proc", &all);
 
-	err = list("/proc", &all);
 	if (err)
 		goto out;
 	parents = calloc(all.n + 1, sizeof(*parents));

@@ -18,8 +18,6 @@
  * shows it proves that one of them was called. */
 #include "classes/search.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"
@@ -60,9 +58,8 @@ struct bodies {
 static const char *only_name(const struct callable *row)
 {
 	const char *name = row->n ? row->of->candidates[row->first].name : NULL;
-	uint32_t i;
 
-	for (i = 1; i < row->n; i++)
+	for (uint32_t i = 1; i < row->n; i++)
 		if (strcmp(row->of->candidates[row->first + i].name, name))
 			return NULL;
 	return name;
@@ -87,9 +84,8 @@ static void add_target(struct bodies *bodies, uint64_t vaddr)
 static void collect(struct bodies *bodies)
 {
 	const struct callables *out = bodies->search->out;
-	uint32_t i;
 
-	for (i = 0; i < out->n; i++)
+	for (uint32_t i = 0; i < out->n; i++)
 		if (is_open(&out->rows[i]))
 			add_target(bodies, out->rows[i].start);
 }
@@ -144,11 +140,9 @@ static int leads(struct bodies *bodies, uint64_t at, uint64_t vaddr, bool jumps)
 
 static void sort_outsiders(struct bodies *bodies)
 {
-	uint32_t i;
-
 	if (bodies->n_outsiders)
 		qsort(bodies->outsiders, bodies->n_outsiders, sizeof(*bodies->outsiders), order__u64);
-	for (i = 0; i < bodies->n_outsiders; i++)
+	for (uint32_t i = 0; i < bodies->n_outsiders; i++)
 		add_target(bodies, bodies->outsiders[i].start);
 }
 
@@ -266,10 +260,9 @@ static int scan(struct bodies *bodies, const struct data_segment *segment, uint8
 static void spread(struct bodies *bodies)
 {
 	bool more = true;
-	unsigned round;
 	uint32_t i;
 
-	for (round = 0; more; round++)
+	for (unsigned round = 0; more; round++)
 		for (more = false, i = 0; i < bodies->n; i++)
 			if ((bodies->leads[i].from->shared || round == CHAIN_MAX) && !bodies->leads[i].to->shared)
 				more = bodies->leads[i].to->shared = true;
@@ -278,13 +271,10 @@ static void spread(struct bodies *bodies)
 /* Only of forwarding functions: the body of any other keeps its candidates, and the call site decides. */
 static void name_bodies(struct callables *out)
 {
-	struct callable *row;
-	const char *name;
-	uint32_t i;
+	for (uint32_t i = 0; i < out->n; i++) {
+		struct callable *row = &out->rows[i];
+		const char *name = is_open(row) && !row->shared ? only_name(row) : NULL;
 
-	for (i = 0; i < out->n; i++) {
-		row = &out->rows[i];
-		name = is_open(row) && !row->shared ? only_name(row) : NULL;
 		if (!name || class__forwards(name) != FORWARDS_SHOWN)
 			continue;
 		row->name = name;
@@ -297,7 +287,6 @@ int search__bodies(struct search *search, const struct code_frames *frames)
 	_cleanup_free_ uint8_t *code = malloc(CODE_AT_ONCE + MACHINE_TRANSFER_BYTES + MACHINE_SCAN + 1);
 	_cleanup_free_ struct bodies *bodies = calloc(1, sizeof(*bodies));
 	const struct data *data = search->data;
-	uint32_t i;
 	int err = 0;
 
 	if (!code || !bodies)
@@ -305,14 +294,14 @@ int search__bodies(struct search *search, const struct code_frames *frames)
 	bodies->search = search;
 	bodies->frames = frames;
 	bodies->fixed = true;
-	for (i = 0; i < data->n_segments; i++)
+	for (uint32_t i = 0; i < data->n_segments; i++)
 		bodies->fixed &= data->segments[i].start >= MACHINE_FIXED_FROM;
 	collect(bodies);
-	for (i = 0; !err && i < data->n_segments; i++)
+	for (uint32_t i = 0; !err && i < data->n_segments; i++)
 		if (data->segments[i].code)
 			err = scan(bodies, &data->segments[i], code, find_leads);
 	sort_outsiders(bodies);
-	for (i = 0; !err && i < data->n_segments; i++) {
+	for (uint32_t i = 0; !err && i < data->n_segments; i++) {
 		if (data->segments[i].code)
 			err = scan(bodies, &data->segments[i], code, find_pointers);
 		else if (data->segments[i].writable)

@@ -59,9 +59,8 @@ static bool grown(int base, uint8_t growth, uint32_t argument, int64_t *ret)
 static const struct step *producer(const struct steps *steps, uint32_t at, int64_t depth, uint32_t *ret_at)
 {
 	int64_t effect, pops, pushes;
-	uint32_t back;
 
-	for (back = 0; at && back < STEPS && at + STEPS > steps->n; back++) {
+	for (uint32_t back = 0; at && back < STEPS && at + STEPS > steps->n; back++) {
 		const struct step *step = &steps->last[--at % STEPS];
 
 		if (!grown(step->opcode->effect, step->opcode->growth, step->argument, &effect))

@@ -3,10 +3,6 @@
  * chooses its name. */
 #include "classes/callables.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/cleanup.h"
 #include "base/array.h"
 #include "classes/classes.h"
@@ -46,9 +42,8 @@ static const struct found *choose(const struct found *found, uint32_t n)
 static const char *name_of(const struct found *found, uint32_t n, const struct found *best)
 {
 	const char *last = callable__last_part(best->name);
-	uint32_t i;
 
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		if (found[i].kind == best->kind && strcmp(found[i].name, best->name) && !strcmp(callable__last_part(found[i].name), last))
 			return last;
 	return best->name;
@@ -80,7 +75,6 @@ static int add_row(struct search *search, const struct code_frames *frames, uint
 static int make_rows(struct search *search, const struct code_frames *frames)
 {
 	struct callables *out = search->out;
-	uint64_t start;
 	uint32_t i = 0, at = 0, n, first;
 	int err;
 
@@ -89,7 +83,8 @@ static int make_rows(struct search *search, const struct code_frames *frames)
 	qsort(search->found, search->n, sizeof(*search->found), by_address);
 	err = search__candidates(search, frames);
 	while (!err && (i < search->n || at < out->n_candidates)) {
-		start = i < search->n ? search->found[i].address : UINT64_MAX;
+		uint64_t start = i < search->n ? search->found[i].address : UINT64_MAX;
+
 		if (at < out->n_candidates && out->candidates[at].start < start)
 			start = out->candidates[at].start;
 		for (n = 0; i + n < search->n && search->found[i + n].address == start; n++)
@@ -154,9 +149,7 @@ void callables__free(struct callables *callables)
 
 const char *callables__named(const struct callables *callables, const char *name)
 {
-	uint32_t i;
-
-	for (i = 0; i < callables->n_candidates; i++)
+	for (uint32_t i = 0; i < callables->n_candidates; i++)
 		if (!callables->candidates[i].deep && !strcmp(callables->candidates[i].name, name))
 			return callables->candidates[i].name;
 	return NULL;
@@ -165,9 +158,8 @@ const char *callables__named(const struct callables *callables, const char *name
 const char *callables__method(const struct callables *callables, const char *name)
 {
 	const char *found = NULL, *dot;
-	uint32_t i;
 
-	for (i = 0; i < callables->n_candidates; i++) {
+	for (uint32_t i = 0; i < callables->n_candidates; i++) {
 		const struct candidate *candidate = &callables->candidates[i];
 
 		dot = candidate->deep ? NULL : strrchr(candidate->name, '.');

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define KIND "callables"
 #define VERSION 8u /* raise it when the format changes, or what is found */
@@ -48,13 +47,12 @@ struct names {
  * few. */
 static int add_name(struct names *names, const char *name, uint32_t *ret)
 {
-	const struct arena_chunk *chunk;
 	size_t at = 0;
 
 	*ret = 0;
 	if (!name)
 		return 0;
-	for (chunk = names->arena->chunks; chunk; at += chunk->used, chunk = chunk->next)
+	for (const struct arena_chunk *chunk = names->arena->chunks; chunk; at += chunk->used, chunk = chunk->next)
 		if (name >= chunk->data && name < chunk->data + chunk->used) {
 			*ret = (uint32_t)(at + (size_t)(name - chunk->data)) + 1;
 			return 0;
@@ -65,10 +63,9 @@ static int add_name(struct names *names, const char *name, uint32_t *ret)
 
 static int add_arena(struct names *names)
 {
-	const struct arena_chunk *chunk;
 	int err = 0;
 
-	for (chunk = names->arena->chunks; !err && chunk; chunk = chunk->next)
+	for (const struct arena_chunk *chunk = names->arena->chunks; !err && chunk; chunk = chunk->next)
 		err = buf__append(&names->bytes, chunk->data, chunk->used);
 	return err;
 }
@@ -78,10 +75,9 @@ static int pack(const struct callables *callables, struct buf *to)
 	struct names names = {.arena = &callables->names};
 	struct pack_head head = {VERSION, callables->n, callables->n_candidates, 0, callables->builtins, 0};
 	int err = buf__append(to, &head, sizeof(head));
-	uint32_t i;
 
 	err = err ?: add_arena(&names);
-	for (i = 0; !err && i < callables->n; i++) {
+	for (uint32_t i = 0; !err && i < callables->n; i++) {
 		const struct callable *c = &callables->rows[i];
 		struct pack_row row = {.start = c->start, .end = c->end, .first = c->first, .n = c->n,
 				       .kind = c->kind, .forwards = c->forwards, .exported = c->exported,
@@ -89,7 +85,7 @@ static int pack(const struct callables *callables, struct buf *to)
 
 		err = add_name(&names, c->name, &row.name) ?: buf__append(to, &row, sizeof(row));
 	}
-	for (i = 0; !err && i < callables->n_candidates; i++) {
+	for (uint32_t i = 0; !err && i < callables->n_candidates; i++) {
 		const struct candidate *c = &callables->candidates[i];
 		struct pack_candidate candidate = {.start = c->start, .kind = c->kind, .deep = c->deep};
 
@@ -111,9 +107,8 @@ static const char *name_at(const struct pack_head *head, const char *names, uint
 static int unpack_rows(struct callables *out, const struct pack_head *head, const char *data, const char *names)
 {
 	struct pack_row row;
-	uint32_t i;
 
-	for (i = 0; i < head->n; i++) {
+	for (uint32_t i = 0; i < head->n; i++) {
 		memcpy(&row, data + i * sizeof(row), sizeof(row));
 		if (row.first > head->n_candidates || row.n > head->n_candidates - row.first || row.end <= row.start ||
 		    row.kind >= CALLABLE_KINDS || (i && row.start <= out->rows[i - 1].start))
@@ -130,9 +125,8 @@ static int unpack_candidates(struct callables *out, const struct pack_head *head
 {
 	struct pack_candidate c;
 	const char *name;
-	uint32_t i;
 
-	for (i = 0; i < head->n_candidates; i++) {
+	for (uint32_t i = 0; i < head->n_candidates; i++) {
 		memcpy(&c, data + i * sizeof(c), sizeof(c));
 		name = name_at(head, names, c.name);
 		if (!name)

@@ -9,7 +9,6 @@
  * Cost: one pass over the first 4 KB of each function. */
 #include "classes/search.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -94,10 +93,9 @@ static int add_specialised(struct search *search)
 	};
 	struct found found = {.kind = CALLABLE_METHOD};
 	uint64_t address;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < sizeof(calls) / sizeof(calls[0]); i++) {
+	for (uint32_t i = 0; !err && i < sizeof(calls) / sizeof(calls[0]); i++) {
 		found.name = calls[i].name;
 		found.kind = strstr(found.name, "__") ? CALLABLE_SLOT : CALLABLE_METHOD;
 		if (data__symbol(search->data, calls[i].symbol, &address))
@@ -142,10 +140,9 @@ int search__machinery(struct search *search, const struct code_frames *frames)
 /* Fills out->candidates, sorted by address. */
 int search__candidates(struct search *search, const struct code_frames *frames)
 {
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < search->n; i++) {
+	for (uint32_t i = 0; !err && i < search->n; i++) {
 		if (search->found[i].kind >= CALLABLE_MACHINERY)
 			continue;
 		err = add_candidate(search->out, search->found[i].address, &search->found[i], 0);

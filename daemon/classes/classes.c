@@ -3,7 +3,6 @@
  * decides by the traits of the innermost frames. Pure code; docs/classes.md has the rules in words. */
 #include "classes/classes.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "arch/arch.h"
@@ -20,9 +19,7 @@ const char *class__name(enum class_kind kind)
 
 static bool any(const char *const *patterns, uint32_t n, const char *text)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		if (pattern__matches(patterns[i], text))
 			return true;
 	return false;
@@ -47,11 +44,10 @@ static struct trait python_trait(const char *name, const char *file)
 		{"*exec_module", IMPORT_EXECUTE}, {"_call_with_frames_removed", IMPORT_NO},
 	};
 	struct trait trait = {TRAIT_IMPORT, IMPORT_FIND};
-	uint32_t i;
 
 	if (strncmp(file, "<frozen importlib._bootstrap", 28))
 		return (struct trait){TRAIT_PYTHON, 0};
-	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+	for (uint32_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (pattern__matches(functions[i].name, name)) {
 			trait.detail = functions[i].phase;
 			break;
@@ -99,9 +95,7 @@ enum class_forwards class__forwards(const char *callee)
 /* The trait by the first rule that matches; TRAIT_NONE: none does. */
 static struct trait rule_trait(const char *name, const char *module)
 {
-	uint32_t i;
-
-	for (i = 0; i < n_class_rules; i++) {
+	for (uint32_t i = 0; i < n_class_rules; i++) {
 		const struct class_rule *rule = &class_rules[i];
 
 		if ((rule->module && !pattern__matches(rule->module, module)) || (rule->name && !pattern__matches(rule->name, name)))
@@ -186,9 +180,8 @@ static const char *call_name(const char *name)
 		{"fork", "clone"}, {"nanosleep", "clock_nanosleep"},
 		{"sem_*", "futex"}, {"*sbrk*", "brk"}, {"*clone3*", "clone3"}, {"*clock_nanosleep*", "clock_nanosleep"},
 	};
-	uint32_t i;
 
-	for (i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+	for (uint32_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
 		if (pattern__matches(special[i].pattern, name))
 			return special[i].call;
 	if (strchr(name, '+'))
@@ -230,9 +223,7 @@ static const char *kernel_name(const struct class_input *in)
 /* Does a frame decide alone, whatever is around it? The innermost such one counts; Python frames end the search. */
 static bool decided(const struct class_input *in, struct class_result *ret)
 {
-	uint32_t i;
-
-	for (i = 0; i < in->n; i++) {
+	for (uint32_t i = 0; i < in->n; i++) {
 		const struct class_frame *frame = &in->frames[i];
 
 		switch (frame->trait.kind) {
@@ -260,9 +251,8 @@ static const char *callee(const struct class_input *in)
 {
 	const char *name = NULL;
 	bool bridge = false;
-	uint32_t i;
 
-	for (i = in->n; i; i--) {
+	for (uint32_t i = in->n; i; i--) {
 		const struct class_frame *frame = &in->frames[i - 1];
 
 		if (frame->trait.kind == TRAIT_CALL || frame->trait.kind == TRAIT_FORWARDS)
@@ -279,7 +269,6 @@ void class__of(const struct class_input *in, struct class_result *ret)
 {
 	const struct class_frame *native = NULL;
 	const char *name;
-	uint32_t i;
 
 	*ret = (struct class_result){CLASS_UNKNOWN, "no frame"};
 	if (in->kernel != KERNEL_NO) {
@@ -298,7 +287,7 @@ void class__of(const struct class_input *in, struct class_result *ret)
 		return;
 	}
 	*ret = (struct class_result){CLASS_INTERPRETER, ""};
-	for (i = 0; i < in->n; i++) {
+	for (uint32_t i = 0; i < in->n; i++) {
 		const struct class_frame *frame = &in->frames[i];
 
 		if (frame->trait.kind == TRAIT_NATIVE || frame->trait.kind == TRAIT_BRIDGE)

@@ -17,11 +17,11 @@
 static uint64_t largest(const struct search *search, const struct code_frames *frames, uint64_t at, uint32_t deep, uint64_t *size)
 {
 	uint64_t targets[JUMPS_FROM], best = 0, inner;
-	const struct code_piece *piece;
 	uint32_t i, n = jumps__from(search->data, frames, at, true, targets);
 
 	for (i = 0; i < n; i++) {
-		piece = code_frames__find(frames, targets[i]);
+		const struct code_piece *piece = code_frames__find(frames, targets[i]);
+
 		if (data__is_exported(search->data, targets[i]))
 			continue;
 		if (piece->size > *size) {
@@ -45,7 +45,6 @@ static int add(struct search *search, uint64_t address)
 int search__collector(struct search *search, const struct code_frames *frames)
 {
 	uint64_t method = 0, exported, a[JUMPS_FROM], b[JUMPS_FROM], best = 0, best_size = 0;
-	const struct code_piece *piece;
 	uint32_t i, j, n, m;
 	int err = 0;
 
@@ -58,7 +57,8 @@ int search__collector(struct search *search, const struct code_frames *frames)
 	m = jumps__from(search->data, frames, exported, true, b);
 	for (i = 0; i < n; i++)
 		for (j = 0; j < m; j++) {
-			piece = code_frames__find(frames, a[i]);
+			const struct code_piece *piece = code_frames__find(frames, a[i]);
+
 			if (a[i] == b[j] && piece->size > best_size && !data__is_exported(search->data, a[i])) {
 				best = a[i];
 				best_size = piece->size;

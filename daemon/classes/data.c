@@ -4,7 +4,6 @@
 #include "classes/data.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -44,9 +43,7 @@ static int get_near(const struct data *data, void *dst, uint64_t size, uint64_t 
 /* Linear: there are few segments. NULL: not in the file, which includes .bss. */
 static const struct data_segment *segment_of(const struct data *data, uint64_t vaddr)
 {
-	uint32_t i;
-
-	for (i = 0; i < data->n_segments; i++)
+	for (uint32_t i = 0; i < data->n_segments; i++)
 		if (vaddr >= data->segments[i].start && vaddr < data->segments[i].end)
 			return &data->segments[i];
 	return NULL;
@@ -132,12 +129,11 @@ bool data__bytes(const struct data *data, uint64_t vaddr, void *ret, uint32_t si
 static int sort_exported(struct data *data)
 {
 	const Elf64_Sym *symbols = data->symbols;
-	uint32_t i;
 
 	data->exported = malloc((data->n_symbols + 1) * sizeof(*data->exported));
 	if (!data->exported)
 		return -ENOMEM;
-	for (i = 1; i < data->n_symbols; i++)
+	for (uint32_t i = 1; i < data->n_symbols; i++)
 		if (symbols[i].st_shndx != SHN_UNDEF)
 			data->exported[data->n_exported++] = symbols[i].st_value;
 	qsort(data->exported, data->n_exported, sizeof(*data->exported), order__u64);
@@ -189,10 +185,10 @@ bool data__is_exported(const struct data *data, uint64_t vaddr)
 static bool begins(const struct data *data, uint64_t name, const char *const *prefixes)
 {
 	char text[16];
-	uint32_t size;
 
 	for (; *prefixes; prefixes++) {
-		size = (uint32_t)strlen(*prefixes);
+		uint32_t size = (uint32_t)strlen(*prefixes);
+
 		if (size <= sizeof(text) && data__bytes(data, name, text, size) && !memcmp(text, *prefixes, size))
 			return true;
 	}
@@ -202,11 +198,10 @@ static bool begins(const struct data *data, uint64_t name, const char *const *pr
 bool data__is_exported_as(const struct data *data, uint64_t vaddr, const char *const *prefixes)
 {
 	const Elf64_Sym *symbols = (const Elf64_Sym *)data->symbols;
-	uint32_t i;
 
 	if (!data__is_exported(data, vaddr))
 		return false;
-	for (i = 1; i < data->n_symbols; i++)
+	for (uint32_t i = 1; i < data->n_symbols; i++)
 		if (symbols[i].st_value == vaddr && symbols[i].st_shndx != SHN_UNDEF && begins(data, data->strings + symbols[i].st_name, prefixes))
 			return true;
 	return false;
@@ -219,9 +214,8 @@ bool data__is_exported_as(const struct data *data, uint64_t vaddr, const char *c
 static int read_segments(struct data *data, const struct elf_image *image)
 {
 	uint64_t total = 0;
-	uint32_t i;
 
-	for (i = 0; i < image->n_segments && data->n_segments < DATA_SEGMENTS; i++) {
+	for (uint32_t i = 0; i < image->n_segments && data->n_segments < DATA_SEGMENTS; i++) {
 		const Elf64_Phdr *h = &image->segments[i];
 		struct data_segment *segment = &data->segments[data->n_segments];
 
@@ -250,16 +244,15 @@ static int read_segments(struct data *data, const struct elf_image *image)
 static int read_bytes(struct data *data)
 {
 	uint64_t total = 0;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < data->n_segments; i++)
+	for (uint32_t i = 0; i < data->n_segments; i++)
 		if (data->segments[i].writable)
 			total += data->segments[i].end - data->segments[i].start;
 	data->bytes = malloc(total);
 	if (!data->bytes)
 		return -ENOMEM;
-	for (i = 0; !err && i < data->n_segments; i++)
+	for (uint32_t i = 0; !err && i < data->n_segments; i++)
 		if (data->segments[i].writable)
 			err = elf_bytes__read(data->source, data->segments[i].offset,
 					      data->bytes + data->segments[i].bytes,
@@ -271,12 +264,12 @@ static int read_bytes(struct data *data)
 static bool names_have(const struct data *data, const struct elf_tags *tags, const char *needs)
 {
 	uint64_t left = tags->strings_size, at = tags->strings, part;
-	const struct data_segment *segment;
 	_cleanup_free_ char *names = malloc(DATA_STRINGS);
 	bool found = false;
 
 	for (left = left < DATA_STRINGS ? left : DATA_STRINGS; names && !found && left; left -= part, at += part) {
-		segment = segment_of(data, at);
+		const struct data_segment *segment = segment_of(data, at);
+
 		if (!segment)
 			break;
 		part = segment->end - at < left ? segment->end - at : left;

@@ -14,8 +14,6 @@
 #include "classes/search.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"
@@ -39,9 +37,7 @@ void search__instance(struct search *search, uint64_t offset, uint64_t at, uint6
 
 static bool is_offset(const struct search *search, uint64_t offset)
 {
-	uint32_t i;
-
-	for (i = 0; offset && i < search->n_instances; i++)
+	for (uint32_t i = 0; offset && i < search->n_instances; i++)
 		if (search->instances[i].offset == offset)
 			return true;
 	return false;
@@ -68,11 +64,10 @@ static bool refers(const struct data *data, const struct code_piece *piece, uint
 static const struct search_instance *type_at(const struct search *search, const struct code_frames *frames, uint64_t vaddr, uint64_t offset)
 {
 	const struct code_piece *piece = code_frames__find(frames, vaddr);
-	const struct search_instance *instance;
-	uint32_t i;
 
-	for (i = 0; piece && i < search->n_instances; i++) {
-		instance = &search->instances[i];
+	for (uint32_t i = 0; piece && i < search->n_instances; i++) {
+		const struct search_instance *instance = &search->instances[i];
+
 		if (instance->offset == offset && (piece->start == instance->maker || (instance->at && refers(search->data, piece, instance->at))))
 			return instance;
 	}
@@ -154,14 +149,13 @@ int search__instances(struct search *search, const struct code_frames *frames)
 {
 	_cleanup_free_ uint8_t *code = search->n_instances ? malloc(CODE_AT_ONCE + MACHINE_STORES_BYTES) : NULL;
 	const struct data *data = search->data;
-	uint32_t i;
 	int err = 0;
 
 	if (!search->n_instances)
 		return 0;
 	if (!code)
 		return -ENOMEM;
-	for (i = 0; !err && i < data->n_segments; i++)
+	for (uint32_t i = 0; !err && i < data->n_segments; i++)
 		if (data->segments[i].code)
 			err = scan(search, frames, &data->segments[i], code);
 	return err == -EBADMSG ? 0 : err;

@@ -23,7 +23,6 @@ uint32_t jumps__from(const struct data *data, const struct code_frames *frames, 
 		     uint64_t ret[JUMPS_FROM])
 {
 	const struct code_piece *piece = code_frames__find(frames, at), *there;
-	enum machine_transfer transfer;
 	uint8_t code[4096];
 	uint32_t size, i, n = 0;
 	uint64_t target;
@@ -34,7 +33,8 @@ uint32_t jumps__from(const struct data *data, const struct code_frames *frames, 
 	if (!data__bytes(data, at, code, size))
 		return 0;
 	for (i = 0; i < size && n < JUMPS_FROM; i++) {
-		transfer = machine__transfer(code + i, size - i, at + i, &target);
+		enum machine_transfer transfer = machine__transfer(code + i, size - i, at + i, &target);
+
 		if (transfer == MACHINE_CALL && !calls)
 			continue;
 		/* Most short ones stay in the function. */

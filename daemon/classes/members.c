@@ -12,8 +12,6 @@
 #include "classes/search.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -109,10 +107,9 @@ static int add_methods(struct search *search, uint64_t at, const char *owner)
 {
 	char name[NAME_MAX_BYTES];
 	uint64_t function;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < METHODS_A_TABLE && read_method(search->data, at, &function, name); i++, at += METHOD_BYTES)
+	for (uint32_t i = 0; !err && i < METHODS_A_TABLE && read_method(search->data, at, &function, name); i++, at += METHOD_BYTES)
 		if (function)
 			err = search__add(search, function, owner, name, CALLABLE_METHOD);
 	return err;
@@ -163,15 +160,14 @@ static bool is_type(const struct data *data, uint64_t at, char ret_name[NAME_MAX
 {
 	static const uint16_t functions[] = {48, 88, 120, 128, 136, 144, 152, 184, 192, 200, 216, 224, 296, 312, 320};
 	const uint8_t *type = data__at(data, at, functions[sizeof(functions) / sizeof(functions[0]) - 1] + sizeof(uint64_t));
-	unsigned i;
 
 	if (!type || word_of(type, TYPE_BASICSIZE) > 1u << 16 || word_of(type, TYPE_ITEMSIZE) > 4096 || word_of(type, TYPE_FLAGS) >> 33 ||
 	    !data__is_constant(data, word_of(type, TYPE_NAME)))
 		return false;
-	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+	for (unsigned i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (!is_zero_or(data, word_of(type, functions[i]), data__is_code))
 			return false;
-	for (i = TYPE_NUMBER; i <= TYPE_MAPPING; i += 8)
+	for (unsigned i = TYPE_NUMBER; i <= TYPE_MAPPING; i += 8)
 		if (!is_zero_or(data, word_of(type, i), data__is_variable))
 			return false;
 	/* a name such as __dict__ begins a PyGetSetDef */
@@ -184,9 +180,8 @@ static uint64_t vectorcall_offset(const struct data *data, uint64_t members)
 {
 	uint64_t name, offset;
 	char text[NAME_MAX_BYTES];
-	uint32_t i;
 
-	for (i = 0; i < MEMBERS_MAX && data__word(data, members, &name) && name; i++, members += MEMBER_BYTES)
+	for (uint32_t i = 0; i < MEMBERS_MAX && data__word(data, members, &name) && name; i++, members += MEMBER_BYTES)
 		if (read_name(data, name, false, text) && !strcmp(text, "__vectorcalloffset__") &&
 		    data__word(data, members + 16, &offset))
 			return offset;
@@ -275,10 +270,9 @@ static bool is_spec(const struct data *data, uint64_t at, uint64_t *ret_slots, c
 static int add_spec(struct search *search, uint64_t slots, const char *name)
 {
 	uint64_t number, value, members = 0, maker = 0;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < SLOT_LAST; i++, slots += 16) {
+	for (uint32_t i = 0; !err && i < SLOT_LAST; i++, slots += 16) {
 		if (!data__word(search->data, slots, &number) || !number || number > SLOT_LAST ||
 		    !data__word(search->data, slots + 8, &value))
 			break;
@@ -338,10 +332,9 @@ static int find_owners(struct search *search, const struct data_segment *segment
 int search__members(struct search *search)
 {
 	const struct data *data = search->data;
-	uint32_t i;
 	int err = 0;
 
-	for (i = 0; !err && i < data->n_segments; i++)
+	for (uint32_t i = 0; !err && i < data->n_segments; i++)
 		if (data->segments[i].writable)
 			err = find_tables(search, &data->segments[i]);
 	if (err)
@@ -349,10 +342,10 @@ int search__members(struct search *search)
 	search->owned = calloc(1, search->n_tables + 1);
 	if (!search->owned)
 		return -ENOMEM;
-	for (i = 0; !err && i < data->n_segments; i++)
+	for (uint32_t i = 0; !err && i < data->n_segments; i++)
 		if (data->segments[i].writable)
 			err = find_owners(search, &data->segments[i]);
-	for (i = 0; !err && i < search->n_tables; i++)
+	for (uint32_t i = 0; !err && i < search->n_tables; i++)
 		if (!search->owned[i])
 			err = add_methods(search, search->tables[i], "");
 	return err;

@@ -9,7 +9,6 @@
 #include "classes/search.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
@@ -51,9 +50,8 @@ static void add_common(const struct search *search, const struct code_frames *fr
 		       const struct functions *but, struct functions *to)
 {
 	const struct functions a = called_by(search, frames, one), b = called_by(search, frames, other);
-	uint32_t i;
 
-	for (i = 0; i < a.n && to->n < JUMPS_FROM; i++)
+	for (uint32_t i = 0; i < a.n && to->n < JUMPS_FROM; i++)
 		if (has(&b, a.at[i]) && !has(to, a.at[i]) && !has(but, a.at[i]) && !data__is_exported(search->data, a.at[i]))
 			to->at[to->n++] = a.at[i];
 }
@@ -68,14 +66,14 @@ static int add_callers(struct search *search, const struct code_frames *frames, 
 {
 	enum machine_transfer transfer;
 	uint8_t code[SWITCHER_BYTES];
-	const struct code_piece *piece;
 	bool takes, drops;
 	uint64_t target;
 	uint32_t i, at;
 	int err = 0;
 
 	for (i = 0; !err && i < frames->n; i++) {
-		piece = &frames->pieces[i];
+		const struct code_piece *piece = &frames->pieces[i];
+
 		if (piece->size > sizeof(code) ||
 		    !data__bytes(search->data, piece->start, code, (uint32_t)piece->size))
 			continue;
@@ -136,16 +134,15 @@ int search__switchers(struct search *search, const struct code_frames *frames)
 {
 	struct functions take = {}, drop = {};
 	uint64_t address;
-	uint32_t i;
 	int err = 0;
 
 	add_common(search, frames, "PyEval_SaveThread", "PyEval_ReleaseThread", &drop, &drop);
 	add_common(search, frames, "PyEval_ReleaseLock", "PyEval_ReleaseLock", &drop, &drop); /* up to 3.12 */
 	add_common(search, frames, "PyEval_RestoreThread", "PyEval_AcquireThread", &drop, &take);
 	add_common(search, frames, "PyEval_AcquireLock", "PyEval_AcquireLock", &drop, &take);
-	for (i = 0; !err && i < take.n; i++)
+	for (uint32_t i = 0; !err && i < take.n; i++)
 		err = add(search, take.at[i]);
-	for (i = 0; !err && i < drop.n; i++)
+	for (uint32_t i = 0; !err && i < drop.n; i++)
 		err = add(search, drop.at[i]);
 	if (err)
 		return err;

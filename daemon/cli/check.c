@@ -115,9 +115,8 @@ int check__run(const struct cli_options *options)
 	struct check_list list = {};
 	bool works = true;
 	pid_t pid;
-	int status;
+	int status = options__pid(options, false, &pid);
 
-	status = options__pid(options, false, &pid);
 	if (status != CLI_DONE)
 		return status;
 	check__system(&list, options);

@@ -70,9 +70,8 @@ static void check_python(struct check_list *list, pid_t pid, const struct proces
 	struct check_row *row;
 	char version[32] = "";
 	int major = 0, minor = 0;
-	int err;
+	int err = target_process__init(&process, pid, fds->mem, fds->maps, key);
 
-	err = target_process__init(&process, pid, fds->mem, fds->maps, key);
 	if (!err)
 		err = target__identify(&process, &image, &key, version, &problem);
 	else
@@ -106,9 +105,8 @@ void check__process(struct check_list *list, pid_t pid)
 	char owner[64], exe[PATH_MAX], path[64], why[256];
 	const char *hint;
 	ssize_t len;
-	int err;
+	int err = process__stat(pid, &stat);
 
-	err = process__stat(pid, &stat);
 	if (err || stat.kernel_thread) {
 		error = err ? process__error(err) : BROKER_ERROR_KERNEL_THREAD;
 		row = check__add(list, "process", CHECK_MISSING, "%d: %s", pid,

@@ -150,11 +150,10 @@ static int start_own(const struct cli_options *options, pid_t pid, struct connec
 /* The socket refused us: says which group may connect. */
 static void print_kept_out(const char *path)
 {
-	const struct group *group;
 	struct stat status;
 	char hint[200];
+	const struct group *group = !stat(path, &status) && status.st_mode & S_IWGRP ? getgrgid(status.st_gid) : NULL;
 
-	group = !stat(path, &status) && status.st_mode & S_IWGRP ? getgrgid(status.st_gid) : NULL;
 	if (group && group->gr_gid)
 		snprintf(hint, sizeof(hint), "members of the group %.32s may connect (sudo usermod -aG %.32s USER, then log in again); or run it with sudo",
 			 group->gr_name, group->gr_name);
@@ -216,9 +215,8 @@ int connection__request(struct connection *connection, const char *request)
 {
 	struct buf line = {};
 	size_t sent = 0;
-	int err;
+	int err = buf__printf(&line, "%s\n", request);
 
-	err = buf__printf(&line, "%s\n", request);
 	/* The socket does not block. The engine reads requests at any time, so a full socket drains soon;
 	 * five seconds without progress mean that it hangs. */
 	while (!err && sent < line.len) {

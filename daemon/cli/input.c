@@ -77,10 +77,9 @@ static bool print_part(const char *path)
 /* The format of a file that was made from a recording, judged by its name; NULL: not one. */
 static const char *profile_of(const char *path)
 {
-	const struct exporter *exporter;
 	bool sure = false;
+	const struct exporter *exporter = exporter__of_name(path, &sure);
 
-	exporter = exporter__of_name(path, &sure);
 	return exporter && sure && strcmp(exporter->name, "events") ? exporter->name : NULL;
 }
 

@@ -80,9 +80,8 @@ static int open_as_user(const char *path, bool part, struct output *output)
 {
 	char directory[PATH_MAX];
 	struct stat status;
-	int err;
+	int err = split(path, directory, output->name);
 
-	err = split(path, directory, output->name);
 	if (err)
 		return err;
 	output->directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);

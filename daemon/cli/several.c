@@ -110,12 +110,12 @@ static struct part *part_of(struct several *several, pid_t worker)
 
 static void reap(struct several *several)
 {
-	struct part *part;
 	pid_t worker;
 	int status;
 
 	while ((worker = waitpid(-1, &status, WNOHANG)) > 0) {
-		part = part_of(several, worker);
+		struct part *part = part_of(several, worker);
+
 		if (!part)
 			continue;
 		part->worker = 0;

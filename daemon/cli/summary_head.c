@@ -412,9 +412,8 @@ static void print_nameless(struct head *head)
 bool summary__head(FILE *out, const struct tally_result *result, bool verbose)
 {
 	struct head head = {out, result, verbose, 0};
-	bool warns;
+	bool warns = print_unsupported(&head);
 
-	warns = print_unsupported(&head);
 	warns |= print_distrust(&head);
 	print_counts(&head);
 	print_rate(&head);

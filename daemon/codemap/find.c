@@ -215,7 +215,6 @@ static enum frame_role role_at(const struct modules_found *found, const struct m
 static bool locate_file(struct codemap *self, const struct modules_found *found, const struct module_names *names,
 			struct code_location *ret)
 {
-	const struct known_name *known;
 
 	*ret = (struct code_location){.module = found->module->id,
 				      .vaddr = found->vaddr,
@@ -224,7 +223,8 @@ static bool locate_file(struct codemap *self, const struct modules_found *found,
 	    !strcmp(found->module->path, "[vdso]") || find_start(names->names, found->vaddr, &ret->start))
 		return false;
 	if (found->interpreter || names->switches) {
-		known = known_at(self, names, ret->start);
+		const struct known_name *known = known_at(self, names, ret->start);
+
 		if (!known)
 			return false;
 		ret->role = (uint8_t)role_at(found, names, known->role);
@@ -570,14 +570,13 @@ int codemap__line(struct codemap *self, uint64_t module, uint64_t vaddr, const c
 		  uint32_t *ret_column)
 {
 	struct names *names = NULL;
-	int err;
 
 	if (module < self->n_files)
 		names = self->files[module].names;
 	if (module >= MODULE_JIT && module - MODULE_JIT < self->n_objects) {
 		struct object_names *object = &self->objects[module - MODULE_JIT];
+		int err = read_object(self, object);
 
-		err = read_object(self, object);
 		if (err)
 			return err;
 		names = object->names;

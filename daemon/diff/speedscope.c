@@ -54,12 +54,12 @@ static int put_frames(struct tree *tree, struct buf *out)
 
 	for (uint32_t i = 1; i < diff->branches.n && !err; i++) {
 		uint32_t row = flame__branch(diff, i).row;
-		struct diff_key key;
 
 		if (!diff->shown[i])
 			continue;
 		if (!of_row[row]) {
-			key = diff__key(diff, row);
+			struct diff_key key = diff__key(diff, row);
+
 			err = buf__puts(out, tree->n_frames ? ",\n{" : "\n{") ?: json__member(out, "name", key.name);
 			err = err ?: json__member(out, "file", key.module) ?: buf__puts(out, "}");
 			of_row[row] = ++tree->n_frames;

@@ -198,7 +198,6 @@ static void put_row(const struct diff *diff, const struct diff_row *row, bool re
 	struct diff_key key = diff__key(diff, row->row);
 	const struct comparison *c = &row->comparison;
 	char name[1024];
-	size_t len;
 	int at = 0;
 
 	if (has_seconds(diff))
@@ -217,7 +216,8 @@ static void put_row(const struct diff *diff, const struct diff_row *row, bool re
 			fprintf(out, ":%u", key.line);
 		style__end(out);
 	} else {
-		len = strlen(name);
+		size_t len = strlen(name);
+
 		if (key.line)
 			snprintf(name + len, sizeof(name) - len, ":%u", key.line);
 		put_name(diff, name, at, out);

@@ -263,13 +263,13 @@ static inline int read_number(struct parser *parser, struct json_value *value)
 /* White space before ']' and ',' was skipped by read_value(), so only that of an empty array is skipped here. */
 static int read_array(struct parser *parser, uint32_t *ret_n)
 {
-	int err;
 
 	skip_space(parser);
 	if (takes(parser, ']'))
 		return 0;
 	for (;;) {
-		err = read_value(parser);
+		int err = read_value(parser);
+
 		if (err)
 			return err;
 		++*ret_n;

@@ -73,7 +73,6 @@ static int write_zstd(struct recording_writer *writer, const char *data, size_t 
 {
 	ZSTD_inBuffer in = {data, len, 0};
 	size_t left;
-	int err;
 
 	do {
 		ZSTD_outBuffer out = {writer->out, sizeof(writer->out), writer->used};
@@ -83,7 +82,8 @@ static int write_zstd(struct recording_writer *writer, const char *data, size_t 
 			return -EIO;
 		writer->used = out.pos;
 		if (writer->used == sizeof(writer->out)) {
-			err = write_out(writer);
+			int err = write_out(writer);
+
 			if (err)
 				return err;
 		}

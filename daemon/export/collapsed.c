@@ -69,12 +69,12 @@ struct piece {
 static int text_of(struct frame_texts *words, const struct model *model, uint32_t id, struct piece *ret)
 {
 	struct piece *piece = buf__at(&words->ends, sizeof(*piece), id);
-	struct model_frame frame;
 	int err = piece ? 0 : -ENOMEM;
 
 	/* With its ';', so that a stack is a row of copies. Never empty, so `to` is not 0 once it was made. */
 	if (piece && !piece->to) {
-		frame = model__frame(model, id);
+		struct model_frame frame = model__frame(model, id);
+
 		piece->from = words->text.len;
 		err = put_frame(&words->text, &frame) ?: buf__puts(&words->text, ";");
 		piece->to = words->text.len;
@@ -89,10 +89,9 @@ static int put_stack(struct buf *out, const struct model *model, uint32_t stack,
 {
 	struct buf *path = &words->path;
 	struct piece piece;
-	size_t depth;
 	int err = model__path(model, stack, path);
+	size_t depth = path->len / sizeof(uint32_t);
 
-	depth = path->len / sizeof(uint32_t);
 	err = err ?: limits__walk(depth);
 	while (depth-- && !err) {
 		err = text_of(words, model, ITEM(*path, uint32_t, depth), &piece);

@@ -406,10 +406,10 @@ const struct hlo_op *hlo__find(struct hlo *hlo, const char *function)
 {
 	const size_t len = strlen(function), kernel = sizeof(KERNEL) - 1;
 	const struct row *row = find(hlo, function);
-	char *instruction;
 
 	if (!row && len > kernel && !strcmp(function + len - kernel, KERNEL)) {
-		instruction = strndup(function, len - kernel);
+		char *instruction = strndup(function, len - kernel);
+
 		row = instruction ? find(hlo, instruction) : NULL;
 		free(instruction);
 	}

@@ -135,7 +135,6 @@ static int totals__emit(const struct totals *totals, uint64_t time, struct buf *
 	uint32_t n = (uint32_t)(totals->stops.len / sizeof(*all)), i;
 	_cleanup_free_ uint32_t *order = calloc(n + 1, sizeof(*order));
 	struct ledger_line line;
-	struct ledger_stop stop;
 	size_t len;
 	int err = order ? 0 : -ENOMEM;
 
@@ -150,7 +149,8 @@ static int totals__emit(const struct totals *totals, uint64_t time, struct buf *
 	if (!err && n)
 		qsort_r(order, n, sizeof(*order), most_first, (void *)all);
 	for (i = 0; i < n && !err; i++) {
-		stop = all[order[i]];
+		struct ledger_stop stop = all[order[i]];
+
 		name_stop(&totals->places, order[i], &stop);
 		err = buf__append(ret_stops, &stop, sizeof(stop));
 	}

@@ -209,18 +209,18 @@ static void end_at_letter(char *text, size_t size)
 static uint8_t describe(const struct svg *svg, uint32_t what, char name[512], char location[1024])
 {
 	const struct model *model = &svg->model;
-	const struct model_process *process;
-	const struct model_thread *thread;
 	struct model_frame frame;
 
 	*location = '\0';
 	if (what & IS_THREAD) {
-		thread = model__thread(model, what & ~IS_THREAD);
+		const struct model_thread *thread = model__thread(model, what & ~IS_THREAD);
+
 		snprintf(name, 512, "%s (%d)", thread->name, thread->tid);
 		return FUNCTION_NOTE;
 	}
 	if (what & IS_PROCESS) {
-		process = model__process(model, what & ~IS_PROCESS);
+		const struct model_process *process = model__process(model, what & ~IS_PROCESS);
+
 		snprintf(name, 512, "%s (%d)", process->name, process->pid);
 		return FUNCTION_NOTE;
 	}

@@ -31,7 +31,6 @@ static void put_name(struct time_line *line, uint32_t id, struct buf *out)
 {
 	static const char *const kinds[UNIT_KINDS] = {"unit", "phase", "pass"};
 	struct unit_node node = unit_tree__node(&line->model.units, id);
-	struct model_frame frame;
 
 	/* Errors of the buffer are sticky (`failed`), so only the end tests for them. */
 	buf__puts(out, line->names_n ? ",\n{" : "{");
@@ -46,7 +45,8 @@ static void put_name(struct time_line *line, uint32_t id, struct buf *out)
 	}
 	/* Only outermost compiles have one. */
 	if (node.trigger) {
-		frame = model__frame(&line->model, node.trigger - 1);
+		struct model_frame frame = model__frame(&line->model, node.trigger - 1);
+
 		buf__puts(out, ",\"trigger\":{");
 		json__member(out, "name", frame.name);
 		json__member(out, "file", frame.file);

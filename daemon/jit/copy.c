@@ -72,13 +72,13 @@ int node__linked(struct jit *jit, struct host_reader *memory, const struct list 
 		 const struct node *node)
 {
 	struct node now = *node;
-	uint64_t prev;
 	int linked = 0;
 
 	/* Between two reads an entry may be linked in front of this one, or the previous one unlinked. Its own `prev`
 	 * then changed: try again. If `prev` is the same and does not point here, the entry was unlinked. */
 	for (unsigned i = 0; !linked && i < POLLS; i++) {
-		prev = now.prev;
+		uint64_t prev = now.prev;
+
 		if (node__read(jit, memory, node->address, &now))
 			return 0; /* freed, and its page given back */
 		if (now.image != node->image || now.size != node->size || (i && now.prev == prev))

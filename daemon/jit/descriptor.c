@@ -105,9 +105,8 @@ int jit_descriptor__find(const struct elf_bytes *file, uint64_t bias, uint64_t *
 	bool stripped = true;
 	uint32_t i, way;
 	uint64_t value;
-	int err;
+	int err = open_module(&module, file);
 
-	err = open_module(&module, file);
 	if (err)
 		return err;
 	for (way = 0; way < 2; way++)

@@ -443,10 +443,10 @@ int jit__poll(struct jit *jit, struct host_reader *memory, bool full)
 {
 	size_t budget = JIT_POLL_BYTES;
 	bool news = false, more = false;
-	int got;
 
 	for (uint32_t i = 0; i < jit->n_lists; i++) {
-		got = list__poll(jit, &jit->lists[i], memory, full, &budget);
+		int got = list__poll(jit, &jit->lists[i], memory, full, &budget);
+
 		if (got == -EAGAIN)
 			more = true;
 		else if (got < 0)

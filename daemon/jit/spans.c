@@ -100,7 +100,6 @@ static int spill(struct spans *spans)
 
 int spans__add(struct spans *spans, const struct span *span)
 {
-	int err;
 
 	if (!spans->levels[0]) {
 		spans->levels[0] = malloc(FIRST * sizeof(*span));
@@ -108,7 +107,8 @@ int spans__add(struct spans *spans, const struct span *span)
 			return -ENOMEM;
 	}
 	if (spans->n[0] == FIRST) {
-		err = spill(spans);
+		int err = spill(spans);
+
 		if (err)
 			return err;
 	}

@@ -253,9 +253,8 @@ int modules__jit_object(const struct modules *modules, uint64_t process, uint32_
 			int *ret_mem)
 {
 	const struct modules_process *found = modules__numbered(modules, process);
-	const struct jit_object *o;
+	const struct jit_object *o = found && found->jit && found->mem.fd >= 0 ? jit__object(found->jit, object) : NULL;
 
-	o = found && found->jit && found->mem.fd >= 0 ? jit__object(found->jit, object) : NULL;
 	if (!o || o->id != object)
 		return -ENOENT;
 	*ret = *o;

@@ -445,14 +445,14 @@ void jit_tables__replaced(struct modules_process *process, uint64_t since)
 	struct range ranges[JIT_REPLACED_MAX];
 	struct jit_files *files = process->files;
 	uint32_t n = jit__replaced(process->jit, &files->replaced, ranges), i, k;
-	bool had;
 
 	if (n == UINT32_MAX) {
 		ranges[0] = (struct range){0, UINT64_MAX};
 		n = 1;
 	}
 	for (k = 0; k < n; k++) {
-		had = false;
+		bool had = false;
+
 		for (i = 0; i < files->n_jit_blocks; i++) {
 			struct jit_block *jit_block = &files->jit_blocks[i];
 

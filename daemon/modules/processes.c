@@ -192,10 +192,9 @@ static void poll_mappings(struct modules *modules, struct modules_process *proce
 	/* The times of this reading itself, as `now` may be some time ago: a mapping must not seem to be younger than
 	 * the reading that found it. */
 	uint64_t hash, files, begin = modules__clock(), end;
-	bool code_alone;
 	int err = 0;
+	bool code_alone = read_code(process, &maps);
 
-	code_alone = read_code(process, &maps);
 	if (!code_alone)
 		err = maps__read(process->maps, &maps);
 	end = modules__clock();
@@ -225,14 +224,14 @@ static void poll_mappings(struct modules *modules, struct modules_process *proce
 bool processes__maps(const struct modules *modules, const struct file *file)
 {
 	const struct modules_process *process = modules->processes;
-	const struct mapping *m;
 	struct maps maps = {};
 	bool there = false;
 
 	while (process && (process->pid != file->pid || process->maps < 0))
 		process = process->next;
 	if (process && !maps__read(process->maps, &maps)) {
-		m = maps__find(&maps, file->start);
+		const struct mapping *m = maps__find(&maps, file->start);
+
 		there = m && m->inode == file->inode && m->major == file->major &&
 			m->minor == file->minor;
 	}

@@ -60,14 +60,12 @@ static int emit_end(struct event_sink *sink, enum event_kind kind, uint32_t id, 
  * nothing is new. */
 int announce__new(struct profile *profile, bool changes)
 {
-	struct process *process;
-	struct thread *thread;
 	int err = 0;
 
 	if (!changes && profile->next_process == profile->tasks.n_processes &&
 	    profile->next_thread == profile->tasks.n_threads)
 		return 0;
-	for (process = profile->tasks.processes; !err && process; process = process->next) {
+	for (struct process *process = profile->tasks.processes; !err && process; process = process->next) {
 		if (process->ended || process->withheld || (process->id != ID_NONE && !(changes && process->changed)))
 			continue;
 		if (process->id == ID_NONE)
@@ -75,7 +73,7 @@ int announce__new(struct profile *profile, bool changes)
 		process->changed = false;
 		err = emit_process(process, profile->sink);
 	}
-	for (thread = profile->tasks.threads; !err && thread; thread = thread->next) {
+	for (struct thread *thread = profile->tasks.threads; !err && thread; thread = thread->next) {
 		if (thread->ended || thread->process->withheld || (thread->id != ID_NONE && !(changes && thread->changed)))
 			continue;
 		if (thread->id == ID_NONE)
@@ -125,20 +123,18 @@ int announce__thread_end(struct profile *profile, struct thread *thread, const s
 /* Those that ended in this epoch as well, since ids are without holes. */
 int announce__replay(const struct profile *profile, struct event_sink *sink)
 {
-	const struct process *process;
-	const struct thread *thread;
 	int err = 0;
 
-	for (process = profile->tasks.processes; !err && process; process = process->next)
+	for (const struct process *process = profile->tasks.processes; !err && process; process = process->next)
 		if (process->id != ID_NONE)
 			err = emit_process(process, sink);
-	for (thread = profile->tasks.threads; !err && thread; thread = thread->next)
+	for (const struct thread *thread = profile->tasks.threads; !err && thread; thread = thread->next)
 		if (thread->id != ID_NONE)
 			err = emit_thread(thread, sink);
-	for (thread = profile->tasks.threads; !err && thread; thread = thread->next)
+	for (const struct thread *thread = profile->tasks.threads; !err && thread; thread = thread->next)
 		if (thread->id != ID_NONE && thread->ended)
 			err = emit_end(sink, EVENT_THREAD_END, thread->id, thread->emitted, 0, 0);
-	for (process = profile->tasks.processes; !err && process; process = process->next)
+	for (const struct process *process = profile->tasks.processes; !err && process; process = process->next)
 		if (process->id != ID_NONE && process->ended)
 			err = emit_end(sink, EVENT_PROCESS_END, process->id, process->end_time, 0,
 				       0);

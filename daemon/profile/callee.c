@@ -12,7 +12,6 @@
  *    callee__choose()  -> choose()          from native frames, outermost first, with names that the bytecode loads
  *                      -> by_instruction()  from the instruction alone, when the C function has no frame yet, or no more
  *                      -> guess()           from what was learned at this site */
-#include <string.h>
 
 #include "arch/arch.h"
 #include "base/libc_name.h"
@@ -25,9 +24,7 @@
 /* Does the code load this name near the call? `name` is `size` bytes of a longer text. */
 static bool loads(const struct site *site, const char *name, size_t size)
 {
-	uint32_t i;
-
-	for (i = 0; i < site->n; i++)
+	for (uint32_t i = 0; i < site->n; i++)
 		if (strlen(site->names[i]) == size && !memcmp(site->names[i], name, size))
 			return true;
 	return false;
@@ -74,9 +71,8 @@ static const char *only(const struct callables *callables, const struct callable
 {
 	const struct candidate *found = NULL;
 	bool several = false;
-	uint32_t i;
 
-	for (i = 0; i < callable->n; i++) {
+	for (uint32_t i = 0; i < callable->n; i++) {
 		const struct candidate *candidate = &callables->candidates[callable->first + i];
 
 		if (slots != (candidate->kind == CALLABLE_SLOT) || (!called && candidate->deep == CANDIDATE_CALLED) ||
@@ -101,9 +97,8 @@ static const char *instance(const struct callable *callable, const struct site *
 {
 	const struct candidate *candidates = callable->of->candidates + callable->first;
 	const char *found = NULL;
-	uint32_t i;
 
-	for (i = 0; site->kind == OPCODE_CALL && !callable->exported && i < callable->n; i++) {
+	for (uint32_t i = 0; site->kind == OPCODE_CALL && !callable->exported && i < callable->n; i++) {
 		if (candidates[i].kind != CALLABLE_INSTANCE || candidates[i].deep > 1)
 			continue;
 		if (class__forwards(candidates[i].name) != FORWARDS_NOT || (found && strcmp(found, candidates[i].name)))
@@ -118,11 +113,10 @@ static const char *instance(const struct callable *callable, const struct site *
 static bool is_jumped_to(const struct callable *callable)
 {
 	const struct candidate *candidates = callable->of->candidates + callable->first;
-	uint32_t i;
 
 	if (!callable->name || callable->kind != CALLABLE_SLOT || !strcmp(callable__last_part(callable->name), "__call__"))
 		return false;
-	for (i = 0; i < callable->n; i++)
+	for (uint32_t i = 0; i < callable->n; i++)
 		if (candidates[i].deep && candidates[i].deep != CANDIDATE_CALLED && strcmp(candidates[i].name, callable->name))
 			return true;
 	return false;
@@ -233,10 +227,9 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 	struct stack *stack = profile->stack;
 	const char *name, *outermost = NULL;
 	bool wanted = true, direct = true, nameless = false, destroys = false;
-	uint32_t i;
 
 	*ret_kind = OUTERMOST_CALLED;
-	for (i = end; i > begin; i--) {
+	for (uint32_t i = end; i > begin; i--) {
 		const struct callable *callable = stack->callables[stack->items[i - 1].index];
 
 		stack->chosen[i - 1 - begin] = NULL;
@@ -290,9 +283,8 @@ static bool calls_c(const struct profile *profile, struct site *site, uint32_t b
 {
 	const struct stack *stack = profile->stack;
 	const struct callable *callable = NULL;
-	uint32_t i;
 
-	for (i = begin; i < end; i++) {
+	for (uint32_t i = begin; i < end; i++) {
 		callable = stack->callables[stack->items[i].index];
 		site->python |= callable && callable->kind == CALLABLE_ENTRY;
 	}
@@ -321,9 +313,8 @@ static bool is_foreign(const struct profile *profile, uint32_t frame)
 static bool has_foreign(const struct profile *profile, uint32_t begin, uint32_t end)
 {
 	const struct stack *stack = profile->stack;
-	uint32_t i;
 
-	for (i = begin; i < end; i++)
+	for (uint32_t i = begin; i < end; i++)
 		if (is_foreign(profile, stack->frames[stack->items[i].index]))
 			return true;
 	return false;

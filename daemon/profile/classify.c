@@ -107,10 +107,10 @@ void classify__free(struct profile *profile)
 static struct trait trait_of(struct tables *tables, uint32_t frame)
 {
 	struct function *function = &tables->functions[tables->frames[frame].function];
-	struct function_row row;
 
 	if (function->trait.kind == TRAIT_NONE) {
-		row = tables__function_row(tables, tables->frames[frame].function);
+		struct function_row row = tables__function_row(tables, tables->frames[frame].function);
+
 		function->trait = class__trait((enum class_origin)row.kind, row.name, row.module, row.file);
 	}
 	return function->trait;

@@ -64,19 +64,18 @@ static void share_out(struct profile *profile, struct thread *thread, uint64_t a
 {
 	uint64_t parts = thread->waiting + (tail ? 1 : 0), number = thread->waiting_first;
 	uint64_t pot = advance + thread->carry, rest;
-	struct item *item;
 
 	thread->carry = pot;
 	if (!thread->waiting)
 		return;
 	rest = advance % parts;
-	for (item = queue__item(&profile->queue, number); item;
+	for (struct item *item = queue__item(&profile->queue, number); item;
 	     item = next_waiting(&profile->queue, &number)) {
 		pot -= give(item, advance / parts + (rest ? 1 : 0));
 		rest -= rest ? 1 : 0;
 	}
 	number = thread->waiting_first;
-	for (item = queue__item(&profile->queue, number); item;
+	for (struct item *item = queue__item(&profile->queue, number); item;
 	     item = next_waiting(&profile->queue, &number)) {
 		if (pot > tail)
 			pot -= give(item, pot - tail);

@@ -25,11 +25,10 @@ static struct function_row function_row(const struct tables *tables,
 					const struct function *function)
 {
 	struct function_row row = {.file = "", .module = "", .kind = FUNCTION_PYTHON};
-	const struct native *native;
-	const struct code *code;
 
 	if (function->state == FUNCTION_CODE) {
-		native = &tables->natives[function->code];
+		const struct native *native = &tables->natives[function->code];
+
 		row.name = native->name;
 		row.file = native->file;
 		row.line = native->line;
@@ -38,7 +37,8 @@ static struct function_row function_row(const struct tables *tables,
 		return row;
 	}
 	if (function->state == FUNCTION_NAMED) {
-		code = codes__get(tables->codes, function->code);
+		const struct code *code = codes__get(tables->codes, function->code);
+
 		row.name = code->name;
 		row.file = code->file;
 		row.line = code->first_line;

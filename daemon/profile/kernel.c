@@ -40,10 +40,8 @@ int kernel__put(struct profile *profile, const struct sample *sample, bool *ret_
 	const struct part_kernel_frames *part = sample->kernel;
 	struct codemap *codemap = profile->options.codemap;
 	struct stack *stack = profile->stack;
-	const struct cached_location *known;
 	struct code_now now;
 	bool hidden = false;
-	uint32_t i;
 	int err = 0;
 
 	if (!part || !codemap)
@@ -54,11 +52,11 @@ int kernel__put(struct profile *profile, const struct sample *sample, bool *ret_
 	}
 	/* No process: the kernel is the same for all. */
 	now = code_cache__now(&stack->cache, &stack->kernel, codemap, NULL, header->time);
-	for (i = 0; i < part->n; i++) {
+	for (uint32_t i = 0; i < part->n; i++) {
 		/* A return address may be the first byte of what follows its function. */
 		uint64_t address = part->pc[i] - (i > 0);
+		const struct cached_location *known = code_cache__find(&stack->cache, 0, &now, address);
 
-		known = code_cache__find(&stack->cache, 0, &now, address);
 		if (!known)
 			err = find(profile, header, address, &now, &known);
 		if (err)

@@ -60,7 +60,6 @@ bool tables__is_replaced(const void *holder, uint32_t frame)
 void tables__poll_late(struct tables *tables)
 {
 	uint64_t news;
-	uint32_t i;
 
 	if (!tables->n_late)
 		return;
@@ -69,10 +68,10 @@ void tables__poll_late(struct tables *tables)
 		return;
 	tables->late_news = news;
 	tables->late_tick = tables->tick;
-	for (i = 0; i < tables->emitted_functions; i++)
+	for (uint32_t i = 0; i < tables->emitted_functions; i++)
 		if (is_late(tables, &tables->functions[i]))
 			recheck_function(tables, &tables->functions[i]);
-	for (i = 0; i < tables->emitted_frames; i++)
+	for (uint32_t i = 0; i < tables->emitted_frames; i++)
 		if (tables->frame_states[i] == FRAME_LATE)
 			recheck_frame(tables, i);
 }

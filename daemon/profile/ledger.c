@@ -34,9 +34,8 @@ static uint64_t ticks_missed(const struct profile *profile)
 {
 	const struct sampler_counts *kernel = &profile->ledger.kernel;
 	int64_t missed = profile->ledger.missed_ended, unsent;
-	const struct thread *thread;
 
-	for (thread = profile->tasks.threads; thread; thread = thread->next)
+	for (const struct thread *thread = profile->tasks.threads; thread; thread = thread->next)
 		if (!thread->ended)
 			missed += ledger__missed(profile, thread);
 	/* These did fire: their losses have lines of their own. */
@@ -67,13 +66,12 @@ int ledger__emit(struct profile *profile, struct event_sink *sink, uint64_t time
 	struct ledger_line lines[LOSS_COUNT];
 	struct ledger_stop stops[STOPS_LISTED];
 	struct event event = {.kind = EVENT_LEDGER};
-	enum loss loss;
 
 	event.ledger.time = time;
 	event.ledger.samples = profile->ledger.samples;
 	event.ledger.whole = profile->ledger.whole;
 	event.ledger.lines = lines;
-	for (loss = LOSS_NONE + 1; loss < LOSS_COUNT; loss++) {
+	for (enum loss loss = LOSS_NONE + 1; loss < LOSS_COUNT; loss++) {
 		uint64_t count = ledger__loss(profile, loss);
 
 		if (count)

@@ -90,10 +90,9 @@ int profile__thread_cpu(struct profile *profile, const struct profile_thread *in
 int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t process_start,
 			  uint64_t time)
 {
-	struct process *process;
 	int err = -ESRCH;
 
-	for (process = profile->tasks.processes; process; process = process->next)
+	for (struct process *process = profile->tasks.processes; process; process = process->next)
 		if (process->tgid == tgid && tasks__same_start(process->start, process_start)) {
 			life__end_process(profile, process, time); /* of each image */
 			err = 0;

@@ -49,9 +49,7 @@ static const char *keep(struct tables *tables, const char *text)
 
 static const char *keep_module(struct tables *tables, const char *name)
 {
-	uint32_t i;
-
-	for (i = tables->n_natives; i && tables->n_natives - i < RECENT; i--)
+	for (uint32_t i = tables->n_natives; i && tables->n_natives - i < RECENT; i--)
 		if (!strcmp(tables->natives[i - 1].module, name))
 			return tables->natives[i - 1].module;
 	return keep(tables, name);
@@ -226,10 +224,9 @@ static int name(struct tables *tables, struct pending *pending, const struct cod
  * while there are any. */
 int tables__name_pending(struct tables *tables, bool give_up)
 {
-	uint32_t i;
 	int err;
 
-	for (i = 0; tables->n_unnamed && i < tables->n_pendings; i++) {
+	for (uint32_t i = 0; tables->n_unnamed && i < tables->n_pendings; i++) {
 		struct pending *pending = &tables->pendings[i];
 		struct code_location location = {.module_name = "", .name = ""};
 
@@ -283,22 +280,18 @@ int tables__native(struct tables *tables, const struct code_location *location, 
 
 void code_cache__clear(struct code_cache *cache)
 {
-	uint32_t i;
-
-	for (i = 0; i < CACHED_LOCATIONS; i++)
+	for (uint32_t i = 0; i < CACHED_LOCATIONS; i++)
 		cache->locations[i].generation = 0;
-	for (i = 0; i < CACHED_RANGES; i++)
+	for (uint32_t i = 0; i < CACHED_RANGES; i++)
 		cache->ranges[i].generation = 0;
 }
 
 void code_cache__drop(struct code_cache *cache, bool (*is_replaced)(const void *rows, uint32_t row), const void *rows)
 {
-	uint32_t i;
-
-	for (i = 0; i < CACHED_LOCATIONS; i++)
+	for (uint32_t i = 0; i < CACHED_LOCATIONS; i++)
 		if (cache->locations[i].generation && is_replaced(rows, cache->locations[i].row))
 			cache->locations[i].generation = 0;
-	for (i = 0; i < CACHED_RANGES; i++)
+	for (uint32_t i = 0; i < CACHED_RANGES; i++)
 		if (cache->ranges[i].generation && is_replaced(rows, cache->ranges[i].row))
 			cache->ranges[i].generation = 0;
 }
@@ -385,11 +378,10 @@ const struct cached_location *code_cache__find(struct code_cache *cache, uint64_
 					       uint64_t pc)
 {
 	struct cached_location *front = code_cache__front(cache, space, pc), found;
-	uint32_t way;
 
 	if (still_holds(front, now, pc))
 		return front;
-	for (way = 1; way < CACHED_WAYS; way++)
+	for (uint32_t way = 1; way < CACHED_WAYS; way++)
 		if (still_holds(&front[way], now, pc))
 			return put(front, way, &front[way]);
 	return in_range(cache, space, now, pc, &found) ? put(front, CACHED_WAYS - 1, &found) : NULL;
@@ -483,12 +475,11 @@ void tables__ask_lines(struct tables *tables)
 	const bool all = !news || news != tables->asked_news; /* some may have found no room, or were forgotten */
 	struct function *function;
 	struct frame_row row;
-	uint32_t i;
 
-	for (i = tables->emitted_functions; i < tables->n_functions; i++)
+	for (uint32_t i = tables->emitted_functions; i < tables->n_functions; i++)
 		if (asks_on(tables, &tables->functions[i], all || i >= tables->asked_functions))
 			tables__native_lines(tables, &tables->functions[i]);
-	for (i = tables->emitted_frames; i < tables->n_frames; i++) {
+	for (uint32_t i = tables->emitted_frames; i < tables->n_frames; i++) {
 		if (tables->frame_states[i] != FRAME_WAITING)
 			continue;
 		row = tables->frames[i];

@@ -123,9 +123,8 @@ int profile__code(struct profile *profile, const struct record_code *code)
 	enum py_lines lines = process && process->lines ? process->lines : profile->lines;
 	uint32_t serial;
 	bool news;
-	int err;
+	int err = codes__add(profile->codes, code, lines, &serial, &news);
 
-	err = codes__add(profile->codes, code, lines, &serial, &news);
 	if (err == -ENOSPC)
 		return 0; /* its frames are CODE_UNCAPTURED until it comes again */
 	if (!err && news)
@@ -257,11 +256,9 @@ int profile__replay(struct profile *profile, struct event_sink *sink)
 		return -EINVAL;
 	err = emit_session(profile, sink);
 	err = err ?: emit_epoch(profile, sink);
-	if (!err)
-		err = announce__replay(profile, sink);
+	err = err ?: announce__replay(profile, sink);
 	err = err ?: tables__replay(&profile->tables, sink);
-	if (!err)
-		err = classify__emit(profile, sink, true);
+	err = err ?: classify__emit(profile, sink, true);
 	return err ? err : ledger__emit(profile, sink, profile->ledger_time);
 }
 
@@ -278,26 +275,22 @@ static int emit_end(struct profile *profile, uint64_t time, const char *reason, 
 /* The order is that of the stream: ends of threads and processes behind their samples, then the ledger, then `end`. */
 int profile__end(struct profile *profile, uint64_t time, const char *reason, const char *detail)
 {
-	struct process *process;
 	int err;
 
 	if (!profile->begun || profile->ended)
 		return -EINVAL;
 	profile->ended = true;
-	for (process = profile->tasks.processes; process; process = process->next)
+	for (struct process *process = profile->tasks.processes; process; process = process->next)
 		life__end_process(profile, process, time);
 	err = life__settle(profile, time, true);
 	err = err ?: announce__new(profile, true);
-	if (!err)
-		err = profile__drain(profile, true);
+	err = err ?: profile__drain(profile, true);
 	err = err ?: ledger__emit(profile, profile->sink, time);
 	return err ? err : emit_end(profile, time, reason, detail);
 }
 
 void profile__totals(const struct profile *profile, struct profile_totals *ret)
 {
-	enum loss loss;
-
 	*ret = (struct profile_totals){
 		.samples = profile->ledger.samples,
 		.whole = profile->ledger.whole,
@@ -314,6 +307,6 @@ void profile__totals(const struct profile *profile, struct profile_totals *ret)
 			 queue__bytes(&profile->queue) + sizeof(struct stack) + sites__bytes(&profile->sites) +
 			 profile->unfinished_bytes + profile->waits_bytes,
 	};
-	for (loss = LOSS_NONE; loss < LOSS_COUNT; loss++)
+	for (enum loss loss = LOSS_NONE; loss < LOSS_COUNT; loss++)
 		ret->losses[loss] = ledger__loss(profile, loss);
 }

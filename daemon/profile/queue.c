@@ -16,13 +16,12 @@ size_t queue__bytes(const struct queue *queue)
 static int grow(struct queue *queue)
 {
 	struct queue fresh = *queue;
-	uint64_t number;
 
 	fresh.capacity = queue->capacity ? queue->capacity * 2 : 4;
 	fresh.chunks = calloc(fresh.capacity, sizeof(*fresh.chunks));
 	if (!fresh.chunks)
 		return -ENOMEM;
-	for (number = queue->first - queue->first % QUEUE_CHUNK; number < queue->end; number += QUEUE_CHUNK)
+	for (uint64_t number = queue->first - queue->first % QUEUE_CHUNK; number < queue->end; number += QUEUE_CHUNK)
 		*queue__chunk(&fresh, number) = *queue__chunk(queue, number);
 	free(queue->chunks);
 	*queue = fresh;

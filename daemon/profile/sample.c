@@ -118,10 +118,9 @@ int unfinished__run(struct profile *profile, uint64_t now, bool all)
 {
 	struct queue *queue = &profile->queue;
 	bool blocked = false;
-	uint64_t number;
 	int err = 0;
 
-	for (number = queue->first;
+	for (uint64_t number = queue->first;
 	     !err && (profile->n_unfinished || (profile->n_undecided && !blocked)) && number < queue->end; number++) {
 		struct item *item = queue__item(queue, number);
 		const struct unfinished *unfinished = item->unfinished;
@@ -150,9 +149,7 @@ uint32_t profile__unfinished(const struct profile *profile)
 
 void unfinished__free(struct profile *profile)
 {
-	uint64_t number;
-
-	for (number = profile->queue.first; number < profile->queue.end; number++)
+	for (uint64_t number = profile->queue.first; number < profile->queue.end; number++)
 		free(queue__item(&profile->queue, number)->unfinished);
 }
 
@@ -303,9 +300,8 @@ int profile__drain(struct profile *profile, bool give_up)
 {
 	struct queue *queue = &profile->queue;
 	uint32_t n = 0;
-	int err;
+	int err = announce__new(profile, false);
 
-	err = announce__new(profile, false);
 	if (!err && give_up)
 		err = unfinished__run(profile, 0, true);
 	err = err ?: tables__emit(&profile->tables, profile->sink, give_up);

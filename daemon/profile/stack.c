@@ -87,7 +87,6 @@ static int find_locations(struct profile *profile, struct process *process, cons
 	struct code_cache *cache = &stack->cache;
 	const uint64_t space = (uintptr_t)process;
 	const struct code_now now = code_cache__now(cache, &process->code, profile->options.codemap, &header->task, header->time);
-	const struct cached_location *known;
 	uint32_t i, end = native->n - keep_outermost(stack, &now, native);
 	int err = 0;
 
@@ -95,7 +94,8 @@ static int find_locations(struct profile *profile, struct process *process, cons
 	for (i = 0; i < end; i++)
 		code_cache__expect(cache, space, native->pc[i]);
 	for (i = 0; i < end; i++) {
-		known = code_cache__find(cache, space, &now, native->pc[i]);
+		const struct cached_location *known = code_cache__find(cache, space, &now, native->pc[i]);
+
 		if (!known)
 			err = code_cache__ask(cache, &profile->tables, space, header, &now, native->pc[i], &known);
 		if (err)
@@ -142,11 +142,10 @@ static int put_called(struct profile *profile, const struct record_header *heade
 {
 	struct stack *stack = profile->stack;
 	const char *outermost;
-	uint32_t i;
 	int err = 0;
 
 	callee__choose(profile, header, frame, begin, end, &outermost);
-	for (i = begin; !err && i < end; i++) {
+	for (uint32_t i = begin; !err && i < end; i++) {
 		put(stack, stack->frames[stack->items[i].index], 0, true);
 		if (stack->chosen[i - begin] || is_collector(stack, i, end))
 			err = put_callee(profile, stack->chosen[i - begin] ? stack->chosen[i - begin] : CALLABLE_COLLECTOR_NAME);
@@ -349,7 +348,6 @@ static uint32_t memo__common(const struct memo *memo, const struct step *steps, 
 static int find_frames(struct profile *profile, struct step *steps, uint32_t i, uint32_t n, uint32_t *ret_shown)
 {
 	uint32_t *shown = profile->stack->shown, frame;
-	int err;
 
 	*ret_shown = 0;
 	for (; i < n; i++) {
@@ -358,7 +356,8 @@ static int find_frames(struct profile *profile, struct step *steps, uint32_t i, 
 		frame = (uint32_t)step->key;
 		step->clean = step->shown = true;
 		if (!step->is_frame) {
-			err = tables__frame(&profile->tables, step->key, step->offset, &frame, &step->clean);
+			int err = tables__frame(&profile->tables, step->key, step->offset, &frame, &step->clean);
+
 			if (err)
 				return err;
 			step->shown = !tables__is_shim(&profile->tables, frame);

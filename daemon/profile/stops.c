@@ -36,9 +36,8 @@ static struct stop *find(struct stops *stops, const struct stop *wanted)
 	uint64_t hash = (wanted->offset ^ wanted->module << 40 ^ (uint64_t)wanted->loss << 32) *
 			0x9e3779b97f4a7c15ull;
 	struct stop *least = NULL;
-	uint32_t i;
 
-	for (i = 0; i < PROBES; i++) {
+	for (uint32_t i = 0; i < PROBES; i++) {
 		struct stop *stop = &stops->items[((hash >> 40) + i) % STOPS_MAX];
 
 		if (is_same(stop, wanted))

@@ -146,14 +146,14 @@ static int function_of(struct tables *tables, uint64_t key, uint32_t *ret)
 {
 	struct function *found = tables__find_function(tables, 0, key), fresh = {.key = key};
 	uint32_t note;
-	int err;
 
 	if (found) {
 		*ret = (uint32_t)(found - tables->functions);
 		return 0;
 	}
 	if (!key) {
-		err = tables__note(tables, NOTE_UNKNOWN, &note);
+		int err = tables__note(tables, NOTE_UNKNOWN, &note);
+
 		*ret = err ? 0 : tables->frames[note].function;
 		return err;
 	}
@@ -175,12 +175,10 @@ static int function_of(struct tables *tables, uint64_t key, uint32_t *ret)
 int tables__add_frame(struct tables *tables, const struct frame_row *row, enum frame_state state)
 {
 	uint32_t capacity = tables->frames_capacity;
-	int err;
+	int err = ARRAY_RESERVE(tables->frame_states, tables->n_frames, capacity);
 
-	err = ARRAY_RESERVE(tables->frame_states, tables->n_frames, capacity);
 	err = err ?: ARRAY_RESERVE(tables->frames, tables->n_frames, tables->frames_capacity);
-	if (!err)
-		err = slots__reserve(&tables->by_frame, tables->n_frames, hash_frame, tables);
+	err = err ?: slots__reserve(&tables->by_frame, tables->n_frames, hash_frame, tables);
 	if (err)
 		return err;
 	tables->frames[tables->n_frames] = *row;
@@ -254,9 +252,8 @@ int tables__frame(struct tables *tables, uint64_t key, int32_t offset, uint32_t 
 	struct frame_row row = {.offset = offset};
 	enum frame_state state;
 	uint32_t frame;
-	int err;
+	int err = function_of(tables, key, &row.function);
 
-	err = function_of(tables, key, &row.function);
 	if (err)
 		return err;
 	frame = tables__find_frame(tables, row.function, offset);

@@ -59,9 +59,7 @@ static void drop(struct profile *profile, struct wait_point *point)
 
 void waits__free(struct profile *profile, struct thread *thread)
 {
-	uint32_t i;
-
-	for (i = 0; thread->waits && i < POINTS; i++)
+	for (uint32_t i = 0; thread->waits && i < POINTS; i++)
 		drop(profile, &thread->waits->points[i]);
 	free(thread->waits);
 	thread->waits = NULL;
@@ -69,9 +67,7 @@ void waits__free(struct profile *profile, struct thread *thread)
 
 static struct wait_point *find(struct waits *waits, uint64_t key)
 {
-	uint32_t i;
-
-	for (i = 0; i < POINTS; i++)
+	for (uint32_t i = 0; i < POINTS; i++)
 		if (waits->points[i].key == key)
 			return &waits->points[i];
 	return NULL;
@@ -81,11 +77,10 @@ static struct wait_point *find(struct waits *waits, uint64_t key)
 static struct wait_point *take(struct profile *profile, struct waits *waits, uint64_t key)
 {
 	struct wait_point *point = find(waits, key);
-	uint32_t i;
 
 	if (!point)
 		point = &waits->points[0];
-	for (i = 0; point->key != key && i < POINTS; i++)
+	for (uint32_t i = 0; point->key != key && i < POINTS; i++)
 		if (waits->points[i].used < point->used)
 			point = &waits->points[i];
 	drop(profile, point);
@@ -96,9 +91,7 @@ static struct wait_point *take(struct profile *profile, struct waits *waits, uin
 /* The thread that held the GIL: `holder` is a tid with WAIT_TID, or a pthread_self() (part_wait). NULL: unknown. */
 static struct thread *by_holder(const struct profile *profile, const struct thread *of, uint64_t holder)
 {
-	struct thread *thread;
-
-	for (thread = holder ? profile->tasks.threads : NULL; thread; thread = thread->next)
+	for (struct thread *thread = holder ? profile->tasks.threads : NULL; thread; thread = thread->next)
 		if (thread->process == of->process && !thread->ended && thread != of &&
 		    (holder & WAIT_TID ? thread->tid == (uint32_t)holder : thread->pthread == holder))
 			return thread;
@@ -409,10 +402,9 @@ static int wake_up(struct profile *profile, struct thread *thread, const struct 
 
 int profile__sleep(struct profile *profile, uint64_t time)
 {
-	struct thread *thread;
 	int err = 0;
 
-	for (thread = profile->wall ? NULL : profile->tasks.threads; thread && !err; thread = thread->next)
+	for (struct thread *thread = profile->wall ? NULL : profile->tasks.threads; thread && !err; thread = thread->next)
 		if (thread->asleep && thread->compiles && !thread->ending && !thread->end_queued && !thread->lost)
 			err = sleep_until(profile, thread, time);
 	return err;
@@ -465,12 +457,10 @@ int waits__take(struct profile *profile, const struct record_wait *wait)
 
 void profile__waits_begin(struct profile *profile, uint64_t time)
 {
-	struct thread *thread;
-
 	if (!profile->wall || time <= profile->session.monotonic)
 		return;
 	profile->waits_begin = time;
-	for (thread = profile->tasks.threads; thread; thread = thread->next)
+	for (struct thread *thread = profile->tasks.threads; thread; thread = thread->next)
 		if (thread->begin < time && thread->last == thread->begin)
 			thread->begin = thread->last = thread->emitted = time;
 }
@@ -530,7 +520,6 @@ int waits__end(struct profile *profile, struct thread *thread)
 	uint64_t cpu = cpu__finish(profile, thread, 0);
 	const struct record_wait before = {.key = WAIT_KEY_BEFORE, .syscall = -1, .state = 1};
 	struct wait_point *point = NULL;
-	uint32_t i;
 
 	if (cpu > left) { /* it ran that long, so it did not end sooner */
 		thread->end_time += cpu - left;
@@ -538,7 +527,7 @@ int waits__end(struct profile *profile, struct thread *thread)
 	}
 	thread->carry = cpu; /* it is the end's */
 	/* Where it went to wait last, since no record says that it came back. */
-	for (i = 0; thread->waits && i < POINTS; i++)
+	for (uint32_t i = 0; thread->waits && i < POINTS; i++)
 		if (!point || thread->waits->points[i].used > point->used)
 			point = &thread->waits->points[i];
 	if (point && point->cause == WAIT_READY)

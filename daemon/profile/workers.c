@@ -2,7 +2,6 @@
 /* What attribution/attribution.h decides by, from records: where threads were sampled, who woke whom, who created whom.
  * Stacks are examined only when a worker's caller is to be decided. */
 #include <errno.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include "base/libc_name.h"
@@ -161,9 +160,7 @@ static int bring_up(struct profile *profile, struct thread *thread, uint64_t now
 
 static struct thread *thread_of(const struct profile *profile, const struct process *process, uint32_t tid)
 {
-	struct thread *thread;
-
-	for (thread = tid ? profile->tasks.threads : NULL; thread; thread = thread->next)
+	for (struct thread *thread = tid ? profile->tasks.threads : NULL; thread; thread = thread->next)
 		if (thread->process == process && thread->tid == tid && !thread->ended)
 			return thread;
 	return NULL;

@@ -77,10 +77,10 @@ static int find_key(struct values *values, const struct keys *keys, const char *
 {
 	uint32_t i, n = keys->n < ENTRIES_MAX ? keys->n : ENTRIES_MAX;
 	uint64_t entry[3];
-	int err;
 
 	for (i = 0; i < n; i++) {
-		err = object__read(values, entry, keys->size, keys->entries + (uint64_t)i * keys->size);
+		int err = object__read(values, entry, keys->size, keys->entries + (uint64_t)i * keys->size);
+
 		if (err)
 			return err;
 		if (!entry[keys->hashed] || !object__is_text(values, entry[keys->hashed], name))

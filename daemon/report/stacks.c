@@ -258,9 +258,8 @@ int stacks__add(struct report *report, uint32_t stack, const struct times *times
 	static const enum report_by of_frames[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_PACKAGE,
 						   REPORT_MODULE, REPORT_FILE};
 	uint32_t n;
-	int err;
+	int err = find_frames(report, stack, false, &n);
 
-	err = find_frames(report, stack, false, &n);
 	for (size_t i = 0; i < sizeof(of_frames) / sizeof(of_frames[0]) && !err; i++) {
 		struct table *table = &report->tables[of_frames[i]];
 

@@ -61,9 +61,8 @@ int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 {
 	const uint32_t known = rows__n(&table->rows);
 	struct buf text = {};
-	int err;
+	int err = buf__append(&text, &key->line, sizeof(key->line));
 
-	err = buf__append(&text, &key->line, sizeof(key->line));
 	err = err ?: buf__append(&text, &key->parent, sizeof(key->parent));
 	err = err ?: buf__append(&text, &key->kind, 1);
 	err = err ?: buf__append(&text, key->name, strlen(key->name) + 1);

@@ -80,12 +80,11 @@ static uint64_t share__word(uint32_t thread, uint32_t call, bool native)
  * *times. */
 static int divide(struct report *report, uint32_t thread, struct times *times)
 {
-	const struct share *share;
 	struct times part = {};
 	uint32_t n, i;
 	int err = 0;
+	const struct share *share = shares__divide(&report->shares, thread, times->wall - times->cpu, &n);
 
-	share = shares__divide(&report->shares, thread, times->wall - times->cpu, &n);
 	for (i = 0; i < n && !err; i++) {
 		part.wall = share[i].cpu;
 		times->wall -= part.wall;
@@ -103,12 +102,12 @@ static int add_before(struct report *report, uint32_t thread, struct times *time
 	uint64_t until = model->time_now > times->cpu ? model->time_now - times->cpu : 0, left = times->wall - times->cpu, own;
 	struct unit_call call = {.parent = model->call_now};
 	struct times part = {};
-	uint32_t id;
 	int err = 0;
 
 	times->wall = times->cpu;
 	for (; left && call.parent != CALL_NONE && !err; left -= own) {
-		id = call.parent;
+		uint32_t id = call.parent;
+
 		call = *unit_tree__call(&report->model->units, id);
 		own = until > call.begin ? until - call.begin : 0;
 		own = own < left ? own : left;
@@ -185,10 +184,10 @@ struct row_key units__key(const struct unit_node *node)
 int units__trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret)
 {
 	struct row_key key = {ROW_NO_TRIGGER, "", "", NULL, 0, ROW_NONE, FUNCTION_NOTE};
-	struct model_frame frame;
 
 	if (trigger) {
-		frame = model__frame(report->model, trigger - 1);
+		struct model_frame frame = model__frame(report->model, trigger - 1);
+
 		key = table__frame_key(&frame);
 	}
 	key.parent = parent;

@@ -10,16 +10,9 @@
  *
  *    asleep__sample()  keeps the record (there may be thousands at once)
  *    asleep__step()    in slices: make() builds the whole sample, profile__sample() takes it */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/blocking.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
-#include "collect/collect.h"
 #include "python/code.h"
 #include "python/walk.h"
 #include "serve/engine.h"
@@ -77,10 +70,9 @@ static int put_python(struct session *session, struct tracee *tracee, struct pyt
 					   .thread_start = task->thread_start, .exec = task->exec, .thread_pointer = wait->own};
 	struct part_py_frames part = {.part.kind = PART_PY_FRAMES};
 	struct python_frames frames = {};
-	uint32_t i;
 	int err = list_tstates(tracee, memory, sample->header.time) ?: python_walker__walk(python, &thread, &tracee->tstates, &frames);
 
-	for (i = 0; !err && i < frames.n; i++) {
+	for (uint32_t i = 0; !err && i < frames.n; i++) {
 		uint64_t code = profile__knows_code(session->profile, frames.frames[i].code) ? 0 : python_walker__code(python, frames.frames[i].code);
 
 		if (code)

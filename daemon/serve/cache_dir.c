@@ -8,10 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "broker/privileges.h"

@@ -318,12 +318,12 @@ static ssize_t receive(struct client *client)
 static void ready(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct client *client = (struct client *)watch;
-	ssize_t n;
 
 	if (client->dead)
 		return;
 	if (events & EPOLLIN && reads(client)) {
-		n = receive(client);
+		ssize_t n = receive(client);
+
 		if (n < 0 && errno != EAGAIN && errno != EINTR) {
 			client__die(engine, client);
 			return;

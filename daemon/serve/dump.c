@@ -13,16 +13,13 @@
  *    names_ready()  waits for files and symbols, at most SCHEDULE_DUMP_NAMES_NS
  *    emit()         one line of JSON for each thread, then the answer */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "base/blocking.h"
 #include "base/cleanup.h"
 #include "base/json_text.h"
 #include "broker/slots.h"
-#include "dump/dump.h"
 #include "serve/answer.h"
 #include "serve/engine.h"
 #include "target/process.h"
@@ -298,15 +295,14 @@ static bool gather(struct session *session, uint64_t now)
 	struct dumping *dump = session->dump;
 	uint64_t until = now + SCHEDULE_DUMP_STEP_NS;
 	bool rest = false;
-	uint32_t i;
 
 	if (!assign(dump, now))
 		return false;
-	for (i = 0; i < DUMP_SLOTS; i++)
+	for (uint32_t i = 0; i < DUMP_SLOTS; i++)
 		rest |= dump->in[i] && thread_in(dump, i)->proven;
 	if (!rest)
 		session->error = pass(dump, now);
-	for (i = 0; i < DUMP_SLOTS && !session->error && engine__now() < until; i++) {
+	for (uint32_t i = 0; i < DUMP_SLOTS && !session->error && engine__now() < until; i++) {
 		struct thread *thread = thread_in(dump, i);
 		const struct dump_slot *slot = thread && thread->proven ? dump_slots__done(dump->slots, i) : NULL;
 
@@ -472,8 +468,7 @@ void dump__resumed(struct engine *engine, struct session *session)
 	err = target_process__init(&dump->process, root->pid, root->mem, root->maps, root->key);
 	dump->opened = !err;
 	err = err ?: python_walker__new(&dump->process.reader, &root->image, &dump->python);
-	if (!err)
-		err = dump_unwinder__new(&dump->process.reader, &dump->process.maps, &dump->unwinder);
+	err = err ?: dump_unwinder__new(&dump->process.reader, &dump->process.maps, &dump->unwinder);
 	err = err ?: list_threads(session);
 	if (err == -ESRCH) {
 		gone(engine, session);

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "serve/engine.h"
 #include "serve/sandbox.h"
-#include "serve/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +19,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 

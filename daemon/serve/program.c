@@ -3,7 +3,6 @@
  * other threads can take over (base/blocking.h).
  *
  *    cprofd-engine VERSION        with descriptor 3: the channel to the broker */
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>

@@ -19,13 +19,10 @@
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "arch/arch.h"
 #include "base/cleanup.h"

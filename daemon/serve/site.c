@@ -24,9 +24,8 @@ static struct session *of(struct call_sites *call_sites)
 static const struct tracee *reader_of(struct session *session, const struct record_task *task)
 {
 	const struct tracee *tracee = tracee__find(session, (int32_t)task->tgid) ?: tracee__forked_as(session, task);
-	unsigned i;
 
-	for (i = 0; tracee && tracee->mem < 0 && tracee->forked && i < GENERATIONS; i++)
+	for (unsigned i = 0; tracee && tracee->mem < 0 && tracee->forked && i < GENERATIONS; i++)
 		tracee = tracee__find(session, tracee->parent);
 	return tracee;
 }
@@ -38,14 +37,14 @@ static int ufunc(struct call_sites *self, const struct record_header *header, co
 	struct tracee *tracee = tracee__find(of(self), (int32_t)header->task.tgid);
 	struct memory_reader memory;
 	struct values values;
-	int err;
 
 	if (!tracee || tracee->mem < 0 || !tracee->image.runtime || tracee->modules == NO_MODULES)
 		return -ENOENT;
 	memory = memory_reader__of(tracee->mem);
 	values = (struct values){.memory = &memory.reader, .layout = &tracee->image.layout};
 	if (!tracee->modules) {
-		err = values__modules(&values, tracee->image.runtime, &tracee->modules);
+		int err = values__modules(&values, tracee->image.runtime, &tracee->modules);
+
 		if (err) {
 			tracee->modules = NO_MODULES;
 			return err;

@@ -13,8 +13,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/blocking.h"
 #include "base/cleanup.h"
@@ -45,12 +43,10 @@ static int make_tail(struct chunk **ret)
 	ssize_t n = 0;
 	int err = fd < 0 ? -errno : recording_writer__new(fd, true, &writer);
 
-	if (!err)
-		err = event__encode(&event, &line);
+	err = err ?: event__encode(&event, &line);
 	if (!err)
 		err = recording_writer__lines(writer, line.data, line.len);
-	if (!err)
-		err = recording_writer__flush(writer);
+	err = err ?: recording_writer__flush(writer);
 	recording_writer__free(writer);
 	buf__free(&line);
 	if (!err) {
@@ -96,8 +92,7 @@ static int queue(struct client *client, int from, uint64_t len, struct chunk *ta
 	struct chunk *file = NULL;
 	int err = chunk__new_file(from, 0, len, &file);
 
-	if (!err)
-		err = outbox__add(&client->outbox, file);
+	err = err ?: outbox__add(&client->outbox, file);
 	if (!err)
 		err = outbox__add(&client->outbox, tail);
 	chunk__unref(file);
@@ -175,10 +170,10 @@ bool snapshot__await_end(struct engine *engine, struct client *client, const str
 
 void snapshot__ended(struct engine *engine, struct session *session)
 {
-	const struct snapshot *snapshot;
 
 	for (struct client *c = engine->clients; c; c = c->next) {
-		snapshot = &c->snapshot;
+		const struct snapshot *snapshot = &c->snapshot;
+
 		if (!c->dead && snapshot->of == session)
 			copy_into(c, snapshot->into, &(struct request){.has_id = snapshot->has_id, .id = snapshot->id}, session,
 				  session__flush_spool(session), NULL);

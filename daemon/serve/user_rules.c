@@ -30,12 +30,11 @@ static int build(const struct user_rules *user, struct rules **ret, struct rules
 {
 	struct rules *rules;
 	int err = rules__new(&rules);
-	uint32_t i;
 
 	if (err)
 		return err;
 	err = rules__builtin(rules, ret_error);
-	for (i = 0; user && !err && i < user->n; i++)
+	for (uint32_t i = 0; user && !err && i < user->n; i++)
 		err = rules__parse(rules, user->texts[i].file, user->texts[i].text, strlen(user->texts[i].text), ret_error);
 	if (err) {
 		rules__free(rules);
@@ -98,9 +97,7 @@ int user_rules__add(struct user_rules **user, const char *file, const char *text
 
 void user_rules__free(struct user_rules *user)
 {
-	uint32_t i;
-
-	for (i = 0; user && i < user->n; i++) {
+	for (uint32_t i = 0; user && i < user->n; i++) {
 		free(user->texts[i].file);
 		free(user->texts[i].text);
 	}

@@ -11,9 +11,8 @@
 static struct watched_thread *find(struct session *session, const struct record_header *header)
 {
 	struct watched_thread *all = session->watched, *oldest = all;
-	uint32_t i;
 
-	for (i = 0; i < BROKER_WATCHED_MAX; i++) {
+	for (uint32_t i = 0; i < BROKER_WATCHED_MAX; i++) {
 		if (all[i].tid == header->task.tid && all[i].start == header->task.thread_start)
 			return &all[i];
 		if (all[i].seen < oldest->seen)

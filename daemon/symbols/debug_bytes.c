@@ -203,10 +203,10 @@ int debug_cursor__string(struct debug_cursor *cursor, size_t max, struct buf *re
 {
 	size_t n = 0;
 	char c;
-	int err;
 
 	while ((c = (char)debug_cursor__u8(cursor))) {
-		err = n++ < max ? buf__append(ret, &c, 1) : 0;
+		int err = n++ < max ? buf__append(ret, &c, 1) : 0;
+
 		if (err)
 			return err;
 	}

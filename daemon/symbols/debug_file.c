@@ -36,14 +36,14 @@ int debug_file__crc(const struct elf_bytes *bytes, uint32_t *ret)
 	uint32_t crc = 0;
 	uint64_t at = 0;
 	size_t got;
-	int err;
 
 	if (!chunk)
 		return -ENOMEM;
 	if (bytes->size > DEBUG_CRC_MAX)
 		return -EFBIG;
 	do {
-		err = elf_bytes__read_some(bytes, at, chunk, CRC_CHUNK, &got);
+		int err = elf_bytes__read_some(bytes, at, chunk, CRC_CHUNK, &got);
+
 		if (err)
 			return err;
 		crc = lzma_crc32(chunk, got, crc);

@@ -124,8 +124,7 @@ int dwarf_abbrevs__read(struct dwarf_abbrevs *abbrevs, const struct dwarf_unit *
 			break;
 	}
 	err = err ?: cursor.error;
-	if (!err)
-		err = dwarf__charge(unit->dwarf, cursor.at - unit->abbrevs_offset);
+	err = err ?: dwarf__charge(unit->dwarf, cursor.at - unit->abbrevs_offset);
 	if (!err && !sorted)
 		qsort(abbrevs->items, abbrevs->n, sizeof(abbrev), order__u64);
 	return err;

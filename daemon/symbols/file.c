@@ -56,9 +56,8 @@ static int load(struct symbol_file *file, enum symbol_source source, uint32_t ty
 {
 	struct symbol_table *table = &file->tables[source];
 	struct elf_symbols symbols;
-	int err;
+	int err = elf_image__symbols(&file->image, type, &symbols);
 
-	err = elf_image__symbols(&file->image, type, &symbols);
 	if (!err)
 		err = skip ? symbol_table__load(table, &file->image, &symbols, &file->ranges, skip, extend)
 			   : symbol_table__open(table, &file->image, &symbols, &file->ranges, extend, type == SHT_SYMTAB ? file->folder : 0);
@@ -80,8 +79,7 @@ static int open_helper(struct elf_bytes *bytes, enum symbol_source source, uint3
 	file->debug_sought = true;
 	err = elf_image__open(&file->bytes, ELF_ALL, &file->image);
 	err = err ?: code_ranges__of(&file->image, &file->ranges);
-	if (!err)
-		err = load(file, source, SHT_SYMTAB, NULL, extend);
+	err = err ?: load(file, source, SHT_SYMTAB, NULL, extend);
 	if (err) {
 		file->bytes = (struct elf_bytes)ELF_BYTES_NONE; /* stay the caller's */
 		symbol_file__free(file);
@@ -124,9 +122,8 @@ static int seek_debugdata(struct symbol_file *file)
 	struct elf_bytes bytes;
 	uint8_t *data;
 	size_t len;
-	int err;
+	int err = debugdata__read(&file->image, &data, &len);
 
-	err = debugdata__read(&file->image, &data, &len);
 	if (err)
 		return err;
 	elf_bytes__init_memory(&bytes, data, len);
@@ -157,12 +154,10 @@ static int load_stripped(struct symbol_file *file)
 static int load_all(struct symbol_file *file)
 {
 	const struct symbol_table *skip = NULL;
-	int err;
+	int err = elf_image__open(&file->bytes, ELF_ALL, &file->image);
 
-	err = elf_image__open(&file->bytes, ELF_ALL, &file->image);
 	err = err ?: code_ranges__of(&file->image, &file->ranges);
-	if (!err)
-		err = load(file, SYMBOL_FROM_SYMTAB, SHT_SYMTAB, NULL, EXTEND_ALWAYS);
+	err = err ?: load(file, SYMBOL_FROM_SYMTAB, SHT_SYMTAB, NULL, EXTEND_ALWAYS);
 	if (err)
 		return err;
 	if (file->tables[SYMBOL_FROM_SYMTAB].n) {
@@ -288,8 +283,7 @@ int symbol_file__add_debug_file(struct symbol_file *file, int fd)
 		return -EINVAL;
 	err = elf_bytes__init_fd(&bytes, fd);
 	err = err ?: debug_file__belongs(&file->image, &bytes);
-	if (!err)
-		err = take_debug_file(file, fd);
+	err = err ?: take_debug_file(file, fd);
 	if (err)
 		return err;
 	file->lines = lines__free(file->lines);

@@ -97,13 +97,12 @@ int symbol_table__name(const struct symbol_table *table, uint32_t name, struct b
 {
 	size_t begin = ret->len, step = 256, got;
 	uint64_t at = name;
-	int err;
 
 	while (at < table->strings_size && ret->len - begin < SYMBOL_NAME_MAX) {
 		size_t want = table->strings_size - at < step ? table->strings_size - at : step;
 		const char *end;
+		int err = buf__reserve(ret, want);
 
-		err = buf__reserve(ret, want);
 		err = err ?: elf_bytes__read_some(table->bytes, table->strings + at,
 						  ret->data + ret->len, want, &got);
 		if (err)
@@ -158,8 +157,7 @@ static int read_name(const struct symbol_table *table, uint32_t name, struct sym
 		ret->name.len = len;
 	}
 	err = err ?: buf__append(&ret->name, "", 1);
-	if (!err)
-		err = buf__append(&ret->module, "", 1);
+	err = err ?: buf__append(&ret->module, "", 1);
 	if (!err && elf_bytes__stale(table->bytes))
 		err = -ESTALE;
 	if (err) {
@@ -264,8 +262,7 @@ static int show_numba(const char *name, size_t len, bool jit, struct buf *ret)
 		return -ENOENT;
 	err = buf__append(ret, decoded.function.data, decoded.function.len);
 	err = err ?: buf__puts(ret, "(");
-	if (!err)
-		err = buf__append(ret, decoded.signature.data, decoded.signature.len);
+	err = err ?: buf__append(ret, decoded.signature.data, decoded.signature.len);
 	err = err ?: buf__puts(ret, ")");
 	if (!err && decoded.kind != NUMBA_FUNCTION)
 		err = buf__printf(ret, " [%s]", numba_kind__words(decoded.kind));

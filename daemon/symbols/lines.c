@@ -439,8 +439,7 @@ static int enter_unit(struct lines *lines, uint32_t number)
 	lines->dwarf.work = WORK_UNIT;
 	err = dwarf_unit__read(&lines->dwarf, lines->units[number], &lines->unit);
 	err = err ?: dwarf_unit__root(&lines->unit, &lines->abbrevs, &root);
-	if (!err)
-		err = dwarf_lines__read(&lines->table, &lines->unit);
+	err = err ?: dwarf_lines__read(&lines->table, &lines->unit);
 	if (!err && !lines->unit.split)
 		err = dwarf_abbrevs__read(&lines->abbrevs, &lines->unit, 0);
 	if (!err && !lines->unit.split)

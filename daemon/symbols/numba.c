@@ -198,8 +198,7 @@ static int named(struct input *in, unsigned depth, struct buf *out)
 		if (!err && parts)
 			err = buf__puts(&raw, ".");
 		err = err ?: numba_text__type(piece, len, number, &text);
-		if (!err)
-			err = buf__append(&raw, piece, len);
+		err = err ?: buf__append(&raw, piece, len);
 		if (err)
 			return err;
 		number = text.len && numba_text__ends_in_number(text.data, text.len);
@@ -236,7 +235,6 @@ static int named(struct input *in, unsigned depth, struct buf *out)
 static int type(struct input *in, unsigned depth, struct buf *out)
 {
 	size_t begin = out->len;
-	int err;
 
 	if (depth > DEPTH || in->at == in->end)
 		return -ENOENT;
@@ -247,7 +245,8 @@ static int type(struct input *in, unsigned depth, struct buf *out)
 		if (eat(in, '-'))
 			buf__puts(out, "-");
 		while (in->at < in->end && *in->at >= '0' && *in->at <= '9') {
-			err = buf__append(out, in->at++, 1);
+			int err = buf__append(out, in->at++, 1);
+
 			if (err)
 				return err;
 		}
@@ -337,9 +336,8 @@ static int entity(struct input *in, bool jit, struct numba_name *ret, bool *ret_
 static int decode(struct input *in, bool jit, struct numba_name *ret)
 {
 	bool sure, first = true;
-	int err;
+	int err = entity(in, jit, ret, &sure);
 
-	err = entity(in, jit, ret, &sure);
 	if (!err && !sure && !jit)
 		err = -ENOENT;
 	while (!err && in->at < in->end) {

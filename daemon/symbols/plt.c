@@ -167,8 +167,7 @@ int symbol_table__load_plt(struct symbol_table *table, const struct elf_image *i
 	table->base = ranges->items[0].start;
 	table->source = SYMBOL_FROM_PLT;
 	err = read_stubs(image, ".plt", 16, &stubs);
-	if (!err)
-		err = read_stubs(image, ".plt.sec", 16, &stubs);
+	err = err ?: read_stubs(image, ".plt.sec", 16, &stubs);
 	if (!err)
 		err = read_stubs(image, ".plt.got", 8, &stubs);
 	if (stubs.n)

@@ -164,13 +164,12 @@ static int lay_out(struct sweep *sweep, const struct candidates *candidates,
 {
 	const struct candidate *c = candidates->items;
 	uint64_t base = sweep->table->base;
-	int err;
 
 	for (uint32_t i = 0; i < candidates->n; i++) {
 		const struct range *range = code_ranges__find(ranges, base + c[i].start);
 		uint64_t end = (uint64_t)c[i].start + c[i].size, limit;
+		int err = close_until(sweep, c[i].start);
 
-		err = close_until(sweep, c[i].start);
 		if (err)
 			return err;
 		if (!range || (c[i].rank & RANK_BOUNDARY) || sweep->depth == DEPTH)

@@ -29,14 +29,14 @@ const char *target_problem__sentence(enum target_problem_kind kind)
 int process_memory__read(int mem, void *dst, size_t size, uint64_t address)
 {
 	size_t done = 0;
-	ssize_t got;
 
 	/* Upper half: the kernel's addresses, which pread() would take for negative offsets. */
 	if (address >> 63 || address + size < address)
 		return -EFAULT;
 	/* Short reads end at a page that is missing; the next read says why. */
 	while (done < size) {
-		got = blocking__pread(mem, (char *)dst + done, size - done, address + done);
+		ssize_t got = blocking__pread(mem, (char *)dst + done, size - done, address + done);
+
 		if (got == -EINTR)
 			continue;
 		if (got <= 0)

@@ -528,13 +528,13 @@ int fde__parse(const struct cfi_section *section, const struct cfi_cie *cie,
 	       struct cfi_bytes *entry, uint64_t *ret_start, uint64_t *ret_size)
 {
 	struct cfi_bytes at = *entry;
-	uint64_t length;
 
 	if (cie->bad || !pointer(section, &at, at.address, cie->encoding, ret_start) ||
 	    !pointer(section, &at, 0, cie->encoding & 0x0f, ret_size))
 		return -EBADMSG;
 	if (cie->augmented) {
-		length = cfi_uleb(&at.at, at.end);
+		uint64_t length = cfi_uleb(&at.at, at.end);
+
 		if (at.at > at.end || length > (uint64_t)(at.end - at.at))
 			return -EBADMSG;
 		at.at += length;

@@ -21,10 +21,10 @@
 /* Until nothing contradicts; -ELOOP: it does not come to that. */
 static int settle(struct flow *flow)
 {
-	int err;
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		err = flow__discover(flow);
+		int err = flow__discover(flow);
+
 		err = err ?: flow__run(flow);
 		if (err)
 			return err;

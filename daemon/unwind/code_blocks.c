@@ -143,8 +143,6 @@ static int seed(struct flow *flow)
 static int add_block(struct flow *flow, uint32_t at)
 {
 	struct flow_block *block;
-	const struct code_op *op;
-	uint32_t next;
 	int err;
 
 	if (flow->n_blocks == CODE_BLOCKS_MAX)
@@ -161,8 +159,9 @@ static int add_block(struct flow *flow, uint32_t at)
 	block->entry = flow->flags[at] & FLOW_CALLED;
 	block->ways_in = block->seed || block->entry;
 	for (;;) {
-		op = flow__op(flow, block->last);
-		next = block->last + op->length;
+		const struct code_op *op = flow__op(flow, block->last);
+		uint32_t next = block->last + op->length;
+
 		if (ends(op) || op->kind == CODE_BRANCH || op->kind == CODE_CALL ||
 		    next >= flow->function->size || flow->flags[next] & FLOW_LEADER)
 			return 0;

@@ -271,7 +271,6 @@ static bool is_signed_off(const struct flow *flow, const struct flow_block *bloc
  * wrong assumption often causes several contradictions, and conflicts name the culprit best. */
 bool flow__blame(struct flow *flow)
 {
-	struct flow_block *block;
 	struct code_state out;
 	bool found = false;
 
@@ -280,7 +279,8 @@ bool flow__blame(struct flow *flow)
 	if (found)
 		return true;
 	for (uint32_t i = 0; i < flow->n_blocks; i++) {
-		block = &flow->blocks[i];
+		struct flow_block *block = &flow->blocks[i];
+
 		if (!block->known)
 			continue;
 		if (flow__op(flow, block->last)->kind == CODE_BAD) {

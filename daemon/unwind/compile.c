@@ -253,9 +253,8 @@ int table__compile(const struct elf_bytes *source, struct unwind_sink *sink,
 	const struct elf_bytes *frames = source;
 	struct elf_bytes memory;
 	struct elf_frames elf;
-	int err;
+	int err = elf_frames__open(source, &elf);
 
-	err = elf_frames__open(source, &elf);
 	if (err)
 		return err;
 	/* Addresses are kept as 32 bits from the base. */

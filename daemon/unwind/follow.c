@@ -114,8 +114,7 @@ int table__follow(const struct elf_bytes *source, const struct unwind_table *tab
 		b->gaps = RULE_NONE;
 	reading.b = b;
 	err = err ?: take_all(&reading);
-	if (!err)
-		err = builder__follow(b, source, vaddrs, n);
+	err = err ?: builder__follow(b, source, vaddrs, n);
 	err = err ?: builder__finish(b, sink, ret);
 	if (!err) {
 		/* The new table takes the old one's place in the cache, too. */

@@ -246,11 +246,11 @@ int feed_reader__read(struct feed_reader *reader, char *out, size_t size, size_t
 {
 	struct feed *feed = reader->feed;
 	size_t left;
-	int err;
 
 	*ret_len = 0;
 	if (reader->in_file) {
-		err = read_file(reader, out, size, ret_len);
+		int err = read_file(reader, out, size, ret_len);
+
 		if (err || *ret_len)
 			return err;
 	}
