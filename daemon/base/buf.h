@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+
 struct buf {
 	char *data;
 	size_t len, capacity;

@@ -168,13 +168,11 @@ int kept__unpack(int folder, const char *kind, const struct kept_key *key, size_
 
 int kept__put(int folder, const char *kind, const struct kept_key *key, const struct buf *data)
 {
-	struct buf all = {};
+	_cleanup_(buf__free) struct buf all = {};
 	char name[KEPT_NAME_MAX];
 	int err = folder < 0 ? -ENOENT : buf__append(&all, key, sizeof(*key));
 
 	err = err ?: buf__append(&all, data->data, data->len);
 	kept__name(kind, key, name);
-	err = err ?: kept__store(folder, name, all.data, all.len);
-	buf__free(&all);
-	return err;
+	return err ?: kept__store(folder, name, all.data, all.len);
 }

@@ -129,13 +129,12 @@ int safe_text__append(struct buf *out, const char *text, size_t len)
 
 void safe_text__put(FILE *out, const char *text)
 {
-	struct buf safe = {};
+	_cleanup_(buf__free) struct buf safe = {};
 	size_t len = strlen(text), n = safe_text__span(text, len);
 
 	fwrite(text, 1, n, out);
 	if (n < len && !safe_text__append(&safe, text + n, len - n))
 		fwrite(safe.data, 1, safe.len, out);
-	buf__free(&safe);
 }
 
 void text__copy(char *to, size_t size, const char *text)

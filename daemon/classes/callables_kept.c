@@ -170,14 +170,13 @@ static int unpack(void *to, const char *data, size_t len)
 
 static void keep(int folder, int fd, const struct kept_key *key, const struct callables *callables)
 {
-	struct buf data = {};
+	_cleanup_(buf__free) struct buf data = {};
 	struct kept_key now;
 
 	/* Only if the file did not change while it was read. */
 	if (!kept_key__of(fd, -1, &now) && !memcmp(&now, key, sizeof(now)) && !pack(callables, &data) &&
 	    data.len <= KEPT_MAX - sizeof(*key))
 		kept__put(folder, KIND, key, &data);
-	buf__free(&data);
 }
 
 int callables__open(int fd, int folder, struct callables *ret)

@@ -213,7 +213,7 @@ void connection__close(struct connection *connection)
 
 int connection__request(struct connection *connection, const char *request)
 {
-	struct buf line = {};
+	_cleanup_(buf__free) struct buf line = {};
 	size_t sent = 0;
 	int err = buf__printf(&line, "%s\n", request);
 
@@ -232,7 +232,6 @@ int connection__request(struct connection *connection, const char *request)
 		else if (errno != EINTR)
 			err = -errno;
 	}
-	buf__free(&line);
 	return err;
 }
 

@@ -140,7 +140,7 @@ static int read_sudo_environment(pid_t sudo, struct buf *ret)
  * usual: with DISPLAY, PYTHONPATH, a virtual environment. */
 static int take_environment(const struct user *user)
 {
-	struct buf environment = {};
+	_cleanup_(buf__free) struct buf environment = {};
 	char *at, *end;
 
 	if (!read_sudo_environment(user->parent, &environment)) {
@@ -153,7 +153,6 @@ static int take_environment(const struct user *user)
 				putenv(at); /* stays in the buffer until exec */
 		return 0;
 	}
-	buf__free(&environment);
 	unsetenv("SUDO_UID");
 	unsetenv("SUDO_GID");
 	unsetenv("SUDO_USER");

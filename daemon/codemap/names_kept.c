@@ -126,14 +126,13 @@ void kept_names__store(const struct kept_names *kept, const struct symbol_file *
 		       const struct known_names *known, uint32_t module)
 {
 	struct names_array names = {};
-	struct buf data = {};
+	_cleanup_(buf__free) struct buf data = {};
 	struct kept_key now;
 
 	if (kept->key.file.inode && !gather(kept, known, module, &names) && !symbol_file__key(file, &now) &&
 	    !memcmp(&now, &kept->key, sizeof(now)) && !pack(&names, &data))
 		kept__put(folder, KIND, &kept->key, &data);
 	free(names.items);
-	buf__free(&data);
 }
 
 void kept_names__free(struct kept_names *kept)

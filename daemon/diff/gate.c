@@ -136,7 +136,7 @@ static int judge(const struct diff *diff, const struct diff_limit *limit, const 
 {
 	const struct diff_table *table = limit->total ? NULL : &diff->tables[limit->what];
 	uint32_t i, n = table ? table->n_rows : 1;
-	struct buf line = {};
+	_cleanup_(buf__free) struct buf line = {};
 	int err = 0;
 
 	*ret_known = !n;
@@ -153,7 +153,6 @@ static int judge(const struct diff *diff, const struct diff_limit *limit, const 
 		err = row ? put_row(&line, diff, limit, row) : put_total(&line, diff, limit, &c);
 		err = err ?: put_line(out, before_line, &line);
 	}
-	buf__free(&line);
 	return err;
 }
 

@@ -124,10 +124,8 @@ static int put_all(const struct diff *diff, struct buf *out)
 
 int diff__json(const struct diff *diff, FILE *out)
 {
-	struct buf text = {};
+	_cleanup_(buf__free) struct buf text = {};
 	int err = put_all(diff, &text);
 
-	err = err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
-	buf__free(&text);
-	return err;
+	return err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
 }

@@ -58,7 +58,7 @@ static int put_case(struct buf *out, const struct diff *diff, const struct diff_
 
 int diff__junit(const struct diff *diff, const struct diff_limits *limits, FILE *out)
 {
-	struct buf cases = {}, text = {};
+	_cleanup_(buf__free) struct buf cases = {}, text = {};
 	uint32_t i, failures = 0, errors = 0;
 	int err = 0;
 
@@ -69,8 +69,5 @@ int diff__junit(const struct diff *diff, const struct diff_limits *limits, FILE 
 	err = err ?: stream__write(out, text.data, text.len);
 	if (!err && cases.len)
 		err = stream__write(out, cases.data, cases.len);
-	err = err ?: stream__write(out, "</testsuite>\n", strlen("</testsuite>\n"));
-	buf__free(&cases);
-	buf__free(&text);
-	return err;
+	return err ?: stream__write(out, "</testsuite>\n", strlen("</testsuite>\n"));
 }

@@ -65,7 +65,7 @@ static int put_totals(struct buf *out, const struct diff *diff)
 static int put_table(struct buf *out, const struct diff *diff, enum report_by by)
 {
 	const struct diff_table *table = &diff->tables[by];
-	struct buf name = {};
+	_cleanup_(buf__free) struct buf name = {};
 	int err = 0;
 
 	for (uint32_t i = 0; i < table->n_rows && i < (diff->options->top ?: ROWS_MAX) && !err; i++) {
@@ -83,7 +83,6 @@ static int put_table(struct buf *out, const struct diff *diff, enum report_by by
 			err = err ?: buf__printf(out, " **%s**", row->only == DIFF_ONLY_AFTER ? "new" : "gone");
 		err = err ?: put_change(out, diff, &row->comparison, diff__scale(diff), diff__unit(diff), diff__most(diff));
 	}
-	buf__free(&name);
 	return err;
 }
 
@@ -115,7 +114,7 @@ static int put_verdict(struct buf *out, const struct diff *diff, const struct di
 
 int diff__markdown(const struct diff *diff, const struct diff_limits *limits, FILE *out)
 {
-	struct buf text = {};
+	_cleanup_(buf__free) struct buf text = {};
 	int by, err = put_verdict(&text, diff, limits) ?: put_totals(&text, diff);
 
 	for (by = 0; by < REPORT_BY_COUNT && !err; by++)
@@ -123,7 +122,5 @@ int diff__markdown(const struct diff *diff, const struct diff_limits *limits, FI
 			err = put_table(&text, diff, (enum report_by)by);
 	err = err ?: buf__printf(&text, "\nTimes are %s, rows %s; \"surely\" is %g %%.\n", diff->wall ? "wall time" : "CPU time",
 				 diff->per == DIFF_SHARE ? "shares of it" : "for each outermost compile", 100 * diff->options->level);
-	err = err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
-	buf__free(&text);
-	return err;
+	return err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
 }

@@ -18,15 +18,13 @@ struct head {
 int diff__row(struct diff *diff, const struct diff_key *key, uint32_t *ret)
 {
 	const struct head head = {key->by, key->line};
-	struct buf text = {};
+	_cleanup_(buf__free) struct buf text = {};
 	int err = buf__append(&text, &head, sizeof(head));
 
 	err = err ?: diff__put_name(&text, key->name);
 	err = err ?: buf__append(&text, key->module, strlen(key->module) + 1);
 	err = err ?: diff__put_name(&text, key->detail);
-	err = err ?: intern__id(&diff->keys, text.data, text.len, ret);
-	buf__free(&text);
-	return err;
+	return err ?: intern__id(&diff->keys, text.data, text.len, ret);
 }
 
 struct diff_key diff__key(const struct diff *diff, uint32_t row)

@@ -105,7 +105,7 @@ static uint32_t follow(const struct tree *tree, uint32_t id)
 static int put_profile(const struct tree *tree, int which, struct buf *out)
 {
 	static const char *const names[] = {"before", "after", "more than before", "less than before"};
-	struct buf path = {}, weights = {};
+	_cleanup_(buf__free) struct buf path = {}, weights = {};
 	double sum = 0;
 	uint32_t id = BRANCH_ROOT, n = 0;
 	int err = buf__printf(out, "%s{\"type\":\"sampled\",\"name\":\"%s\",\"unit\":\"%s\",\"startValue\":0,\"samples\":[", which ? ",\n" : "\n",
@@ -122,10 +122,7 @@ static int put_profile(const struct tree *tree, int which, struct buf *out)
 		}
 		id = follow(tree, id);
 	} while (id != BRANCH_ROOT && !err);
-	err = err ?: buf__printf(out, "],\n\"weights\":[%s],\"endValue\":%.12g}", n ? weights.data : "", sum);
-	buf__free(&path);
-	buf__free(&weights);
-	return err;
+	return err ?: buf__printf(out, "],\n\"weights\":[%s],\"endValue\":%.12g}", n ? weights.data : "", sum);
 }
 
 static int put_all(struct tree *tree, struct buf *out)
@@ -147,10 +144,8 @@ int diff__speedscope(const struct diff *diff, FILE *out)
 	_cleanup_free_ double *before = calloc(n, sizeof(*before)), *after = calloc(n, sizeof(*after));
 	_cleanup_free_ uint32_t *first = calloc(n, sizeof(*first)), *next = calloc(n, sizeof(*next)), *frame = calloc(n, sizeof(*frame));
 	struct tree tree = {diff, before, after, first, next, frame, 0};
-	struct buf text = {};
+	_cleanup_(buf__free) struct buf text = {};
 	int err = before && after && first && next && frame ? put_all(&tree, &text) : -ENOMEM;
 
-	err = err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
-	buf__free(&text);
-	return err;
+	return err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
 }

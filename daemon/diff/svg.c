@@ -96,7 +96,7 @@ static int put_names(const struct diff *diff, bool after, struct buf *out)
 static int put_head(const struct picture *picture, struct buf *out)
 {
 	const struct diff *diff = picture->diff;
-	struct buf title = {};
+	_cleanup_(buf__free) struct buf title = {};
 	bool collector = false;
 	int err = buf__puts(&title, "from ") ?: put_names(diff, false, &title) ?: buf__puts(&title, " to ") ?: put_names(diff, true, &title);
 
@@ -108,9 +108,7 @@ static int put_head(const struct picture *picture, struct buf *out)
 				 "width: the mean of both",
 				 diff->per == DIFF_SHARE ? "shares" : "ms a compile", diff->wall ? "wall" : "CPU", collector ? " without " CLASS_COLLECTOR : "",
 				 100 * diff->options->level);
-	err = err ?: svg__put_tools(out);
-	buf__free(&title);
-	return err;
+	return err ?: svg__put_tools(out);
 }
 
 static int draw(struct picture *picture)

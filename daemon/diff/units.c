@@ -123,7 +123,7 @@ static int count_compile(struct diff *diff, uint32_t node, bool after, uint64_t 
 {
 	const uint64_t none[2] = {};
 	struct unit_node unit = unit_tree__node(&diff->model->units, node);
-	struct buf key = {};
+	_cleanup_(buf__free) struct buf key = {};
 	uint32_t id;
 	int err = buf__puts(&key, unit.name) ?: buf__append(&key, "", 1) ?: buf__puts(&key, unit.signature);
 
@@ -132,7 +132,6 @@ static int count_compile(struct diff *diff, uint32_t node, bool after, uint64_t 
 		err = buf__append(&diff->counts, none, sizeof(none));
 	if (!err)
 		ITEM(diff->counts, uint64_t, 2 * id + after) += count;
-	buf__free(&key);
 	return err;
 }
 

@@ -139,7 +139,7 @@ int export__collapsed(int recording_fd, const struct export_options *options, FI
 		      struct export_report *ret)
 {
 	struct model model;
-	struct sums threads = {}, lines = {};
+	_cleanup_(sums__free) struct sums threads = {}, lines = {};
 	int err = model__init(&model, options);
 
 	model.slice = stack_sums__slice;
@@ -148,8 +148,6 @@ int export__collapsed(int recording_fd, const struct export_options *options, FI
 	err = err ?: model__read(&model, recording_fd, &ret->missing);
 	err = err ?: stack_sums__join(&threads, &model, &lines) ?: write_lines(&model, &lines, out);
 	model__report(&model, ret);
-	sums__free(&threads);
-	sums__free(&lines);
 	model__free(&model);
 	return err;
 }

@@ -72,7 +72,7 @@ static int add_stop(struct totals *totals, const struct ledger_stop *stop)
 {
 	const char *const texts[] = {stop->loss, stop->module, stop->function};
 	struct ledger_stop *sum = NULL;
-	struct buf key = {};
+	_cleanup_(buf__free) struct buf key = {};
 	uint64_t count;
 	int err = buf__append(&key, &stop->offset, sizeof(stop->offset));
 
@@ -80,7 +80,6 @@ static int add_stop(struct totals *totals, const struct ledger_stop *stop)
 		err = buf__append(&key, texts[i], strlen(texts[i]) + 1);
 	if (!err)
 		sum = intern__item(&totals->places, key.data, key.len, &totals->stops, sizeof(*sum));
-	buf__free(&key);
 	if (!sum)
 		return -ENOMEM;
 	/* The strings of `stop` die with the event: name_stop() replaces them. */
@@ -175,27 +174,22 @@ static int on_ledger(struct join *join, const struct event_ledger *ledger)
 /* The end of a recording: adds its last ledger to the sums. */
 static int add_up(struct join *join)
 {
-	struct buf lines = {}, stops = {};
+	_cleanup_(buf__free) struct buf lines = {}, stops = {};
 	struct event event = {.kind = EVENT_LEDGER};
 	int err = totals__emit(&join->now, 0, &lines, &stops, &event.ledger);
 
 	err = err ?: totals__add(&join->sums, &event.ledger);
-	buf__free(&lines);
-	buf__free(&stops);
 	totals__free(&join->now);
 	return err;
 }
 
 static int emit_ledger(struct join *join)
 {
-	struct buf lines = {}, stops = {};
+	_cleanup_(buf__free) struct buf lines = {}, stops = {};
 	struct event event = {.kind = EVENT_LEDGER};
 	int err = totals__emit(&join->sums, join->end, &lines, &stops, &event.ledger);
 
-	err = err ?: recording_writer__event(join->writer, &event, &join->line);
-	buf__free(&lines);
-	buf__free(&stops);
-	return err;
+	return err ?: recording_writer__event(join->writer, &event, &join->line);
 }
 
 /* --- first pass: the sessions --- */

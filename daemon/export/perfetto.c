@@ -80,7 +80,7 @@ static void put_attribute(struct perfetto *perfetto, const char *key, const char
 /* What was recorded, and what was lost. */
 static void put_about(struct perfetto *perfetto)
 {
-	struct buf text = {};
+	_cleanup_(buf__free) struct buf text = {};
 
 	perfetto->err = perfetto->err ?: buf__puts(&text, "{") ?: about__members(&text, &perfetto->model) ?: buf__append(&text, "}", 2);
 	buf__clear(&perfetto->message);
@@ -89,7 +89,6 @@ static void put_about(struct perfetto *perfetto)
 		put_attribute(perfetto, "cprofd", text.data);
 	}
 	perfetto__packet(perfetto, NO_TIME, PACKET_ATTRIBUTES, &perfetto->message);
-	buf__free(&text);
 }
 
 static int write_rest(struct perfetto *perfetto)

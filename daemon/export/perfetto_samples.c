@@ -25,12 +25,11 @@ enum { COUNTER_NAME = 2, COUNTER_UNIT };
 
 static void put_measure(struct perfetto *perfetto, struct buf *out, uint32_t field, const char *name)
 {
-	struct buf counter = {};
+	_cleanup_(buf__free) struct buf counter = {};
 
 	perfetto__text(perfetto, &counter, COUNTER_NAME, name);
 	perfetto__number(perfetto, &counter, COUNTER_UNIT, UNIT_NANOSECONDS);
 	perfetto__message(perfetto, out, field, &counter);
-	buf__free(&counter);
 }
 
 static bool shows_waits(const struct model *model)

@@ -314,7 +314,7 @@ static void describe_all(struct perfetto *perfetto)
 
 void perfetto__tracks(struct perfetto *perfetto)
 {
-	struct buf heads = {}, begun = {};
+	_cleanup_(buf__free) struct buf heads = {}, begun = {};
 
 	link_flows(perfetto, &heads);
 	describe_all(perfetto);
@@ -322,6 +322,4 @@ void perfetto__tracks(struct perfetto *perfetto)
 		put_spans(perfetto, i, &heads, &begun);
 	for (uint32_t i = 0; i < LENGTH(perfetto->works, struct perfetto_work) && !perfetto->err; i++)
 		put_work(perfetto, &ITEM(perfetto->works, const struct perfetto_work, i), &begun);
-	buf__free(&heads);
-	buf__free(&begun);
 }

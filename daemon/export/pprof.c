@@ -184,7 +184,7 @@ static int add_unit_labels(struct pprof *pprof, uint32_t id)
 {
 	static const char *const keys[UNIT_KINDS] = {"unit", "phase", "pass"};
 	bool known[UNIT_KINDS] = {};
-	struct buf name = {};
+	_cleanup_(buf__free) struct buf name = {};
 	int err = 0;
 
 	for (id = unit_tree__final(&pprof->model.units, id); id && !err;) {
@@ -198,7 +198,6 @@ static int add_unit_labels(struct pprof *pprof, uint32_t id)
 		buf__clear(&name);
 		err = unit_frames__words(&node, &name) ?: add_label(pprof, keys[node.kind], name.data, 0);
 	}
-	buf__free(&name);
 	return err;
 }
 
@@ -251,7 +250,7 @@ static int put_sample(struct pprof *pprof, const struct stack_key *key, const st
 
 static int put_samples(struct pprof *pprof)
 {
-	struct unit_frames frames = {};
+	_cleanup_(unit_frames__free) struct unit_frames frames = {};
 	int err = 0;
 
 	for (uint32_t i = 0; i < sums__n(&pprof->sums) && !err; i++) {
@@ -264,7 +263,6 @@ static int put_samples(struct pprof *pprof)
 			err = unit_frames__stack(&frames, &pprof->model, key.unit, key.stack, &key.stack);
 		err = err ?: put_sample(pprof, &key, sums__times(&pprof->sums, i));
 	}
-	unit_frames__free(&frames);
 	return err;
 }
 

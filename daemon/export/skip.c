@@ -46,7 +46,7 @@ static int key_of(struct buf *key, const struct model *model, uint32_t call)
 /* `order`: compiles sorted by begin. Sets skipped[call] for the first ones of each unit. */
 static int count(const struct model *model, const uint32_t *order, uint32_t n, uint32_t first, bool *skipped)
 {
-	struct intern units = {};
+	_cleanup_(intern__free) struct intern units = {};
 	struct buf counts = {}, key = {}; /* uint32_t by unit */
 	uint32_t i, *count = NULL;
 	int err = 0;
@@ -58,7 +58,6 @@ static int count(const struct model *model, const uint32_t *order, uint32_t n, u
 		if (!err)
 			skipped[order[i]] = (*count)++ < first;
 	}
-	intern__free(&units);
 	buf__free(&counts);
 	buf__free(&key);
 	return err;

@@ -32,7 +32,7 @@ struct stack_key stack_sums__key(const struct sums *sums, uint32_t i)
 
 int stack_sums__join(const struct sums *sums, struct model *model, struct sums *ret)
 {
-	struct unit_frames frames = {};
+	_cleanup_(unit_frames__free) struct unit_frames frames = {};
 	_cleanup_free_ uint32_t *first = NULL; /* the thread that represents each process */
 	int err = 0;
 
@@ -58,6 +58,5 @@ int stack_sums__join(const struct sums *sums, struct model *model, struct sums *
 		if (thread->shown && (!thread->quiet || model->options->thread_names))
 			err = err ?: sums__add(ret, &key, sizeof(key), sums__times(sums, i));
 	}
-	unit_frames__free(&frames);
 	return err;
 }

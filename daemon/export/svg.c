@@ -387,18 +387,16 @@ static int write_out(const struct buf *text, FILE *out)
 /* The frames first: the head needs the height. */
 static int write_file(struct svg *svg, FILE *out)
 {
-	struct buf head = {};
+	_cleanup_(buf__free) struct buf head = {};
 	int err = put_frames(svg) ?: svg__put_end(&svg->text);
 
-	err = err ?: put_head(svg, &head) ?: write_out(&head, out) ?: write_out(&svg->text, out);
-	buf__free(&head);
-	return err;
+	return err ?: put_head(svg, &head) ?: write_out(&head, out) ?: write_out(&svg->text, out);
 }
 
 /* For the HTML report, whose head already has the style, the script and the search box. */
 static int write_element(struct svg *svg, FILE *out)
 {
-	struct buf head = {};
+	_cleanup_(buf__free) struct buf head = {};
 	int err = put_frames(svg) ?: buf__puts(&svg->text, "</g>\n</svg>\n");
 
 	err = err ?: buf__puts(&head, "<p class=\"note\">") ?: put_words(svg, &head);
@@ -406,9 +404,7 @@ static int write_element(struct svg *svg, FILE *out)
 				 ".</p>\n<svg id=\"flame\" width=\"100%%\" height=\"%u\" viewBox=\"0 0 %u %u\" "
 				 "data-width=\"%u\" data-letter=\"%.1f\">\n<g id=\"frames\">\n",
 				 height_of(svg), SVG_WIDTH, height_of(svg), SVG_WIDTH, SVG_CHAR);
-	err = err ?: write_out(&head, out) ?: write_out(&svg->text, out);
-	buf__free(&head);
-	return err;
+	return err ?: write_out(&head, out) ?: write_out(&svg->text, out);
 }
 
 /* `top` 0: the element of a page. */

@@ -22,7 +22,7 @@ int unit_frames__frame(struct unit_frames *frames, struct model *model, uint32_t
 {
 	struct unit_node node = unit_tree__node(&model->units, id);
 	uint32_t *known = buf__at(&frames->frames, sizeof(*known), id);
-	struct buf name = {};
+	_cleanup_(buf__free) struct buf name = {};
 	int err;
 
 	if (!known)
@@ -33,7 +33,6 @@ int unit_frames__frame(struct unit_frames *frames, struct model *model, uint32_t
 	err = unit_frames__words(&node, &name) ?: projection__label(model, name.data, node.file, node.line, ret);
 	if (!err)
 		*known = *ret + 1;
-	buf__free(&name);
 	return err;
 }
 

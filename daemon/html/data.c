@@ -144,13 +144,12 @@ static int make_report(int recording_fd, const struct export_options *options, c
 
 static int add_time_line(int recording_fd, const struct export_options *options, struct export_report *ret, json_t *data)
 {
-	struct buf text = {};
+	_cleanup_(buf__free) struct buf text = {};
 	json_t *line;
 	/* The model reads from the descriptor's position. */
 	int err = lseek(recording_fd, 0, SEEK_SET) < 0 ? -errno : 0;
 
 	err = err ?: time_line__json(recording_fd, options, &text, ret) ?: parse(text.data, text.len, &line);
-	buf__free(&text);
 	if (!err && json_object_set_new(data, "timeline", line))
 		err = -ENOMEM;
 	return err;

@@ -242,8 +242,8 @@ static int add_chains(struct report *report, const struct times *inclusive, cons
 int compiles__add(struct report *report)
 {
 	uint32_t i, n = LENGTH(report->each, struct compile);
-	struct times *inclusive = calloc(n + 1, sizeof(*inclusive));
-	uint32_t *inside = calloc(n + 1, sizeof(*inside));
+	_cleanup_free_ struct times *inclusive = calloc(n + 1, sizeof(*inclusive));
+	_cleanup_free_ uint32_t *inside = calloc(n + 1, sizeof(*inside));
 	int err = inclusive && inside ? name_stages(report) : -ENOMEM;
 
 	/* Outer compiles have lower numbers (number_calls() goes inwards). So from the last to the first, each one
@@ -261,8 +261,6 @@ int compiles__add(struct report *report)
 	err = err ?: failed__find(report, inclusive) ?: add_chains(report, inclusive, inside);
 	if (!err && report__wants(report, REPORT_REPEAT))
 		err = repeats__add(report, inclusive);
-	free(inclusive);
-	free(inside);
 	return err;
 }
 

@@ -94,7 +94,7 @@ int failed__find(struct report *report, const struct times *inclusive)
 	/* A filter may have removed samples of the last stage; with --gil the phase is unknown without the
 	 * GIL. */
 	bool known = !report->model->filter && !report->gil;
-	uint32_t *rows = malloc((n + 1) * sizeof(*rows));
+	_cleanup_free_ uint32_t *rows = malloc((n + 1) * sizeof(*rows));
 	int err = rows ? 0 : -ENOMEM;
 
 	if (rows)
@@ -108,6 +108,5 @@ int failed__find(struct report *report, const struct times *inclusive)
 		if (compile->failed && model__thread(report->model, compile->thread)->shown && !quiet__is(&report->quiet, compile->thread))
 			err = add_row(report, i + 1, &node, rows, &inclusive[i]);
 	}
-	free(rows);
 	return err;
 }

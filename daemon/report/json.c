@@ -219,10 +219,8 @@ static int put_report(struct report *report, struct buf *out)
 
 int report__json(struct report *report, FILE *out)
 {
-	struct buf text = {};
+	_cleanup_(buf__free) struct buf text = {};
 	int err = put_report(report, &text);
 
-	err = err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
-	buf__free(&text);
-	return err;
+	return err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);
 }

@@ -89,7 +89,7 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 										    row->detail};
 	const struct last now = {compile->end, compile->failed, false};
 	struct last *last;
-	struct buf key = {};
+	_cleanup_(buf__free) struct buf key = {};
 	uint32_t id;
 	enum reason by = REASON_AGAIN;
 	int err = key_of(&key, process, function, 3) ?: buf__append(&key, &row->line, sizeof(row->line));
@@ -100,7 +100,6 @@ static int find_reason(struct compiled_before *before, const struct row_key *row
 	if (!err && id == signatures)
 		err = buf__append(&before->lasts, &now, sizeof(now));
 	err = err ?: judge_object(before, &key, id, object, &by);
-	buf__free(&key);
 	if (err)
 		return err;
 	/* A new function, so this compile is its first. */
@@ -188,7 +187,7 @@ int repeats__add(struct report *report, const struct times *inclusive)
 {
 	uint32_t i, n = LENGTH(report->each, struct compile);
 	struct compiled_before before = {};
-	uint32_t *rows = malloc((n + 1) * sizeof(*rows));
+	_cleanup_free_ uint32_t *rows = malloc((n + 1) * sizeof(*rows));
 	int err = rows ? 0 : -ENOMEM;
 
 	if (rows)
@@ -199,6 +198,5 @@ int repeats__add(struct report *report, const struct times *inclusive)
 	intern__free(&before.signatures);
 	intern__free(&before.objects);
 	buf__free(&before.lasts);
-	free(rows);
 	return err;
 }

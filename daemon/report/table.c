@@ -60,7 +60,7 @@ static int link_row(struct table *table, uint32_t row, uint32_t parent)
 int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 {
 	const uint32_t known = rows__n(&table->rows);
-	struct buf text = {};
+	_cleanup_(buf__free) struct buf text = {};
 	int err = buf__append(&text, &key->line, sizeof(key->line));
 
 	err = err ?: buf__append(&text, &key->parent, sizeof(key->parent));
@@ -73,7 +73,6 @@ int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 	/* The end of `detail`, which may be NULL. */
 	err = err ?: buf__append(&text, "", 1);
 	err = err ?: rows__row(&table->rows, text.data, text.len, ret);
-	buf__free(&text);
 	return err || rows__n(&table->rows) == known ? err : link_row(table, *ret, key->parent);
 }
 

@@ -347,7 +347,7 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 	struct shape shape = shape_of(report, table->by);
 	struct row_key before = {};
 	const struct table *below = NULL;
-	struct intern shown = {};
+	_cleanup_(intern__free) struct intern shown = {};
 	int err = 0, at;
 
 	if (quiet && table->by == REPORT_CLASS)
@@ -378,7 +378,6 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 		put_name(report, table, &key, at, report->options->width ? NULL : &shown, out);
 		err = err ?: put_below(report, table, table->ranks[i].row, at, &before, out);
 	}
-	intern__free(&shown);
 	if (quiet)
 		fprintf(out, "%11.3f %6s  in %u thread%s that hardly ran: %s\n", seconds(quiet_wall), "", quiet, quiet == 1 ? "" : "s",
 			aside ? "no part of these shares" : "part of these shares, as this was read from a pipe");

@@ -140,14 +140,13 @@ static void end_gap(struct engine *engine, struct client *client)
 			    .gap = {.time = engine__now(),
 				    .events = client->gap_events,
 				    .bytes = client->gap_bytes}};
-	struct buf line = {};
+	_cleanup_(buf__free) struct buf line = {};
 
 	client->lagging = false;
 	client->gap_events = client->gap_bytes = 0;
 	if (event__encode(&gap, &line))
 		line.failed = true;
 	client__say(engine, client, &line);
-	buf__free(&line);
 	if (client->farewell) {
 		add(engine, client, client->farewell);
 		client->farewell = chunk__unref(client->farewell);
@@ -351,7 +350,7 @@ static void ready(struct engine *engine, struct watch *watch, uint32_t events)
 int client__new(struct engine *engine, int fd, pid_t pid, enum broker_error unnamed)
 {
 	struct client *client = calloc(1, sizeof(*client));
-	struct buf hello = {};
+	_cleanup_(buf__free) struct buf hello = {};
 	int flags = fcntl(fd, F_GETFL), err;
 
 	if (!client || flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
@@ -373,7 +372,6 @@ int client__new(struct engine *engine, int fd, pid_t pid, enum broker_error unna
 	}
 	if (buf__puts(&hello, engine->hello) == 0)
 		client__say(engine, client, &hello);
-	buf__free(&hello);
 	client__flush(engine, client);
 	return 0;
 }

@@ -20,23 +20,21 @@
 void command__refuse(struct engine *engine, struct client *client, const struct request *request,
 		     const struct refusal *refusal)
 {
-	struct buf line = {};
+	_cleanup_(buf__free) struct buf line = {};
 
 	if (answer__refused(&line, request->has_id, request->id, refusal))
 		line.failed = true;
 	client__say(engine, client, &line);
-	buf__free(&line);
 }
 
 /* Takes `json`. */
 static void answer(struct engine *engine, struct client *client, const struct request *request, json_t *json)
 {
-	struct buf line = {};
+	_cleanup_(buf__free) struct buf line = {};
 
 	if (answer__ok(&line, request->has_id, request->id, json))
 		line.failed = true;
 	client__say(engine, client, &line);
-	buf__free(&line);
 }
 
 /* --- numbers of the engine --- */

@@ -354,7 +354,7 @@ static bool names_ready(struct session *session, uint64_t now)
 /* A line of the dump (`last` false), or its answer. Takes `json`. */
 static void say(struct engine *engine, struct session *session, json_t *json, bool last)
 {
-	struct buf line = {};
+	_cleanup_(buf__free) struct buf line = {};
 	char *text;
 
 	if (last) {
@@ -371,7 +371,6 @@ static void say(struct engine *engine, struct session *session, json_t *json, bo
 		json_decref(json);
 	}
 	client__say(engine, session->owner, &line);
-	buf__free(&line);
 }
 
 /* Emits the next threads, as many as fit into a step. False: that was all. */

@@ -285,11 +285,10 @@ void serve__hello(char *ret, size_t size)
 					.minor = EVENTS_MINOR,
 					.server = "cprofd@" CPROFD_VERSION,
 					.features = features}};
-	struct buf line = {};
+	_cleanup_(buf__free) struct buf line = {};
 
 	if (event__encode(&hello, &line) == 0)
 		snprintf(ret, size, "%.*s", (int)line.len, line.data);
-	buf__free(&line);
 }
 
 /* libdebuginfod needs the network and folders of its user: who set DEBUGINFOD_URLS has no sandbox. The directories are

@@ -38,7 +38,7 @@ static int make_tail(struct chunk **ret)
 	struct event event = {.kind = EVENT_END, .end = {engine__now(), "snapshot", "the session goes on"}};
 	_cleanup_close_ int fd = memfd_create("cprofd-snapshot", MFD_CLOEXEC);
 	struct recording_writer *writer = NULL;
-	struct buf line = {};
+	_cleanup_(buf__free) struct buf line = {};
 	char data[1024];
 	ssize_t n = 0;
 	int err = fd < 0 ? -errno : recording_writer__new(fd, true, &writer);
@@ -48,7 +48,6 @@ static int make_tail(struct chunk **ret)
 		err = recording_writer__lines(writer, line.data, line.len);
 	err = err ?: recording_writer__flush(writer);
 	recording_writer__free(writer);
-	buf__free(&line);
 	if (!err) {
 		n = pread(fd, data, sizeof(data), 0);
 		err = n < 0 ? -errno : chunk__new(data, (size_t)n, 0, ret);
@@ -58,12 +57,11 @@ static int make_tail(struct chunk **ret)
 
 static void answer(struct engine *engine, struct client *client, bool has_id, uint64_t id, uint64_t bytes)
 {
-	struct buf line = {};
+	_cleanup_(buf__free) struct buf line = {};
 
 	if (answer__ok(&line, has_id, id, json_pack("{s:I}", "bytes", (json_int_t)bytes)))
 		line.failed = true;
 	client__say(engine, client, &line);
-	buf__free(&line);
 }
 
 static void refuse(struct engine *engine, struct client *client, bool has_id, uint64_t id, const char *code,

@@ -462,7 +462,7 @@ int dwarf_lines__file(const struct dwarf_lines *lines, const struct dwarf_unit *
 {
 	uint32_t directory;
 	size_t at = ret->len;
-	struct buf part = {};
+	_cleanup_(buf__free) struct buf part = {};
 	int err;
 
 	if (file >= DWARF_FILES_MAX)
@@ -479,6 +479,5 @@ int dwarf_lines__file(const struct dwarf_lines *lines, const struct dwarf_unit *
 	if (!err || err == -ENOENT)
 		err = dwarf__text(unit, &unit->directory, &part);
 	err = err ?: put_before(ret, at, &part);
-	buf__free(&part);
 	return err == -ENOMEM ? err : 0;
 }

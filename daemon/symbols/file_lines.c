@@ -35,11 +35,10 @@ static int key_of(const struct symbol_file *file, struct kept_key *ret)
 void symbol_file__store_lines(const struct symbol_file *file)
 {
 	struct kept_key key;
-	struct buf data = {};
+	_cleanup_(buf__free) struct buf data = {};
 
 	if (!key_of(file, &key) && !lines__pack(file->lines, &data) && data.len <= KEPT_MAX - sizeof(key))
 		kept__put(file->folder, KEPT_KIND, &key, &data);
-	buf__free(&data);
 }
 
 /* --- */

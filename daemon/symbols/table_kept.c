@@ -104,12 +104,11 @@ void symbol_table__keep(const struct symbol_table *table, int folder, const stru
 {
 	const struct pack_head head = head_of(table, symbols, extend);
 	struct kept_key now;
-	struct buf data = {};
+	_cleanup_(buf__free) struct buf data = {};
 
 	/* The same file, after all of it was read. */
 	if (kept_key__of(table->bytes->fd, -1, &now) || memcmp(&now, key, sizeof(now)))
 		return;
 	if (!pack(table, &head, &data) && data.len <= KEPT_MAX - sizeof(*key))
 		kept__put(folder, KIND, key, &data);
-	buf__free(&data);
 }

@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/blocking.h"
+#include "base/buf.h"
 #include "base/search.h"
 
 /* A position in the line; `bad` stays set once something did not fit, so that it is checked only once, at the end. */
@@ -137,48 +138,27 @@ int maps__parse(const char *text, size_t len, struct maps *ret)
 
 int maps__read(int fd, struct maps *ret)
 {
-	/* Some 3,000 lines; it doubles up to MAPS_TEXT_MAX. */
-	size_t capacity = 256u << 10, len = 0;
-	char *text = malloc(capacity), *grown;
-	ssize_t got;
-	int err;
+	_cleanup_(buf__free) struct buf text = {};
+	ssize_t got = 1;
+	int err = 0;
 
 	*ret = (struct maps){};
-	if (!text)
-		return -ENOMEM;
 	/* The file offset is shared by all holders of this fd: rewind. */
-	if (lseek(fd, 0, SEEK_SET) < 0) {
-		err = -errno;
-		goto fail;
-	}
-	for (;;) {
-		if (len == capacity) {
-			err = -EFBIG;
-			if (capacity >= MAPS_TEXT_MAX)
-				goto fail;
-			err = -ENOMEM;
-			grown = realloc(text, capacity * 2);
-			if (!grown)
-				goto fail;
-			text = grown;
-			capacity *= 2;
-		}
-		got = blocking__read(fd, text + len, capacity - len);
-		if (got == -EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		len += (size_t)got;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while (got && !err) {
+		/* Some 3,000 lines at first. */
+		err = text.len >= MAPS_TEXT_MAX ? -EFBIG : buf__reserve(&text, text.len ? 1 : 256u << 10);
+		got = err ? 0 : blocking__read(fd, text.data + text.len, text.capacity - text.len);
+		if (got > 0)
+			text.len += (size_t)got;
+		else if (got != -EINTR)
+			err = err ?: (int)got;
 	}
 	/* An empty file: the process has no memory any more, or runs another image. */
-	err = got < 0 ? (int)got : len ? 0 : -ESRCH;
-	err = err ?: maps__parse(text, len, ret);
-	if (err)
-		goto fail;
-	ret->text = text;
-	return 0;
-fail:
-	free(text);
+	err = err ?: (text.len ? 0 : -ESRCH);
+	err = err ?: maps__parse(text.data, text.len, ret);
+	ret->text = err ? NULL : take_ptr(text.data);
 	return err;
 }
 

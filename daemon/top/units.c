@@ -31,15 +31,13 @@ static const struct top_unit *unit_at(const struct top_units *units, uint32_t id
 /* The key of a text is kind, text, NUL; so a phase and a pass of the same name are different rows. */
 static int text_of(struct top_units *units, uint8_t kind, const char *name, const char *signature, uint32_t *ret)
 {
-	struct buf text = {};
+	_cleanup_(buf__free) struct buf text = {};
 	int err = buf__append(&text, &kind, 1) ?: buf__puts(&text, name);
 
 	if (!err && kind == RULE_UNIT)
 		err = buf__printf(&text, "(%s)", signature);
 	err = err ?: buf__append(&text, "", 1);
-	err = err ?: intern__id(&units->texts, text.data, text.len, ret);
-	buf__free(&text);
-	return err;
+	return err ?: intern__id(&units->texts, text.data, text.len, ret);
 }
 
 /* A unit whose name is not known yet: a compile that was running when cprofd attached gets its values some 20 ms
@@ -48,7 +46,7 @@ static int unnamed(struct top_units *units, const struct unit_row *row, uint8_t 
 		   uint32_t *ret)
 {
 	const uint32_t *stacks = (const uint32_t *)model->epoch_stacks.data;
-	struct buf text = {};
+	_cleanup_(buf__free) struct buf text = {};
 	int err = buf__append(&text, &kind, 1) ?: buf__puts(&text, kind == RULE_UNIT ? "(a compile" : "(a part of it");
 
 	if (!err && kind == RULE_UNIT && row->trigger && row->trigger * sizeof(*stacks) < model->epoch_stacks.len) {
@@ -60,9 +58,7 @@ static int unnamed(struct top_units *units, const struct unit_row *row, uint8_t 
 	units->unnamed++;
 	/* Behind the NUL: it makes the key unique, and is not shown. */
 	err = err ?: buf__append(&text, &units->unnamed, sizeof(units->unnamed));
-	err = err ?: intern__id(&units->texts, text.data, text.len, ret);
-	buf__free(&text);
-	return err;
+	return err ?: intern__id(&units->texts, text.data, text.len, ret);
 }
 
 static int add_rows(struct top_units *units, const struct event_rows *event, const struct model *model)

@@ -47,14 +47,13 @@ static int unpack(void *to, const char *data, size_t len)
 static void keep(int folder, const struct symbol_file *symbols, const struct kept_key *key, const struct eval_ranges *ranges)
 {
 	const struct pack_head head = {VERSION, ranges->n};
-	struct buf data = {};
+	_cleanup_(buf__free) struct buf data = {};
 	struct kept_key now;
 
 	/* Only if the files did not change while they were read. */
 	if (!symbol_file__key(symbols, &now) && !memcmp(&now, key, sizeof(now)) && !buf__append(&data, &head, sizeof(head)) &&
 	    !buf__append(&data, ranges->ranges, ranges->n * sizeof(*ranges->ranges)))
 		kept__put(folder, KIND, key, &data);
-	buf__free(&data);
 }
 
 int eval_ranges__open(int fd, const struct symbol_file *symbols, int folder, struct eval_ranges *ret)

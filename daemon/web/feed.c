@@ -139,13 +139,12 @@ static int put_end(int fd)
 {
 	const struct event end = {.kind = EVENT_END, .end = {.time = clock__now(), .reason = "snapshot", .detail = ""}};
 	struct recording_writer *writer;
-	struct buf scratch = {};
+	_cleanup_(buf__free) struct buf scratch = {};
 	int err = recording_writer__new(fd, true, &writer);
 
 	if (err)
 		return err;
 	err = recording_writer__event(writer, &end, &scratch) ?: recording_writer__flush(writer);
-	buf__free(&scratch);
 	recording_writer__free(writer);
 	return err;
 }
