@@ -46,7 +46,7 @@ struct worker {
 /* --- one job --- */
 
 /* Tables are made in zeroed memory of the heap, and copied to their place by the loop, which alone gives out room in
- * pools. */
+ * pools. Of a large one only what is written takes memory. */
 static void *allot(struct unwind_sink *sink, size_t size)
 {
 	return calloc(1, size);
@@ -83,8 +83,12 @@ static void make_table(const struct unwind_cache *cache, struct job *job,
 		job->table = NULL;
 	}
 	job->error = table__compile(source, &sink, &job->table);
-	if (!job->error && keeps)
+	if (job->error) {
+		free(job->table);
+		job->table = NULL;
+	} else if (keeps) {
 		job->table->identity = job->identity; /* without a build-id it is the file's */
+	}
 }
 
 /* Of the cache, into its place; else it is made. */

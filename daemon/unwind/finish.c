@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes the table: from functions in the order of the section to rows in the order of addresses, divided into pages.
  *
- * It goes over the functions twice: once to count, as the size must be known before memory can be allotted, and once to
- * write. Where functions overlap, the later start wins, as in a search of .eh_frame_hdr. Padding between two functions
+ * It goes over the functions once, and writes into as much memory as the rows can take at most. Where functions overlap, the later start wins, as in a search of .eh_frame_hdr. Padding between two functions
  * is never executed: up to the next multiple of 16 it gets no row. */
 #include "unwind/builder.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 
@@ -131,7 +131,7 @@ struct writer {
 	struct builder *b;
 	const uint32_t *places; /* by a rule's ordinal (places()) */
 	struct unwind_table *table; /* its head; positions are set */
-	uint64_t *words;	    /* the table's memory; NULL: count only */
+	uint64_t *words;	    /* the table's memory */
 	/* The current page, and how many rows it has so far. */
 	uint32_t page, in_page;
 	uint32_t rule, page_rule; /* position of the current rule; of the one at the page's start */
@@ -150,13 +150,10 @@ static void close_page(struct writer *w)
 
 	if (w->in_page && at / UNWIND_BLOCK_ROWS != (at + w->in_page - 1) / UNWIND_BLOCK_ROWS)
 		w->n_rows += UNWIND_BLOCK_ROWS - at % UNWIND_BLOCK_ROWS;
-	if (w->words) {
-		to = (uint32_t *)(w->words + w->table->rows) + w->n_rows;
-		for (i = 0; i < w->in_page; i++)
-			to[i] = w->rows[i];
-		w->words[w->table->index + w->page] =
-			w->n_rows | (uint64_t)w->in_page << 32 | (uint64_t)w->page_rule << 48;
-	}
+	to = (uint32_t *)(w->words + w->table->rows) + w->n_rows;
+	for (i = 0; i < w->in_page; i++)
+		to[i] = w->rows[i];
+	w->words[w->table->index + w->page] = w->n_rows | (uint64_t)w->in_page << 32 | (uint64_t)w->page_rule << 48;
 	w->n_rows += w->in_page;
 	w->changes += w->in_page;
 	w->in_page = 0;
@@ -206,8 +203,7 @@ static int put_function(struct writer *w, const struct function *f, uint64_t lim
 	return err;
 }
 
-/* Goes over all functions in order of address; between two of them lies a gap. Called twice, to count and to write:
- * both have to make the same rows. */
+/* Goes over all functions in order of address; between two of them lies a gap. */
 static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
 {
 	uint64_t covered = 0, text_end = w->b->elf->text + w->b->elf->text_size - w->b->base;
@@ -235,9 +231,9 @@ static int put_all(struct writer *w, const uint32_t *order, uint32_t n)
 }
 
 /* Begins as if the code before the first function were a gap. */
-static void writer_reset(struct writer *w, struct builder *b, const uint32_t *places, struct unwind_table *table)
+static void writer_reset(struct writer *w, struct builder *b, const uint32_t *places, struct unwind_table *table, uint64_t *words)
 {
-	*w = (struct writer){.b = b, .places = places, .table = table};
+	*w = (struct writer){.b = b, .places = places, .table = table, .words = words};
 	w->rule = w->page_rule = b->rules[b->gaps].position;
 }
 
@@ -264,6 +260,17 @@ static void write_rules(const struct builder *b, const struct unwind_table *t, u
 	}
 }
 
+/* Bytes of a table at most: the index of the smallest pages; each function's rows, a gap before each and one at the end,
+ * and as many again, since close_page() leaves out less before a page than the page has. The system gives memory for what
+ * is written only. */
+static size_t size_at_most(const struct builder *b, uint32_t functions)
+{
+	struct unwind_table t;
+
+	set_shift(&t, b, SHIFT_MIN);
+	return 8 * (t.rows + (size_t)b->n_rows + functions + 1);
+}
+
 /* The page's size: as large as it takes for an average of ROWS_A_PAGE rows in a page; then smaller again, until no page
  * has more rows than a block. */
 int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_table **ret)
@@ -284,13 +291,18 @@ int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_t
 		return -ENOMEM;
 	while (shift < SHIFT_MAX && (span >> shift) * ROWS_A_PAGE > b->n_rows)
 		shift++;
-	/* The largest pages that have room for their rows. */
+	words = sink->allot(sink, size_at_most(b, n));
+	if (!words)
+		return -ENOMEM;
+	*ret = (struct unwind_table *)words; /* the caller's, also after an error */
+	/* The largest pages that have room for their rows: nearly always the first. */
 	for (;; shift--) {
 		set_shift(&head, b, shift);
-		writer_reset(w, b, at, &head);
+		writer_reset(w, b, at, &head, words);
 		err = put_all(w, order, n);
 		if (err != -ERANGE || shift == SHIFT_MIN)
 			break;
+		memset(words, 0, 8 * (head.rows + w->n_rows / 2 + 1ul));
 	}
 	if (err)
 		return err;
@@ -306,14 +318,7 @@ int builder__finish(struct builder *b, struct unwind_sink *sink, struct unwind_t
 	head.followed = b->followed;
 	for (i = 0; i < UNWIND_UNSUPPORTED_COUNT; i++)
 		head.unsupported[i] = w->unsupported[i];
-	words = sink->allot(sink, table__size(&head));
-	if (!words)
-		return -ENOMEM;
 	*(struct unwind_table *)words = head;
 	write_rules(b, &head, words);
-	writer_reset(w, b, at, &head);
-	w->words = words;
-	err = put_all(w, order, n);
-	*ret = (struct unwind_table *)words;
-	return err;
+	return 0;
 }

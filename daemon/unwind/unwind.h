@@ -64,8 +64,8 @@ struct unwind_table {
 _Static_assert(sizeof(struct unwind_table) % 8 == 0 && UNWIND_UNSUPPORTED_COUNT <= 16,
 	       "unwind_table");
 
-/* Allocates memory for a table once its size is known: 8-aligned and zeroed, at a block's start or within one block
- * (pool__allot() does that). NULL: no memory. */
+/* Allocates memory for a table, before it is made for the size that it can have at most: 8-aligned and zeroed, at a block's
+ * start or within one block (pool__allot() does that). NULL: no memory. It is the caller's, also if an error follows. */
 struct unwind_sink {
 	void *(*allot)(struct unwind_sink *self, size_t size);
 };
