@@ -61,6 +61,9 @@ size_t jit__bytes(const struct jit *jit);
  * descriptor; -ENODATA: it is stripped, so it may have one; -EBADMSG: it is not a readable ELF file. */
 struct elf_bytes;
 int jit_descriptor__find(const struct elf_bytes *file, uint64_t bias, uint64_t *ret_address);
+/* The same of the file at `fd`, without a bias. `folder`: where the answer for a large file is kept (base/kept.h); < 0:
+ * nowhere. */
+int jit_descriptor__open(const struct elf_bytes *file, int fd, int folder, uint64_t *ret_address);
 
 /* Adds a descriptor to those that are polled. 0 (also if it was added before), -ENOSPC. */
 int jit__add_descriptor(struct jit *jit, uint64_t address);

@@ -144,7 +144,7 @@ static void run(const struct unwind_cache *cache, struct job *job)
 		return;
 	table__identify(source, &job->identity);
 	if (job->descriptor)
-		jit_descriptor__find(source, 0, &job->descriptor_at);
+		jit_descriptor__open(source, job->fd, job->bytes ? -1 : cache->directory, &job->descriptor_at);
 	if (job->tables)
 		make_table(cache, job, source);
 }
