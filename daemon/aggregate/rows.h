@@ -14,8 +14,6 @@
  * Errors: -ENOMEM. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "aggregate/times.h"
 #include "base/intern.h"
 

@@ -63,6 +63,6 @@ static inline bool code_op__is_quiet(const struct code_op *op)
  * most `len`, also of what is none. */
 struct code_decoder;
 int code_decoder__new(struct code_decoder **ret);
-struct code_decoder *code_decoder__free(struct code_decoder *decoder); /* NULL */
+void code_decoder__free(struct code_decoder *decoder);
 void code_decoder__run(const struct code_decoder *decoder, const uint8_t *bytes, uint32_t len,
 		       uint32_t at, struct code_op *ret);

@@ -4,9 +4,6 @@
  * address, and UNWIND_BASE, by which some code finds its frame. No state, any thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "arch/arch.h"
 
 enum cfi_slot { CFI_FP, CFI_SP, CFI_RA, CFI_BASE, CFI_SLOTS };

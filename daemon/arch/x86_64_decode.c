@@ -40,10 +40,9 @@ int code_decoder__new(struct code_decoder **ret)
 	return 0;
 }
 
-struct code_decoder *code_decoder__free(struct code_decoder *decoder)
+void code_decoder__free(struct code_decoder *decoder)
 {
 	free(decoder);
-	return NULL;
 }
 
 /* The DWARF number of a register, or of the one that it is a part of. psABI, figure 3.36: DWARF numbers the first eight

@@ -2,7 +2,6 @@
 /* Stacks that a function goes on with after others ran, and what AddressSanitizer has to know of them. */
 #pragma once
 
-#include <stddef.h>
 #include <sys/mman.h>
 
 #include "arch/fiber.h"

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 

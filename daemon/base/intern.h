@@ -4,9 +4,6 @@
  * Errors: -ENOMEM. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/slots.h"

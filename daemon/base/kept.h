@@ -7,7 +7,6 @@
  * Errors: -errno; -EBADMSG: the file was damaged and is removed. Threads: any. */
 #pragma once
 
-#include <stddef.h>
 #include <sys/uio.h>
 
 #include "base/buf.h"

@@ -7,9 +7,6 @@
  * reversed: JSON output has the exact names, with the same characters escaped in JSON's way (events/json.h). Pure. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "base/buf.h"

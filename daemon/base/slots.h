@@ -4,7 +4,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -35,7 +34,6 @@ static inline int slots__reserve(struct slots *slots, uint32_t n, slots_hash *ha
 {
 	struct slots fresh = {.capacity = slots->capacity ? slots->capacity * 2 : SLOTS_FIRST};
 	uint64_t value;
-	uint32_t row;
 
 	if (n + 1 <= slots->capacity / 4 * 3)
 		return 0;
@@ -44,7 +42,7 @@ static inline int slots__reserve(struct slots *slots, uint32_t n, slots_hash *ha
 	fresh.slots = calloc(fresh.capacity, sizeof(*fresh.slots));
 	if (!fresh.slots)
 		return -ENOMEM;
-	for (row = 0; row < n; row++)
+	for (uint32_t row = 0; row < n; row++)
 		if (hash(holder, row, &value))
 			slots__enter(&fresh, value, row);
 	free(slots->slots);

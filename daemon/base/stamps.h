@@ -3,9 +3,6 @@
  * last counted for, 0 for none: no set has to be emptied between steps. */
 #pragma once
 
-#include <stdint.h>
-#include <string.h>
-
 #include "base/buf.h"
 
 /* Begins the next step. `stamps`: a uint32_t of each row; *now: the step's number, 0 before the first. */

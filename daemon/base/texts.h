@@ -3,9 +3,6 @@
  * (intern.h is for keys of any bytes, whose address may change.) Zero-initialised is empty, without a limit. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/slots.h"

@@ -8,9 +8,6 @@
 #pragma once
 
 #include <linux/capability.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "broker/helper.h"
 #include "broker/process.h"

@@ -78,14 +78,13 @@ uint64_t dumper__bytes(void)
 	return bytes;
 }
 
-struct dumper *dumper__free(struct dumper *dumper)
+void dumper__free(struct dumper *dumper)
 {
 	if (!dumper)
-		return NULL;
+		return;
 	bpf_link__destroy(dumper->link);
 	dump_bpf__destroy(dumper->skel);
 	free(dumper);
-	return NULL;
 }
 
 int dumper__pin(struct dumper *dumper)

@@ -2,10 +2,6 @@
 /* The libbpf side of a dump: loads bpf/dump.bpf.c, one instance per dump. What the programs output is not read here. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "broker/broker.h"
 
 /* Kernel memory that its maps use. */
@@ -15,7 +11,7 @@ struct dumper;
 /* `pidfd`: of the process `pid`; the iterator visits its threads. `all`: the client may read every process. *ret_error
  * says what is missing. */
 int dumper__load(pid_t pid, int pidfd, bool all, bool verbose, struct dumper **ret, enum broker_error *ret_error);
-struct dumper *dumper__free(struct dumper *dumper); /* NULL */
+void dumper__free(struct dumper *dumper);
 
 /* From now on only threads of the image that the process runs now are dumped: call it before process__unchanged().
  * Unless the client may read every process, nothing is dumped while the process has other rights than now. -ESRCH: no

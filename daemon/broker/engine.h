@@ -3,12 +3,8 @@
  * it. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "broker/authorise.h"
 #include "broker/coroutine.h"
 #include "broker/peer.h"
-#include "broker/quota.h"
 #include "broker/session.h"
 
 struct engine {

@@ -5,12 +5,7 @@
  * never holds such a file, and waits at most FILE_OPEN_MS. */
 #pragma once
 
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "broker/authorise.h"
-#include "broker/helper.h"
-#include "broker/process.h"
 
 #define FILE_OPEN_MS 500
 

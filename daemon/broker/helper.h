@@ -9,9 +9,6 @@
  * request waits for a helper, not the broker. Errors: -errno. */
 #pragma once
 
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "broker/broker.h"
 
 #define HELPER_MS 2000u /* normally the answer takes microseconds, on a loaded machine milliseconds */

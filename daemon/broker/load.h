@@ -3,10 +3,6 @@
  * images. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "broker/broker.h"
 #include "cprofd/target.h"
 

@@ -2,9 +2,6 @@
 /* The process at the other end of a client's connection. What it may do is read while it lives, and only from it. */
 #pragma once
 
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "broker/broker.h"
 
 #define PEER_NAMED_MAX 16u

@@ -4,8 +4,6 @@
  * `cprofd serve --allow`. Both files are read each time. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "broker/authorise.h"
 #include "broker/broker.h"
 

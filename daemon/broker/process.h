@@ -7,10 +7,6 @@
  * and unmaps it: pages that were written to a file's mapping go to its file system, which may never answer. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "broker/broker.h"
 
 #define NS_PER_TICK 10000000ull /* USER_HZ is 100 on every machine */

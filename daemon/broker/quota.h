@@ -3,8 +3,6 @@
  * holds. It is released as a whole, so nothing stays counted by mistake. Threads: the broker's only one. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "broker/limit.h"

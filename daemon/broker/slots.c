@@ -51,10 +51,10 @@ int dump_slots__new(int iterator, int slots, int wanted, struct dump_slots **ret
 	return 0;
 }
 
-struct dump_slots *dump_slots__free(struct dump_slots *self)
+void dump_slots__free(struct dump_slots *self)
 {
 	if (!self)
-		return NULL;
+		return;
 	if (self->slots)
 		munmap(self->slots, sizeof(*self->slots) * DUMP_SLOTS);
 	if (self->iterator >= 0)
@@ -63,7 +63,6 @@ struct dump_slots *dump_slots__free(struct dump_slots *self)
 		close(self->wanted);
 	free(self->rows);
 	free(self);
-	return NULL;
 }
 
 int dump_slots__pass(struct dump_slots *self, const struct dump_thread **ret_rows, uint32_t *ret_n)

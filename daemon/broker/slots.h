@@ -11,7 +11,7 @@
 struct dump_slots;
 /* The fds are borrowed for the call. */
 int dump_slots__new(int iterator, int slots, int wanted, struct dump_slots **ret);
-struct dump_slots *dump_slots__free(struct dump_slots *slots); /* NULL */
+void dump_slots__free(struct dump_slots *slots);
 
 /* One pass over all threads; those that are wanted and run on no CPU fill their slots. *ret_rows is valid until the
  * next call. */

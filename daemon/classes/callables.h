@@ -20,10 +20,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/kept.h"
 #include "base/range.h"

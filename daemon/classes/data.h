@@ -11,9 +11,6 @@
  * written by functions that take a const pointer. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "unwind/unwind.h"
 
 #define DATA_SEGMENTS 32u

@@ -16,7 +16,6 @@
 #include "classes/callables.h"
 #include "classes/data.h"
 #include "weave/frames.h"
-#include <stdint.h>
 
 /* A function that was found, under one name. Names are in out->names; `order`: the number of its discovery, which
  * decides between names that are equally good. */

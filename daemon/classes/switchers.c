@@ -68,17 +68,16 @@ static int add_callers(struct search *search, const struct code_frames *frames, 
 	uint8_t code[SWITCHER_BYTES];
 	bool takes, drops;
 	uint64_t target;
-	uint32_t i, at;
 	int err = 0;
 
-	for (i = 0; !err && i < frames->n; i++) {
+	for (uint32_t i = 0; !err && i < frames->n; i++) {
 		const struct code_piece *piece = &frames->pieces[i];
 
 		if (piece->size > sizeof(code) ||
 		    !data__bytes(search->data, piece->start, code, (uint32_t)piece->size))
 			continue;
 		takes = drops = false;
-		for (at = 0; at < piece->size; at++) {
+		for (uint32_t at = 0; at < piece->size; at++) {
 			transfer = machine__transfer(code + at, piece->size - at, piece->start + at, &target);
 			if (transfer != MACHINE_CALL && transfer != MACHINE_JUMP)
 				continue;

@@ -5,8 +5,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <sys/types.h>
 
 #include "cli/cli.h"
 

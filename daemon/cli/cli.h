@@ -14,11 +14,7 @@
  * completions are printed from these two (help.c). */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <sys/types.h>
 
 #include "base/style.h"
 #include "broker/broker.h"
@@ -158,7 +154,6 @@ int view__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
 /* --- rules.c --- */
-struct rules;
 struct rules_error;
 /* Prints FILE:LINE:COLUMN and what is wrong there. */
 void rules_error__say(const struct rules_error *error);

@@ -3,9 +3,6 @@
  * of our own, over a socketpair. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -51,8 +48,6 @@ bool line__is(const char *line, size_t len, const char *event);
  * later; checked here, so that errors are found before anything starts; and sent before the request `attach`. */
 #define USER_RULES_ID 3 /* id of the requests `rules` */
 
-struct rules;
-struct rules_error;
 /* Adds the rules of `path` to `rules`: -errno, with *ret_error filled in. */
 int user_rules__parse(const char *path, struct rules *rules, struct rules_error *ret_error);
 

@@ -3,10 +3,7 @@
  * that can be wrong with them, so that convert, report and diff say the same about the same file. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "cli/cli.h"
-#include "export/export.h"
 
 /* "-" is stdin. The fd, or -1 with errno. Limits what reading it may cost (base/limits.h), unless --no-limits was
  * given. */
@@ -19,7 +16,6 @@ void input__print_failure(int err, const char *path);
 /* The filters that `convert`, `report` and `diff` have in common. Borrows strings of the options. */
 struct export_options input__filters(const struct cli_options *options);
 
-struct hlo;
 /* Reads --hlo FILE; *ret is NULL without that option. CLI_DONE; otherwise the error was already printed. */
 int input__hlo(const char *path, struct hlo **ret);
 /* Warns if no name of the file occurred in the recording. */

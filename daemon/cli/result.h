@@ -6,7 +6,6 @@
  * result__close(). result__close() may be called at any point, also on RESULT_NONE. */
 #pragma once
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "cli/cli.h"

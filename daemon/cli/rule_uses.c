@@ -49,15 +49,14 @@ struct rule_uses {
 struct rule_uses *rule_uses__new(const struct rules *rules, uint32_t first)
 {
 	struct rule_uses *uses = calloc(1, sizeof(*uses));
-	uint32_t i, j;
 
 	if (!uses)
 		return NULL;
 	uses->rules = rules;
 	uses->first = first;
 	uses->n = rules__count(rules) - first < RULE_USES_MAX ? rules__count(rules) - first : RULE_USES_MAX;
-	for (i = 0; i < uses->n; i++)
-		for (j = 0; j < uses->n; j++) {
+	for (uint32_t i = 0; i < uses->n; i++)
+		for (uint32_t j = 0; j < uses->n; j++) {
 			const struct rule *rule = rules__get(rules, first + i), *other = rules__get(rules, first + j);
 
 			uses->kinds[i] |= (uint64_t)(rule->kind == other->kind && rule->compiler == other->compiler) << j;
@@ -65,7 +64,7 @@ struct rule_uses *rule_uses__new(const struct rules *rules, uint32_t first)
 	return uses;
 }
 
-struct rule_uses *rule_uses__free(struct rule_uses *uses)
+void rule_uses__free(struct rule_uses *uses)
 {
 	if (uses) {
 		free(uses->functions);
@@ -74,7 +73,6 @@ struct rule_uses *rule_uses__free(struct rule_uses *uses)
 		free(uses->units);
 	}
 	free(uses);
-	return NULL;
 }
 
 /* Tries each rule: once for each function of an epoch, not for each sample. Kernel frames and notes such as

@@ -2,7 +2,6 @@
 /* The summary that attach and record print on stderr. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "cli/cli.h"

@@ -111,9 +111,7 @@ static bool is_shown(const struct tally *tally, uint32_t id, bool innermost)
 /* Adds each node's weight to the functions on its path: exclusive to the leaf, inclusive to each function once. */
 static void fold_epoch(struct tally *tally)
 {
-	uint32_t id, at;
-
-	for (id = 1; id < LENGTH(tally->nodes, struct node); id++) {
+	for (uint32_t id = 1; id < LENGTH(tally->nodes, struct node); id++) {
 		const struct node *leaf = &ITEM(tally->nodes, struct node, id);
 		const struct times times = {.cpu = leaf->self};
 
@@ -123,7 +121,7 @@ static void fold_epoch(struct tally *tally)
 		 * often it recurs. */
 		rows__stack(&tally->rows);
 		rows__exclusive(&tally->rows, leaf->function, 0, &times);
-		for (at = id; at; at = ITEM(tally->nodes, struct node, at).parent)
+		for (uint32_t at = id; at; at = ITEM(tally->nodes, struct node, at).parent)
 			if (is_shown(tally, at, at == id))
 				rows__inclusive(&tally->rows, ITEM(tally->nodes, struct node, at).function, 0, &times);
 	}
@@ -377,10 +375,10 @@ int tally__new(bool lines, struct thread_sums *thread_sums, struct tally **ret)
 	return 0;
 }
 
-struct tally *tally__free(struct tally *tally)
+void tally__free(struct tally *tally)
 {
 	if (!tally)
-		return NULL;
+		return;
 	thread_ids__free(&tally->ids);
 	buf__free(&tally->names);
 	buf__free(&tally->frames);
@@ -395,7 +393,6 @@ struct tally *tally__free(struct tally *tally)
 	buf__free(&tally->classes);
 	arena__free(&tally->strings);
 	free(tally);
-	return NULL;
 }
 
 struct event_sink *tally__sink(struct tally *tally)

@@ -8,9 +8,6 @@
  * all epochs. Errors: -ENOMEM. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "events/events.h"
 #include "aggregate/sums.h"
 
@@ -47,7 +44,7 @@ struct tally;
 struct thread_sums;
 int tally__new(bool lines, struct thread_sums *thread_sums, struct tally **ret);
 /* Accepts NULL; returns NULL. */
-struct tally *tally__free(struct tally *tally);
+void tally__free(struct tally *tally);
 /* Owned by the tally. Give each event once, in order. */
 struct event_sink *tally__sink(struct tally *tally);
 

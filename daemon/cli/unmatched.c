@@ -81,15 +81,14 @@ static void take_function(struct unmatched *unmatched, const struct function_row
 void unmatched__event(struct unmatched *unmatched, const struct event *event)
 {
 	const struct unit_row *units = event->kind == EVENT_UNITS ? event->rows.rows : NULL;
-	uint32_t i, j;
 
 	if (!unmatched)
 		return;
 	rule_uses__event(unmatched->uses, event);
-	for (i = 0; event->kind == EVENT_FUNCTIONS && i < event->rows.n; i++)
+	for (uint32_t i = 0; event->kind == EVENT_FUNCTIONS && i < event->rows.n; i++)
 		take_function(unmatched, (const struct function_row *)event->rows.rows + i);
-	for (i = 0; units && i < event->rows.n; i++)
-		for (j = 0; units[i].kind == RULE_UNIT && j < rules__compilers(unmatched->rules); j++)
+	for (uint32_t i = 0; units && i < event->rows.n; i++)
+		for (uint32_t j = 0; units[i].kind == RULE_UNIT && j < rules__compilers(unmatched->rules); j++)
 			if (!strcmp(rules__compiler(unmatched->rules, j)->name, units[i].compiler))
 				unmatched->found[j] = true;
 }

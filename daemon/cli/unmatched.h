@@ -40,7 +40,7 @@ struct rule_uses;
 /* Counts for the rules from `first` on; `first` is the number of built-in ones. `rules` is borrowed. NULL:
  * out of memory; all functions accept NULL. */
 struct rule_uses *rule_uses__new(const struct rules *rules, uint32_t first);
-struct rule_uses *rule_uses__free(struct rule_uses *uses);
+void rule_uses__free(struct rule_uses *uses);
 /* Events in the order of the recording; borrowed for the call. */
 void rule_uses__event(struct rule_uses *uses, const struct event *event);
 /* Ends the current epoch. If nothing is known, *ret is zero. */

@@ -4,7 +4,6 @@
 
 #include "cli/cli.h"
 #include "cli/output.h"
-#include "export/export.h"
 
 /* The canonical name of the format: asked for, or known by the end of the output's name, else speedscope.
  * CLI_DONE, or CLI_USAGE after printing why: the two contradict each other, or the name has an ending that no

@@ -15,9 +15,6 @@
 #pragma once
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "classes/callables.h"
 #include "collect/collect.h"

@@ -8,10 +8,8 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/hash.h"
 #include "base/intern.h"
 #include "codemap/codemap.h"
-#include "codemap/known_names.h"
 #include "codemap/namer.h"
 
 /* A file or the vDSO, with its names. In codemap.files, by module->id. Whether it is the interpreter, or greenlet,

@@ -6,10 +6,6 @@
  * not ask for are dropped. Owner: the code map. Threads: one. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stddef.h>
-
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/slots.h"

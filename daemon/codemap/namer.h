@@ -25,18 +25,12 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include "base/hash.h"
-#include "base/slots.h"
 #include "base/texts.h"
 #include "broker/broker.h"
 #include "classes/callables.h"
 #include "codemap/known_names.h"
-#include "symbols/symbols.h"
 #include "weave/eval_ranges.h"
 
 /* Limits of one namer. */

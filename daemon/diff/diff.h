@@ -13,10 +13,6 @@
  * compile the same, which DIFF_COMPILE needs; -EXDEV: one recording is of CPU time, another of wall time. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "export/export.h"
 #include "report/report.h"
 
@@ -48,7 +44,7 @@ struct diff_options {
 
 struct diff;
 int diff__new(const struct diff_options *options, uint32_t recordings, struct diff **ret);
-struct diff *diff__free(struct diff *diff); /* NULL */
+void diff__free(struct diff *diff);
 /* Reads the next recording, of the side before or after. The output calls it `name`, which is copied. The
  * caller keeps the descriptor. After an error the diff can only be freed. */
 int diff__read(struct diff *diff, int recording_fd, const char *name, bool after);

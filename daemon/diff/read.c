@@ -29,12 +29,10 @@ static struct diff_recording *current(struct diff *diff)
 /* Makes each cell twice as long, when the recording turns out to be longer. */
 static void halve(struct measure *measure)
 {
-	uint32_t kind, i;
-
-	for (kind = 0; kind < SERIES_KINDS; kind++)
-		for (i = 0; i < measure->series[kind].len / sizeof(struct series); i++)
+	for (uint32_t kind = 0; kind < SERIES_KINDS; kind++)
+		for (uint32_t i = 0; i < measure->series[kind].len / sizeof(struct series); i++)
 			series__halve(&ITEM(measure->series[kind], struct series, i));
-	for (i = 0; i < DIFF_CELLS; i++) {
+	for (uint32_t i = 0; i < DIFF_CELLS; i++) {
 		measure->against[i] =
 			i < DIFF_CELLS / 2 ? measure->against[2 * i] + measure->against[2 * i + 1]
 					   : 0;
@@ -378,22 +376,20 @@ int diff__new(const struct diff_options *options, uint32_t recordings, struct di
 	return 0;
 }
 
-struct diff *diff__free(struct diff *diff)
+void diff__free(struct diff *diff)
 {
-	uint32_t i, per, kind;
-
 	if (!diff)
-		return NULL;
-	for (i = 0; i < diff->n_recordings; i++) {
+		return;
+	for (uint32_t i = 0; i < diff->n_recordings; i++) {
 		struct diff_recording *recording = &diff->recordings[i];
 
-		for (per = 0; per < DIFF_PER_COUNT; per++)
-			for (kind = 0; kind < SERIES_KINDS; kind++)
+		for (uint32_t per = 0; per < DIFF_PER_COUNT; per++)
+			for (uint32_t kind = 0; kind < SERIES_KINDS; kind++)
 				free_all(&recording->measures[per].series[kind]);
 		free(recording->name);
 		free(recording->command);
 	}
-	for (i = 0; i < REPORT_BY_COUNT; i++)
+	for (uint32_t i = 0; i < REPORT_BY_COUNT; i++)
 		free(diff->tables[i].rows);
 	free(diff->recordings);
 	clear(diff);
@@ -410,7 +406,6 @@ struct diff *diff__free(struct diff *diff)
 	free(diff->flame);
 	free(diff->shown);
 	free(diff);
-	return NULL;
 }
 
 const struct export_missing *diff__missing(const struct diff *diff)

@@ -138,16 +138,15 @@ static int count_compile(struct diff *diff, uint32_t node, bool after, uint64_t 
 int diff__add_units(struct diff *diff, struct diff_recording *recording)
 {
 	const struct unit_tree *tree = &diff->model->units;
-	uint32_t per, i;
 	int err = 0;
 
 	/* Node 0 is the time outside of all units. */
-	for (i = 1; i < diff->spent.len / sizeof(uint64_t); i++)
+	for (uint32_t i = 1; i < diff->spent.len / sizeof(uint64_t); i++)
 		if (kind_around(tree, unit_tree__final(tree, i), false) == UNIT_COMPILE)
 			recording->compiling += ITEM(diff->spent, uint64_t, i);
-	for (per = 0; per < DIFF_PER_COUNT && !err; per++)
+	for (uint32_t per = 0; per < DIFF_PER_COUNT && !err; per++)
 		err = add_nodes(diff, &recording->measures[per]);
-	for (i = 0; i < diff->begun.len / sizeof(uint32_t) && !err; i++)
+	for (uint32_t i = 0; i < diff->begun.len / sizeof(uint32_t) && !err; i++)
 		if (ITEM(diff->begun, uint32_t, i))
 			err = count_compile(diff, unit_tree__final(tree, i), recording->after,
 					    ITEM(diff->begun, uint32_t, i));

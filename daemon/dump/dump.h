@@ -18,8 +18,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "cprofd/dump.h"
 #include "python/walk.h"

@@ -20,7 +20,6 @@
 #pragma once
 
 #include <elf.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -3,10 +3,6 @@
  * this folder. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "events/events.h"
 
 /* The C types of members: uint8_t, uint32_t, int32_t, uint64_t, bool, const char *. */

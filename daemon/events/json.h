@@ -2,8 +2,6 @@
 /* Appends JSON strings and numbers to a buffer, for encoders and exporters. Errors: -ENOMEM. Threads: any. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/buf.h"
 
 /* Appends `string` quoted and escaped. Characters that base/safe_text.h calls unsafe are escaped, too: data stay exact,

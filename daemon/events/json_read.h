@@ -10,10 +10,6 @@
  * Errors: -EBADMSG: not such a text; -ENOMEM. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 
 enum json_kind { JSON_OF_NULL, JSON_OF_FALSE, JSON_OF_TRUE, JSON_OF_INTEGER, JSON_OF_REAL, JSON_OF_STRING, JSON_OF_ARRAY, JSON_OF_OBJECT };

@@ -5,8 +5,6 @@
  * frames of a stack from the leaf outwards. */
 #pragma once
 
-#include <string.h>
-
 #include "base/libc_name.h"
 #include "export/model.h"
 #include "wait/wait.h"

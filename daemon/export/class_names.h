@@ -4,8 +4,6 @@
  * all epochs, and serve as keys. Errors: -ENOMEM. Zero-initialised is empty. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "events/events.h"
 #include "base/intern.h"

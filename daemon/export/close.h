@@ -3,7 +3,6 @@
  * and only the best are kept, so memory is bounded. Zero-initialised, except the first two. Pure. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "export/export.h"

@@ -182,15 +182,14 @@ int filter__missing(const struct filter *filter, struct export_missing *ret)
 		       ?: close__missing(&filter->module, ret) ?: close__missing(&filter->skip_first, ret);
 }
 
-struct filter *filter__free(struct filter *filter)
+void filter__free(struct filter *filter)
 {
 	if (!filter)
-		return NULL;
+		return;
 	class_names__free(&filter->classes);
 	buf__free(&filter->functions);
 	buf__free(&filter->frames);
 	buf__free(&filter->stacks);
 	skip__free(&filter->skip);
 	free(filter);
-	return NULL;
 }

@@ -7,9 +7,6 @@
  * Threading: none kept. Errors: -errno. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "events/events.h"
 #include "export/export.h"
 #include "base/buf.h"
@@ -30,7 +27,7 @@ int filter__passes(struct filter *filter, const struct sample_row *row, bool *re
 bool filter__has_hole(const struct filter *filter, uint32_t stack);
 /* After the recording was read. -ENOENT: a filter matched nothing. */
 int filter__missing(const struct filter *filter, struct export_missing *ret);
-struct filter *filter__free(struct filter *filter); /* NULL */
+void filter__free(struct filter *filter);
 
 /* --- skip.c --- */
 /* Which compiles are among the first N of their unit (--skip-first). That is known only at the end of a recording,

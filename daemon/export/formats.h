@@ -2,8 +2,6 @@
 /* The functions in the table of formats. Private to this directory. */
 #pragma once
 
-#include <stdio.h>
-
 #include "export/export.h"
 
 /* Each reads the recording from the descriptor's position and writes its file. Arguments and errors as

@@ -107,8 +107,7 @@ int hide__missing(const struct hide *hide, struct export_missing *ret)
 	return err;
 }
 
-struct hide *hide__free(struct hide *hide)
+void hide__free(struct hide *hide)
 {
 	free(hide);
-	return NULL;
 }

@@ -6,8 +6,6 @@
  * HIDE_NOTE. Owner: the options are borrowed. Threading: none kept. Errors: -errno. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "events/events.h"
 #include "export/export.h"
 
@@ -28,4 +26,4 @@ int hide__new(const struct export_options *options, struct hide **ret);
 enum visibility hide__function(struct hide *hide, const struct function_row *row);
 /* After the recording was read. -ENOENT: a pattern matched nothing. */
 int hide__missing(const struct hide *hide, struct export_missing *ret);
-struct hide *hide__free(struct hide *hide); /* NULL */
+void hide__free(struct hide *hide);

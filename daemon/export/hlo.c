@@ -425,12 +425,11 @@ uint32_t hlo__found(const struct hlo *hlo)
 	return hlo->found;
 }
 
-struct hlo *hlo__free(struct hlo *hlo)
+void hlo__free(struct hlo *hlo)
 {
 	if (!hlo)
-		return NULL;
+		return;
 	buf__free(&hlo->rows);
 	free(hlo->text);
 	free(hlo);
-	return NULL;
 }

@@ -25,4 +25,4 @@ int hlo__new(const char *text, size_t len, struct hlo **ret);
 const struct hlo_op *hlo__find(struct hlo *hlo, const char *function);
 /* How many calls of hlo__find() found an operation. */
 uint32_t hlo__found(const struct hlo *hlo);
-struct hlo *hlo__free(struct hlo *hlo); /* NULL */
+void hlo__free(struct hlo *hlo);

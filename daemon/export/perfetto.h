@@ -7,7 +7,6 @@
 #pragma once
 
 #include "export/gzip.h"
-#include "export/model.h"
 #include "export/protobuf.h"
 #include "export/unit_spans.h"
 

@@ -50,15 +50,13 @@ static uint32_t n_of(const struct perfetto_counts *counts)
 /* Bins become twice as long: two are one. */
 static void widen(struct perfetto *perfetto)
 {
-	uint32_t i, at;
-
 	perfetto->bin *= 2;
-	for (i = 0; i < LENGTH(perfetto->counts, struct perfetto_counts); i++) {
+	for (uint32_t i = 0; i < LENGTH(perfetto->counts, struct perfetto_counts); i++) {
 		struct perfetto_counts *counts = &ITEM(perfetto->counts, struct perfetto_counts, i);
 		struct perfetto_bin *bins = (struct perfetto_bin *)counts->bins.data;
 		uint32_t n = n_of(counts), odd = counts->first % 2;
 
-		for (at = 0; at < n; at++) {
+		for (uint32_t at = 0; at < n; at++) {
 			struct perfetto_bin from = bins[at];
 
 			bins[at] = (struct perfetto_bin){};

@@ -99,11 +99,10 @@ static void put_stack(struct perfetto *perfetto, uint32_t stack)
 {
 	struct buf *path = &perfetto->path, *message = &perfetto->inner;
 	struct model_node node;
-	uint32_t at, i;
 
 	if (!perfetto__first(perfetto, &perfetto->stacks_known, stack))
 		return;
-	for (at = stack; at != MODEL_ROOT && !perfetto->err; at = node.parent) {
+	for (uint32_t at = stack; at != MODEL_ROOT && !perfetto->err; at = node.parent) {
 		node = model__node(&perfetto->model, at);
 		put_frame(perfetto, node.frame);
 	}
@@ -111,7 +110,7 @@ static void put_stack(struct perfetto *perfetto, uint32_t stack)
 	perfetto->err = perfetto->err ?: model__path(&perfetto->model, stack, path) ?: limits__walk(LENGTH(*path, uint32_t));
 	buf__clear(message);
 	perfetto__number(perfetto, message, STACK_ID, stack);
-	for (i = LENGTH(*path, uint32_t); i-- && !perfetto->err;)
+	for (uint32_t i = LENGTH(*path, uint32_t); i-- && !perfetto->err;)
 		perfetto__number(perfetto, message, STACK_FRAMES, ITEM(*path, uint32_t, i) + 1);
 	perfetto__message(perfetto, &perfetto->interned, INTERNED_STACK, message);
 }

@@ -4,8 +4,6 @@
  * whose value is 0 is left out, as proto3 does. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/buf.h"
 
 /* Seven bits in each byte, the lowest first; the top bit says that more follow: 300 is ac 02. At most 10
@@ -47,9 +45,8 @@ static inline int protobuf__bytes(struct buf *out, uint32_t field, const void *d
 static inline int protobuf__fixed64(struct buf *out, uint32_t field, uint64_t value)
 {
 	unsigned char bytes[8];
-	size_t i;
 
-	for (i = 0; i < sizeof(bytes); i++)
+	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (unsigned char)(value >> 8 * i);
 	return protobuf__varint(out, field << 3 | PROTOBUF_FIXED64) ?: buf__append(out, bytes, sizeof(bytes));
 }

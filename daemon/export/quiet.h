@@ -5,9 +5,6 @@
  * shares much. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 
 /* 1/1000 of all CPU time, 1/100 of all wall time. */

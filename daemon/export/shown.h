@@ -7,9 +7,6 @@
  * `alone`: the frame is the leaf, and the stack has no Python frame. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "events/events.h"
 
 static inline bool frame__is_shown(uint8_t kind, bool alone)

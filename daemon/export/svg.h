@@ -2,8 +2,6 @@
 /* Flame graphs: what other directories use of them. Private to this directory and those after it. */
 #pragma once
 
-#include <stdio.h>
-
 #include "export/export.h"
 
 /* Geometry that svg.c and the script share, in px. */

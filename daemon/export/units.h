@@ -11,9 +11,6 @@
  * Errors: -ENOMEM. Times are ns since the session's start. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "events/events.h"
 #include "base/intern.h"

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdint.h>
 
 #include "base/buf.h"
 #include "export/svg.h"

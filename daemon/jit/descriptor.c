@@ -103,14 +103,13 @@ int jit_descriptor__find(const struct elf_bytes *file, uint64_t bias, uint64_t *
 	static const uint32_t types[] = {SHT_DYNSYM, SHT_SYMTAB}; /* the small one first */
 	_cleanup_(module__free) struct module module = {};
 	bool stripped = true;
-	uint32_t i, way;
 	uint64_t value;
 	int err = open_module(&module, file);
 
 	if (err)
 		return err;
-	for (way = 0; way < 2; way++)
-		for (i = 0; i < module.image.n_sections; i++) {
+	for (uint32_t way = 0; way < 2; way++)
+		for (uint32_t i = 0; i < module.image.n_sections; i++) {
 			const Elf64_Shdr *table = &module.image.sections[i];
 
 			if (table->sh_type != types[way])

@@ -7,13 +7,10 @@
  *   fork.c                 a child's copy; image.c: parses ELF; descriptor.c: finds a list in a file */
 #pragma once
 
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/slots.h"
 #include "jit/image.h"
-#include "jit/jit.h"
 #include "jit/spans.h"
 
 struct list;

@@ -142,15 +142,13 @@ static bool visit(const struct span *rows, uint32_t n, uint64_t lo, uint64_t hi,
 /* Level 0 first, which is not sorted: at most 256 comparisons. */
 void spans__each(const struct spans *spans, uint64_t lo, uint64_t hi, spans_fn *fn, void *ctx)
 {
-	uint32_t level, i;
-
-	for (i = 0; i < spans->n[0]; i++) {
+	for (uint32_t i = 0; i < spans->n[0]; i++) {
 		const struct span *row = &spans->levels[0][i];
 
 		if (row->start < hi && span_end(row) > lo && !fn(ctx, row))
 			return;
 	}
-	for (level = 1; level < SPANS_LEVELS; level++)
+	for (uint32_t level = 1; level < SPANS_LEVELS; level++)
 		if (!visit(spans->levels[level], spans->n[level], lo, hi, fn, ctx))
 			return;
 }

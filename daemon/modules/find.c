@@ -181,14 +181,12 @@ uint64_t modules__stable(const struct modules_process *process, uint64_t time)
  * table, further out, is not. */
 static uint32_t trusted(const struct change *changes, uint32_t n_changes, const __u64 *pc, uint32_t n, uint64_t time)
 {
-	uint32_t i, k;
-
-	for (k = n_changes; k-- > 0;) {
+	for (uint32_t k = n_changes; k-- > 0;) {
 		const struct change *change = &changes[k];
 
 		if (time < change->time || (change->known && time >= change->known))
 			continue;
-		for (i = 0; i + 1 < n; i++) {
+		for (uint32_t i = 0; i + 1 < n; i++) {
 			uint64_t at = native_address(pc[i]);
 
 			if (change->start <= at && at < change->end)

@@ -14,12 +14,9 @@
 #pragma once
 
 #include "modules/modules.h"
-#include "modules/segments.h"
 #include "modules/worker.h"
 #include "target/maps.h"
 #include "target/process.h"
-#include <stddef.h>
-#include <stdint.h>
 
 #define MS 1000000ull
 
@@ -474,7 +471,7 @@ struct tail_piece {
 };
 
 int tail__new(struct tail **ret);
-struct tail *tail__free(struct tail *tail); /* NULL. Does not wait for a file */
+void tail__free(struct tail *tail); /* NULL. Does not wait for a file */
 /* Up to TAIL_PIECE bytes at `offset` of the file that the caller calls `key`. -EAGAIN: it takes longer, or a former one
  * does: ask again, and have what was read meanwhile. */
 int tail__read(struct tail *tail, uint64_t key, int fd, uint64_t offset, struct tail_piece *ret);

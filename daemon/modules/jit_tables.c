@@ -506,13 +506,11 @@ uint32_t jit_tables__count(const struct modules_process *process)
 void jit_tables__put(struct modules *modules, const struct modules_process *process, uint64_t time, uint32_t module,
 		     struct unwind_entry *to, uint32_t *n, uint32_t max)
 {
-	uint32_t i, k;
-
-	for (i = 0; process->files && i < process->files->n_jit_blocks; i++) {
+	for (uint32_t i = 0; process->files && i < process->files->n_jit_blocks; i++) {
 		const struct jit_block *jit_block = &process->files->jit_blocks[i];
 		uint64_t start = 0, end = 0;
 
-		for (k = 0; jit_block->table.at && k <= jit_block->n && *n < max; k++) {
+		for (uint32_t k = 0; jit_block->table.at && k <= jit_block->n && *n < max; k++) {
 			const struct jit_function *f = k < jit_block->n ? &jit_block->functions[k] : NULL;
 
 			if (f && time != UINT64_MAX && !was_there(process, f, time))

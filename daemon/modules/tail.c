@@ -102,15 +102,14 @@ int tail__new(struct tail **ret)
 }
 
 /* The thread frees everything, whenever its read returns; nobody waits for it. */
-struct tail *tail__free(struct tail *tail)
+void tail__free(struct tail *tail)
 {
 	if (!tail)
-		return NULL;
+		return;
 	pthread_mutex_lock(&tail->lock);
 	tail->left = true;
 	pthread_cond_signal(&tail->asked);
 	pthread_mutex_unlock(&tail->lock);
-	return NULL;
 }
 
 /* 0 when it is answered. With the lock. */

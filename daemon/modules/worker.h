@@ -6,8 +6,6 @@
  * and stored after their owner has them. Threads: as many as there are CPUs, at most WORKER_THREADS_MAX. */
 #pragma once
 
-#include <stdint.h>
-
 #include "modules/segments.h"
 #include "unwind/unwind.h"
 

@@ -16,10 +16,7 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include "cprofd/pylayout.h"
 #include "cprofd/record.h"
 #include "name/lines.h"
 

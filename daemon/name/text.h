@@ -3,9 +3,6 @@
  * bytes e9 00 74 00 e9 00 -> "été". */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/buf.h"
 
 /* Appends the characters of a compact str (PEP 393): `len_bytes` bytes of characters of 1, 2 or 4 bytes; `kind` and

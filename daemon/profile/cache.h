@@ -12,9 +12,6 @@
  * Zeroed, with a seed, it is empty. 1.3 MB. Implemented in natives.c. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/hash.h"
 #include "codemap/codemap.h"
 #include "weave/weave.h"

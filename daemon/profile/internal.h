@@ -20,7 +20,6 @@
 
 #include "base/texts.h"
 #include "classes/callables.h"
-#include "profile/cache.h"
 #include "profile/profile.h"
 #include "profile/stops.h"
 #include "profile/tables.h"

@@ -30,9 +30,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "cprofd/loss.h"
 #include "cprofd/pylayout.h"
 #include "classes/bytecode.h"

@@ -6,9 +6,6 @@
  * Inside daemon/profile/ only. Threads: one. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "cprofd/record.h"
 #include "events/events.h"
 #include "codemap/codemap.h"

@@ -12,9 +12,6 @@
  * Inside daemon/profile/ only. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/slots.h"

@@ -3,9 +3,6 @@
  * over: a late joiner must get every id of it. Inside daemon/profile/ only. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "cprofd/record.h"
 #include "attribution/attribution.h"
 #include "profile/cache.h"

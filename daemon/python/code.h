@@ -9,9 +9,6 @@
  * python/values.h. */
 #pragma once
 
-#include <stdint.h>
-
-#include "base/buf.h"
 #include "classes/bytecode.h"
 #include "cprofd/record.h"
 #include "python/values.h"

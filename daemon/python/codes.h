@@ -6,8 +6,6 @@
  * loss. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/slots.h"
 
 #define CODES_MAX 65536u

@@ -48,12 +48,11 @@ int python_walker__new(struct host_reader *memory, const struct image *image, st
 	return 0;
 }
 
-struct python_walker *python_walker__free(struct python_walker *self)
+void python_walker__free(struct python_walker *self)
 {
 	if (self)
 		python_codes__free(&self->codes);
 	free(self);
-	return NULL;
 }
 
 /* --- frames --- */

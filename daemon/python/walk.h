@@ -9,9 +9,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "cprofd/dump.h"
 #include "cprofd/host.h"
@@ -40,7 +37,7 @@ const struct python_tstate *python_tstates__find(const struct python_tstates *ts
 struct python_walker;
 /* `memory` is borrowed, `image` is copied. image->runtime 0: the process runs no Python, so no thread has frames. */
 int python_walker__new(struct host_reader *memory, const struct image *image, struct python_walker **ret);
-struct python_walker *python_walker__free(struct python_walker *python); /* NULL */
+void python_walker__free(struct python_walker *python);
 
 struct python_frames {
 	struct py_frame *frames; /* the caller's: free() */

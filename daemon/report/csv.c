@@ -105,10 +105,9 @@ static void put_chains(const struct report *report, FILE *out)
 static int put_table(struct report *report, const struct table *table, FILE *out)
 {
 	const struct table *below = NULL;
-	uint32_t row, i;
 	int err = 0;
 
-	for (row = 0; row < table->n_ranks && !err; row++) {
+	for (uint32_t row = 0; row < table->n_ranks && !err; row++) {
 		struct row_key key = table__key(table, table->ranks[row].row);
 
 		/* Threads: one row for each class of its time follows. Functions: only the number of
@@ -120,7 +119,7 @@ static int put_table(struct report *report, const struct table *table, FILE *out
 		put_row(table->by, table, &table->ranks[row], "", false, table->total, 0, below ? below->n_ranks : 0, out);
 		if (table->by != REPORT_THREAD)
 			continue;
-		for (i = 0; below && i < below->n_ranks; i++)
+		for (uint32_t i = 0; below && i < below->n_ranks; i++)
 			put_row(table->by, below, &below->ranks[i], key.name, true, table->total, 0, 0, out);
 	}
 	return err;

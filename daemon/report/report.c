@@ -62,14 +62,14 @@ int report__new(const struct report_options *options, uint32_t files, struct rep
 	return 0;
 }
 
-struct report *report__free(struct report *report)
+void report__free(struct report *report)
 {
 	struct buf *bufs[] = {&report->each, &report->stages, &report->chains,
 			      &report->repeated, &report->first,	 &report->next,
 			      &report->last_samples};
 
 	if (!report)
-		return NULL;
+		return;
 	for (uint32_t i = 0; i < REPORT_BY_COUNT; i++)
 		table__free(&report->tables[i]);
 	for (uint32_t i = 0; i < REPORT_BY_COUNT; i++)
@@ -100,7 +100,6 @@ struct report *report__free(struct report *report)
 	buf__free(&report->stack);
 	buf__free(&report->calls);
 	free(report);
-	return NULL;
 }
 
 /* --- reading --- */

@@ -12,10 +12,6 @@
  * damaged recording, -ENOENT for a name that nothing matches (report__missing()). */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "export/export.h"
 
 /* X(id, name, ordered by inclusive time by default): --by, and "by" in the JSON. */
@@ -55,7 +51,6 @@ extern const char *const report_names[REPORT_BY_COUNT];
 /* START: rows of compiles, by when the first of them began; other tables as DEFAULT. */
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };
 
-struct rules;
 /* What a report shows. Borrowed by the report until report__free(), with all strings. */
 struct report_options {
 	struct export_options filter;  /* `lines`: callers and callees are lines */
@@ -82,7 +77,7 @@ int report__read(struct report *report, int recording_fd, const char *name);
 int report__finish(struct report *report);
 /* After -ENOENT: which option; it may be "callers" or "callees". */
 const struct export_missing *report__missing(const struct report *report);
-struct report *report__free(struct report *report); /* NULL */
+void report__free(struct report *report);
 
 /* Each writes the whole report. -errno of the stream. */
 int report__text(struct report *report, FILE *out);

@@ -106,12 +106,11 @@ static int put_saved(const struct report *report, const struct row_key *key,
 {
 	const struct compiler *compiler = repeats__compiler(report, key->module);
 	int err = json__key(out, "saved") ?: buf__puts(out, "[");
-	uint32_t i, f;
 
-	for (i = 0; compiler && i < compiler->n_stages && !err; i++) {
+	for (uint32_t i = 0; compiler && i < compiler->n_stages && !err; i++) {
 		double sum = 0;
 
-		for (f = 0; f < report->files; f++)
+		for (uint32_t f = 0; f < report->files; f++)
 			sum += (double)times__weight(
 				&repeats__stages(report, rank->row, f)->times[i], report->wall);
 		err = put_comma(out) ?: json__member(out, "stage", compiler->stages[i].name);

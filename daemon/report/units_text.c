@@ -187,14 +187,13 @@ static void put_saved(const struct report *report, const struct row_key *key,
 {
 	const struct compiler *compiler = repeats__compiler(report, key->module);
 	const int at = text__below(report, REPEAT_AT - 1);
-	uint32_t i, f;
 
 	fprintf(out, "%*s%s\n%*s", at, "", reason_words[key->kind], at, "");
 	fputs("a cache would have saved: ", out);
-	for (i = 0; compiler && i < compiler->n_stages; i++) {
+	for (uint32_t i = 0; compiler && i < compiler->n_stages; i++) {
 		double sum = 0;
 
-		for (f = 0; f < report->files; f++)
+		for (uint32_t f = 0; f < report->files; f++)
 			sum += (double)times__weight(
 				&repeats__stages(report, rank->row, f)->times[i], report->wall);
 		fprintf(out, "%s %.3f s, ", compiler->stages[i].name, sum / report->files / 1e9);

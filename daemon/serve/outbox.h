@@ -4,10 +4,6 @@
  * `bytes` before it adds. Threading: one thread. Errors: -errno. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 
 struct chunk;

@@ -98,14 +98,13 @@ int spool__new(struct spool **ret)
 	return 0;
 }
 
-struct spool *spool__free(struct spool *spool)
+void spool__free(struct spool *spool)
 {
 	if (!spool)
-		return NULL;
+		return;
 	recording_writer__free(spool->writer);
 	close(spool->fd);
 	free(spool);
-	return NULL;
 }
 
 int spool__lines(struct spool *spool, const char *lines, size_t len)

@@ -11,7 +11,7 @@ struct spool;
 int spool__directory(void);
 /* 0 or -errno. The file is there until the spool and all duplicates of its descriptor are closed. */
 int spool__new(struct spool **ret);
-struct spool *spool__free(struct spool *spool); /* NULL */
+void spool__free(struct spool *spool);
 int spool__lines(struct spool *spool, const char *lines, size_t len);
 /* Ends a frame: what is there now is readable by itself. *ret_len: bytes of the file. */
 int spool__flush(struct spool *spool, uint64_t *ret_len);

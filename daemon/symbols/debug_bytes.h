@@ -7,7 +7,6 @@
 #pragma once
 
 #include <endian.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "elf/elf.h"

@@ -2,9 +2,6 @@
 /* Names of C++ and Rust in their own spelling, by libiberty. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/buf.h"
 
 /* Longer manglings are not tried: time grows with them, and more than linearly. */

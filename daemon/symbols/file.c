@@ -24,10 +24,10 @@ void symbol__free(struct symbol *symbol)
 	buf__free(&symbol->module);
 }
 
-struct symbol_file *symbol_file__free(struct symbol_file *file)
+void symbol_file__free(struct symbol_file *file)
 {
 	if (!file)
-		return NULL;
+		return;
 	if (file->lines)
 		symbol_file__store_lines(file);
 	lines__free(file->lines);
@@ -41,7 +41,6 @@ struct symbol_file *symbol_file__free(struct symbol_file *file)
 	elf_bytes__free(&file->bytes);
 	free(file->path);
 	free(file);
-	return NULL;
 }
 
 /* A table that is missing or damaged is a table without symbols: the next source answers. Only what may be different

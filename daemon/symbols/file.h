@@ -9,7 +9,6 @@
  * Inside daemon/symbols/ only. */
 #pragma once
 
-#include "elf/elf.h"
 #include "symbols/lines.h"
 #include "symbols/table.h"
 

@@ -16,7 +16,6 @@
 
 #include "base/arena.h"
 #include "symbols/symbols.h"
-#include "base/buf.h"
 #include "symbols/dwarf.h"
 
 #define LINE_SPANS_BYTES_MAX (4u << 20)

@@ -6,8 +6,6 @@
  * Caller: file_lines.c. Threads: one at a time for each struct lines. */
 #pragma once
 
-#include "base/buf.h"
-#include "base/kept.h"
 #include "elf/elf.h"
 #include "symbols/symbols.h"
 

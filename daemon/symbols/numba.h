@@ -9,10 +9,6 @@
  * Pure functions without state: any thread may call them. tests/live/numba_names.sh compares with Numba's own text. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 
 /* X(id, words): what Numba makes of a function beside the function. */

@@ -2,9 +2,6 @@
 /* Identifiers of Numba's mangling -> text. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/buf.h"
 
 /* A part of a Python name: "foo", "_3clocals_3e" -> "<locals>", "caf_c3_a9". */

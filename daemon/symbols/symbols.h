@@ -23,10 +23,6 @@
  * reads its lines, but not while it is given a debug file. Its lines belong to one thread at a time. Errors: -errno. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/kept.h"
 
@@ -87,7 +83,7 @@ int symbol_file__open_memory(const void *data, size_t len, struct symbol_file **
 /* The text of /proc/kallsyms, from an fd at its beginning (not taken over). vaddrs are addresses then. -EACCES: the
  * kernel hides them (all are 0). */
 int symbol_file__open_kallsyms(int fd, struct symbol_file **ret);
-struct symbol_file *symbol_file__free(struct symbol_file *file); /* NULL */
+void symbol_file__free(struct symbol_file *file);
 
 /* The symbol that vaddr lies in. -ENOENT: in none; -ESTALE, -EIO: the file changed. On error *ret has no name. With
  * -ENOENT ret->start and ret->size are still those of the function if call frame information has it, else size is 0. */

@@ -13,10 +13,6 @@
  * such a file. Threads: a table does not change once it is made; any number of threads may search it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/range.h"
 #include "elf/bytes.h"
 #include "symbols/symbols.h"

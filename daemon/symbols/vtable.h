@@ -4,7 +4,6 @@
 #pragma once
 
 #include "symbols/function_frames.h"
-#include "symbols/table.h"
 
 /* `known`: the file's dynamic symbols; `frames`: where its functions end. The image stays the caller's, and is read
  * from when a name is asked for. -ENOENT: none; -ENOMEM. */

@@ -168,10 +168,9 @@ static bool find_python(struct target_process *p, struct found *ret)
 		bool (*matches)(struct target_process *p, const struct mapping *m, struct found *ret);
 	} ways[] = {{0, has_symbols}, {1, has_symbols}, {2, has_symbols}, {3, has_symbols},
 		    {0, has_cookie},  {1, has_cookie},	{2, has_cookie}};
-	size_t i, way;
 
-	for (way = 0; way < sizeof(ways) / sizeof(*ways); way++)
-		for (i = 0; i < p->maps.n; i++)
+	for (size_t way = 0; way < sizeof(ways) / sizeof(*ways); way++)
+		for (size_t i = 0; i < p->maps.n; i++)
 			if (is_module(&p->maps.items[i]) &&
 			    rank(&p->maps.items[i], executable) == ways[way].rank &&
 			    ways[way].matches(p, &p->maps.items[i], ret))

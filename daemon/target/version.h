@@ -4,8 +4,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "cprofd/host.h"
 
 /* Finds that text in `data`: *ret_hex as PY_VERSION_HEX (0x030812f0). false: not there. */

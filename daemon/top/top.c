@@ -241,15 +241,13 @@ static int on_event(struct event_sink *self, const struct event *event)
 
 void top__turn(struct top *top, uint64_t time)
 {
-	uint32_t i, id;
-
 	top->cpu = 0;
 	/* The first turn has no beginning: its shares are 0. */
 	top->turn = top->turned ? time - top->turned : 0;
 	top->turned = time;
 	top->threads = 0;
-	for (i = 0; i < TOP_VIEW_COUNT; i++)
-		for (id = 0; id < rows__n(&top->views[i].rows); id++) {
+	for (uint32_t i = 0; i < TOP_VIEW_COUNT; i++)
+		for (uint32_t id = 0; id < rows__n(&top->views[i].rows); id++) {
 			/* A row's columns lie behind each other (aggregate/rows.h). */
 			struct row_times *columns = rows__times(&top->views[i].rows, id, 0);
 
@@ -267,10 +265,8 @@ void top__turn(struct top *top, uint64_t time)
 
 void top__reset(struct top *top)
 {
-	uint32_t i, id;
-
-	for (i = 0; i < TOP_VIEW_COUNT; i++)
-		for (id = 0; id < rows__n(&top->views[i].rows); id++) {
+	for (uint32_t i = 0; i < TOP_VIEW_COUNT; i++)
+		for (uint32_t id = 0; id < rows__n(&top->views[i].rows); id++) {
 			struct row_times *columns = rows__times(&top->views[i].rows, id, 0);
 
 			columns[SINCE] = columns[SHOWN] = (struct row_times){};

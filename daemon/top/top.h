@@ -10,9 +10,6 @@
  * function (line, ...) that occurred. Threading: none. Errors: -errno. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "events/events.h"
 
 /* X(id, key, name): the views, and the key that selects each. */

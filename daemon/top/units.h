@@ -3,9 +3,6 @@
  * -ENOMEM. Zero-initialised is empty. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "events/events.h"
 #include "base/intern.h"

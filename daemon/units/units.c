@@ -378,10 +378,10 @@ int units__new(const struct rules *rules, struct event_sink *next, struct units 
 	return 0;
 }
 
-struct units *units__free(struct units *units)
+void units__free(struct units *units)
 {
 	if (!units)
-		return NULL;
+		return;
 	clear(units);
 	read__free(units);
 	texts__free(&units->texts);
@@ -399,7 +399,6 @@ struct units *units__free(struct units *units)
 	free(units->names);
 	free(units->ends);
 	free(units);
-	return NULL;
 }
 
 struct event_sink *units__sink(struct units *units) { return &units->sink; }

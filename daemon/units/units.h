@@ -18,9 +18,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "collect/collect.h"
 #include "cprofd/host.h"
 #include "cprofd/pylayout.h"
@@ -37,7 +34,7 @@
 struct units;
 /* `rules` and `next` are borrowed and outlive it. */
 int units__new(const struct rules *rules, struct event_sink *next, struct units **ret);
-struct units *units__free(struct units *units); /* NULL */
+void units__free(struct units *units);
 struct event_sink *units__sink(struct units *units);
 
 /* A checked code record. True: the sampler should capture the locals in *ret. */

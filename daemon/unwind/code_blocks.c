@@ -197,11 +197,10 @@ void flow__ways(const struct flow *flow, const struct flow_block *block, struct 
 static int make_blocks(struct flow *flow)
 {
 	struct flow_ways ways;
-	uint32_t at, i;
 	int err;
 
 	flow->n_blocks = 0;
-	for (at = 0; at < flow->function->size; at++) {
+	for (uint32_t at = 0; at < flow->function->size; at++) {
 		flow->block_at[at] = 0;
 		if ((flow->flags[at] & (FLOW_LEADER | FLOW_REACHED)) !=
 		    (FLOW_LEADER | FLOW_REACHED))
@@ -210,7 +209,7 @@ static int make_blocks(struct flow *flow)
 		if (err)
 			return err;
 	}
-	for (i = 0; i < flow->n_blocks; i++) {
+	for (uint32_t i = 0; i < flow->n_blocks; i++) {
 		flow__ways(flow, &flow->blocks[i], &ways);
 		if (ways.to != FLOW_NOBODY)
 			flow->blocks[ways.to].ways_in++;

@@ -348,12 +348,11 @@ static struct cfi_location place_of(const struct code_state *s, uint8_t reg)
 static bool by_word(const struct code_state *s, struct cfi_state *ret)
 {
 	static const uint8_t order[] = {UNWIND_BP, UNWIND_SP, UNWIND_BASE};
-	uint32_t i, k;
 
-	for (k = 0; k < sizeof(order); k++) {
+	for (uint32_t k = 0; k < sizeof(order); k++) {
 		const struct code_value *by = &s->regs[order[k]];
 
-		for (i = 0; i < s->n_slots; i++) {
+		for (uint32_t i = 0; i < s->n_slots; i++) {
 			const struct code_slot *slot = &s->slots[i];
 
 			if (slot->value.what != CODE_IS_FRAME || !is_place(*by) ||

@@ -106,10 +106,8 @@ static bool calls_any(const struct wait_input *in, const char *const *patterns)
  * through a decorator. */
 static bool of_compiler(const struct wait_input *in)
 {
-	uint32_t i, k;
-
-	for (i = 0; i < in->n; i++)
-		for (k = 0; k < sizeof(compiler_locks) / sizeof(compiler_locks[0]); k++)
+	for (uint32_t i = 0; i < in->n; i++)
+		for (uint32_t k = 0; k < sizeof(compiler_locks) / sizeof(compiler_locks[0]); k++)
 			if (in->frames[i].python && pattern__matches(compiler_locks[k].file, in->frames[i].file) &&
 			    pattern__matches(compiler_locks[k].function, in->frames[i].name))
 				return true;

@@ -14,8 +14,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/range.h"
 #include "symbols/symbols.h"
 #include "unwind/unwind.h"

@@ -57,15 +57,14 @@ int feed__new(int fd, struct feed **ret)
 	return err;
 }
 
-struct feed *feed__free(struct feed *feed)
+void feed__free(struct feed *feed)
 {
 	if (!feed)
-		return NULL;
+		return;
 	recording_writer__free(feed->writer);
 	buf__free(&feed->tail);
 	close(feed->fd);
 	free(feed);
-	return NULL;
 }
 
 static void go_to_file(struct feed_reader *reader)
@@ -185,18 +184,17 @@ int feed_reader__new(struct feed *feed, struct feed_reader **ret)
 	return 0;
 }
 
-struct feed_reader *feed_reader__free(struct feed_reader *reader)
+void feed_reader__free(struct feed_reader *reader)
 {
 	struct feed_reader **at;
 
 	if (!reader)
-		return NULL;
+		return;
 	for (at = &reader->feed->readers; *at != reader; at = &(*at)->next)
 		;
 	*at = reader->next;
 	ZSTD_freeDCtx(reader->zstd);
 	free(reader);
-	return NULL;
 }
 
 static int refill(struct feed_reader *reader)

@@ -65,7 +65,7 @@ unsigned web__judge(const struct web_request *request, uint16_t port, const char
  * reader has a position alone, and reads the rest of it from the file: so a slow one costs nothing and misses
  * nothing, and one that comes late gets the whole session. */
 int feed__new(int fd, struct feed **ret);
-struct feed *feed__free(struct feed *feed);
+void feed__free(struct feed *feed);
 /* Whole lines. */
 int feed__lines(struct feed *feed, const char *lines, size_t len);
 /* To be called each second. */
@@ -77,7 +77,7 @@ int feed__snapshot(const struct feed *feed, int *ret_fd);
 
 struct feed_reader;
 int feed_reader__new(struct feed *feed, struct feed_reader **ret);
-struct feed_reader *feed_reader__free(struct feed_reader *reader);
+void feed_reader__free(struct feed_reader *reader);
 /* Text, cut anywhere; *ret_len 0: there is no more now. -ENODATA: nor will there be. */
 int feed_reader__read(struct feed_reader *reader, char *out, size_t size, size_t *ret_len);
 
