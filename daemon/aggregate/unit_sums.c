@@ -15,6 +15,7 @@
 
 #include "aggregate/rows.h"
 #include "attribution/attribution.h"
+#include "base/order.h"
 #include "classes/classes.h"
 #include "rules/rules.h"
 #include "units/shares.h"
@@ -277,9 +278,7 @@ static int compare(const void *a, const void *b)
 {
 	const struct unit_line *x = a, *y = b;
 
-	if (x->inclusive != y->inclusive)
-		return x->inclusive > y->inclusive ? -1 : 1;
-	return x->row < y->row ? -1 : x->row > y->row;
+	return ORDER(y->inclusive, x->inclusive) ?: ORDER(x->row, y->row);
 }
 
 uint64_t unit_sums__no_pass(const struct unit_sums *sums)

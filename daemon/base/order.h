@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Orders for qsort() and bsearch(): items of any struct by their first member, ascending. */
+/* Orders for qsort() and bsearch(): of items of any struct by their first member, ascending; of one of several keys. */
 #pragma once
 
 #include <stdint.h>
@@ -17,3 +17,6 @@ static inline int order__u32(const void *left, const void *right)
 
 	return *a < *b ? -1 : *a > *b;
 }
+
+/* The smaller value first: ORDER(a->weight, b->weight) ?: ORDER(b->time, a->time), where the later time is first. */
+#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))

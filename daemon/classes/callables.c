@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/order.h"
 #include "classes/classes.h"
 #include "classes/search.h"
 
@@ -16,11 +17,7 @@ static int by_address(const void *left, const void *right)
 {
 	const struct found *a = left, *b = right;
 
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return ORDER(a->address, b->address) ?: ORDER(a->kind, b->kind) ?: ORDER(a->order, b->order);
 }
 
 /* The best of several names of a function: the shortest. NULL: it is shared. */

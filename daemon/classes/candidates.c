@@ -7,6 +7,7 @@
  *    str.lower:  ...  jmp case_operation   ->  case_operation has the candidates str.upper, str.lower (deep 1)
  *
  * Cost: one pass over the first 4 KB of each function. */
+#include "base/order.h"
 #include "classes/search.h"
 
 #include <string.h>
@@ -62,9 +63,7 @@ static int candidates_by_start(const void *left, const void *right)
 {
 	const struct candidate *a = left, *b = right;
 
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
+	return ORDER(a->start, b->start) ?: ORDER(a->name, b->name);
 }
 
 /* A specialised instruction may skip the slot and call its helper: _PyLong_Multiply for int.__mul__. */

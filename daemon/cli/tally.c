@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/intern.h"
+#include "base/order.h"
 #include "base/safe_text.h"
 #include "cli/tally.h"
 #include "export/class_names.h"
@@ -405,11 +406,8 @@ static int heavier(const void *a, const void *b)
 {
 	const struct tally_function *x = a, *y = b;
 
-	if (x->self != y->self)
-		return x->self < y->self ? 1 : -1;
-	if (x->total != y->total)
-		return x->total < y->total ? 1 : -1;
-	return strcmp(x->name, y->name) ?: strcmp(x->file, y->file) ?: (x->line > y->line) - (x->line < y->line);
+	return ORDER(y->self, x->self) ?: ORDER(y->total, x->total)
+		?: strcmp(x->name, y->name) ?: strcmp(x->file, y->file) ?: ORDER(x->line, y->line);
 }
 
 static int longer(const void *a, const void *b)

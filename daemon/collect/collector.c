@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/order.h"
 #include "collect/collect.h"
 
 #define RUNS_MAX 8u    /* merged one by one */
@@ -155,9 +156,7 @@ static int compare_held(const void *a, const void *b)
 {
 	const struct held *x = a, *y = b;
 
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
+	return ORDER(x->time, y->time) ?: ORDER(x->offset, y->offset);
 }
 
 /* The end of the run in order that begins at `begin`. */

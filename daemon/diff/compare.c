@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "diff/internal.h"
 
 /* Up to this many samples, the variance is at least what random ticks would cause (tick_variance()): a row with few
@@ -192,9 +193,7 @@ static int order(const void *left, const void *right)
 
 	if (first != second)
 		return first ? -1 : 1;
-	if (x != y)
-		return x > y ? -1 : 1;
-	return a->row < b->row ? -1 : a->row > b->row;
+	return ORDER(y, x) ?: ORDER(a->row, b->row);
 }
 
 /* The row "(outside of compiles)" of recordings without compiles: always 100 %. */

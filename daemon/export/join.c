@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "events/events.h"
 #include "base/intern.h"
 
@@ -122,9 +123,7 @@ static int most_first(const void *left, const void *right, void *arg)
 	const struct ledger_stop *all = arg;
 	const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
-	if (all[a].count != all[b].count)
-		return all[a].count > all[b].count ? -1 : 1;
-	return a < b ? -1 : a > b;
+	return ORDER(all[b].count, all[a].count) ?: ORDER(a, b);
 }
 
 /* The totals as a ledger, valid until they change. Its arrays are ret_lines and ret_stops, which the caller frees. */

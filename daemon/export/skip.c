@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "export/model.h"
 
 static struct unit_node node_of(const struct model *model, uint32_t call)
@@ -22,9 +23,7 @@ static int earlier(const void *left, const void *right, void *arg)
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 	uint64_t x = unit_tree__call(tree, a)->begin, y = unit_tree__call(tree, b)->begin;
 
-	if (x != y)
-		return x < y ? -1 : 1;
-	return a < b ? -1 : a > b;
+	return ORDER(x, y) ?: ORDER(a, b);
 }
 
 /* What identifies a unit. A compile without a name is a unit of its own (call + 1). */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "export/model.h"
 
 struct model_process *model__process(const struct model *model, uint32_t process)
@@ -56,9 +57,7 @@ static int compare(const void *left, const void *right, void *arg)
 	}
 	if ((a->tid == pa->pid) != (b->tid == pb->pid))
 		return a->tid == pa->pid ? -1 : 1;
-	if (a->cpu != b->cpu)
-		return a->cpu > b->cpu ? -1 : 1;
-	return a->id < b->id ? -1 : a->id > b->id;
+	return ORDER(b->cpu, a->cpu) ?: ORDER(a->id, b->id);
 }
 
 int model__order(const struct model *model, struct model_thread ***ret, uint32_t *ret_n)

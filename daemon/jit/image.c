@@ -83,14 +83,10 @@ static int by_candidate(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->local != y->local)
-		return x->local ? 1 : -1; /* a global alias is the better name */
-	if (x->size != y->size)
-		return x->size > y->size ? -1 : 1;
-	/* compares addresses: strings may be long, and any fixed order will do */
-	return x->name < y->name ? -1 : x->name > y->name;
+	/* A global alias is the better name. Of names the addresses are compared: strings may be long, and any fixed
+	 * order will do. */
+	return ORDER(x->start, y->start) ?: ORDER(x->local, y->local) ?: ORDER(y->size, x->size)
+		?: ORDER(x->name, y->name);
 }
 
 /* Is this symbol a function with a name in one of the code ranges? *ret: it, cut to its range. */

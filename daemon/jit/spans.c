@@ -6,17 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 #define FIRST 256u /* rows of level 0, which is searched from end to end */
 
 static int by_start(const void *a, const void *b)
 {
 	const struct span *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->object != y->object)
-		return x->object < y->object ? -1 : 1;
-	return x->seq < y->seq ? -1 : x->seq > y->seq;
+	return ORDER(x->start, y->start) ?: ORDER(x->object, y->object) ?: ORDER(x->seq, y->seq);
 }
 
 static uint64_t span_end(const struct span *span)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 #define PROBES 16u
 
 #define LOSS_NAME(id, kind, name, sentence) [LOSS_##id] = name,
@@ -121,9 +123,7 @@ static int by_count(const void *a, const void *b)
 {
 	const struct stop *x = *(struct stop *const *)a, *y = *(struct stop *const *)b;
 
-	if (x->count != y->count)
-		return x->count > y->count ? -1 : 1;
-	return x->serial < y->serial ? -1 : 1;
+	return ORDER(y->count, x->count) ?: (x->serial < y->serial ? -1 : 1);
 }
 
 void stops__emit(struct stops *stops, struct codemap *codemap, struct ledger_stop rows[STOPS_LISTED],

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "cprofd/py/state.h"
 #include "base/search.h"
 #include "python/walk.h"
@@ -92,9 +93,7 @@ static int in_order(const void *a, const void *b)
 {
 	const struct python_tstate *x = a, *y = b;
 
-	if (x->thread_id != y->thread_id)
-		return x->thread_id < y->thread_id ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	return ORDER(x->thread_id, y->thread_id) ?: ORDER(x->order, y->order);
 }
 
 int python_tstates__read(struct host_reader *memory, const struct image *image, struct python_tstates *ret)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "report/internal.h"
 
 /* Values of report->stages: 0 is "not computed yet". A rule file names stages by patterns of phases and
@@ -271,13 +272,8 @@ static int longer(const void *left, const void *right, void *arg)
 	const struct chain *a = left, *b = right;
 	uint64_t x = times__weight(&a->times, *wall), y = times__weight(&b->times, *wall);
 
-	if (x != y)
-		return x > y ? -1 : 1;
-	if (a->file != b->file)
-		return a->file < b->file ? -1 : 1;
-	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return a->thread < b->thread ? -1 : a->thread > b->thread;
+	return ORDER(y, x) ?: ORDER(a->file, b->file) ?: ORDER(a->begin, b->begin)
+		?: ORDER(a->thread, b->thread);
 }
 
 void compiles__sort(struct report *report)

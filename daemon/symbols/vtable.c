@@ -25,6 +25,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/array.h"
+#include "base/order.h"
 #include "base/search.h"
 #include "symbols/vtable_words.h"
 
@@ -195,18 +196,15 @@ static int by_slot(const void *a, const void *b)
 {
 	const struct method *x = a, *y = b;
 
-	if (x->slot_of != y->slot_of)
-		return x->slot_of < y->slot_of ? -1 : 1;
-	if (x->slot != y->slot)
-		return x->slot < y->slot ? -1 : 1;
-	return x->symbol < y->symbol ? -1 : x->symbol > y->symbol; /* NONE comes last */
+	/* NONE comes last. */
+	return ORDER(x->slot_of, y->slot_of) ?: ORDER(x->slot, y->slot) ?: ORDER(x->symbol, y->symbol);
 }
 
 static int by_function(const void *a, const void *b)
 {
 	const struct method *x = a, *y = b;
 
-	return x->function < y->function ? -1 : x->function > y->function;
+	return ORDER(x->function, y->function);
 }
 
 /* Is the symbol a method of this class? _ZN [qualifiers] class method E ..., where the class is "N class E" by

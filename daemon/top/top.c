@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "aggregate/rows.h"
+#include "base/order.h"
 #include "events/loss_names.h"
 #include "export/callee.h"
 #include "export/shown.h"
@@ -316,11 +317,8 @@ static int compare(const void *left, const void *right, void *arg)
 	/* Rows that did not run in the last turn come last, ordered by their earlier time. */
 	if (sort <= TOP_TOTAL_NOW && a->now[total] != b->now[total])
 		return a->now[total] > b->now[total] ? -1 : 1;
-	if (a->since[total] != b->since[total])
-		return a->since[total] > b->since[total] ? -1 : 1;
-	if (a->since[!total] != b->since[!total])
-		return a->since[!total] > b->since[!total] ? -1 : 1;
-	return strcmp(a->name, b->name) ?: (a->line > b->line) - (a->line < b->line) ?: strcmp(a->place, b->place);
+	return ORDER(b->since[total], a->since[total]) ?: ORDER(b->since[!total], a->since[!total])
+		?: strcmp(a->name, b->name) ?: ORDER(a->line, b->line) ?: strcmp(a->place, b->place);
 }
 
 int top__rows(struct top *top, enum top_view view, enum top_sort sort, const char *pattern, const struct top_row **ret,

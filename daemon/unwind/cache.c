@@ -3,6 +3,7 @@
  * written under a temporary name and renamed, so that a reader finds a complete file or none. Files are read, not
  * mapped (truncating a mapped file would kill the engine with SIGBUS), and used only if checksum, identity and
  * table__check() are right. */
+#include "base/order.h"
 #include "unwind/unwind.h"
 
 #include <dirent.h>
@@ -141,9 +142,8 @@ static int newest_first(const void *a, const void *b)
 {
 	const struct kept *x = a, *y = b;
 
-	if (x->used.tv_sec != y->used.tv_sec)
-		return x->used.tv_sec < y->used.tv_sec ? 1 : -1;
-	return x->used.tv_nsec < y->used.tv_nsec ? 1 : x->used.tv_nsec > y->used.tv_nsec ? -1 : 0;
+	return ORDER(y->used.tv_sec, x->used.tv_sec)
+		?: ORDER(y->used.tv_nsec, x->used.tv_nsec);
 }
 
 static bool ends_with(const char *text, const char *end)

@@ -4,6 +4,7 @@
  *   - PLT stubs, for which some linkers write no entries,
  *   - where a walk stopped in code without a symbol: the function around that address (code__find()).
  * code_file.c then follows their instructions. */
+#include "base/order.h"
 #include "unwind/code_file.h"
 
 #include <errno.h>
@@ -318,9 +319,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct bare *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->size > y->size ? -1 : x->size < y->size;
+	return ORDER(x->start, y->start) ?: ORDER(y->size, x->size);
 }
 
 /* Gaps come last: they lie between functions, so all of these have to be known and sorted. */

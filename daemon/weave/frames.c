@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/search.h"
 
 /* The entry at offset `at`: its bytes after length and id. False: the section ends here, or is damaged. */
@@ -66,9 +67,7 @@ static int compare(const void *left, const void *right)
 {
 	const struct code_piece *a = left, *b = right;
 
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->entry < b->entry ? -1 : a->entry > b->entry;
+	return ORDER(a->start, b->start) ?: ORDER(a->entry, b->entry);
 }
 
 static int read_pieces(struct code_frames *frames)
