@@ -12,7 +12,7 @@
 
 #define KIND "names"
 #define VERSION 1u /* raise it when the format changes, or how names are shown */
-#define KEPT_MAX (2u << 20)
+#define KEPT_MAX (6u << 20)
 #define ROWS_MAX 65536u
 /* So many new names are worth storing: a quarter of those that there are, and these. */
 #define NEWS_SHARE 4u
