@@ -69,9 +69,10 @@ $(B)/rules.inc: $(RULES)
 $(B)/daemon/rules/builtin.o $(B)/fuzz/daemon/rules/builtin.o: $(B)/rules.inc
 
 # So are scripts and styles of what browsers open, each with its hash (daemon/export/svg.h).
-ASSETS := $(wildcard daemon/export/*.js daemon/export/*.css daemon/html/*.js daemon/html/*.css)
-vpath %.js daemon/export daemon/html
-vpath %.css daemon/export daemon/html
+ASSETS := $(wildcard $(foreach folder,export html web,$(foreach end,js css html,daemon/$(folder)/*.$(end))))
+vpath %.js daemon/export daemon/html daemon/web
+vpath %.css daemon/export daemon/html daemon/web
+vpath %.html daemon/web
 $(patsubst %,$(B)/%.inc,$(notdir $(ASSETS))): $(B)/%.inc: %
 	@mkdir -p $(@D)
 	$(call say,ASSET,$<)
@@ -132,7 +133,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 UNITS ?= $(PREFIX)/lib/systemd/system
 # What the man page, --help and messages cite.
-GUIDES := rules report diff protocol privileges
+GUIDES := rules report diff view protocol privileges
 .PHONY: install uninstall
 install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 755 $(B)/cprofd $(DESTDIR)$(PREFIX)/bin/cprofd

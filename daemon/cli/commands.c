@@ -118,12 +118,18 @@ const struct command commands[] = {
 	},
 	{
 		.name = "view",
-		.operands = "FILE",
-		.summary = "a page in your browser: the report of a recording",
+		.operands = "FILE|PID|NAME",
+		.summary = "a page in your browser: the report of a recording, or a process, live",
 		.text = "Serves a page to your own browser, on the loopback interface, until Ctrl-C, and opens it (xdg-open). The address that is printed "
 			"has a random port and a token: who does not know it gets nothing. Nothing is loaded from the network.\n"
-			"Of a recording (.cprof, or events as NDJSON; - is stdin) it is the report of `convert -f html`.",
-		.examples = "cprofd view svd.cprof\t\n",
+			"Of a recording (.cprof, or events as NDJSON; - is stdin) it is the report of `convert -f html`.\n"
+			"Of a running process it shows compiles as they happen: a time line, the tree of compiles, a flame graph, classes of time, "
+			"functions, lines, and what each thread does now. A range of the time line, a thread or a search filters all of it; "
+			"`save` writes what was recorded so far in any format. With a daemon it needs no sudo; under sudo the page is served by a process of "
+			"the user who called it. Several pages may be open.",
+		.examples = "cprofd view svd.cprof\t\n"
+			    "sudo cprofd view 4242\t\n"
+			    "sudo cprofd view compile.py --mode=wall\tby name; where it waits, too\n",
 		.bit = COMMAND_VIEW,
 		.run = view__run,
 	},

@@ -11,6 +11,7 @@
  * Called by the loops of recorder.c and top.c. The process has given up root before the first line is here. */
 #include <errno.h>
 #include <jansson.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 
 /* id of the request `attach`, which its answer repeats; `stop` has 2, `rules` USER_RULES_ID */
 #define ATTACH_ID 1
+#define ANSWER_MS 30000
 
 int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, uint32_t latency_ms)
 {
@@ -36,6 +38,26 @@ int live__attach(struct live *live, const struct cli_options *options, pid_t pid
 		 options->native, words[options->subprocesses], words[options->kernel], words[options->gil],
 		 words[options->idle], words[starting]);
 	return user_rules__send(live->connection, options->rules) ?: connection__request(live->connection, request);
+}
+
+int live__await_answer(struct live *live, int (*take)(void *), void *of)
+{
+	uint64_t until = clock__now() + ANSWER_MS * 1000000ull;
+	int err = 0;
+
+	while (!err && !live->answered && !live->connection->ended && clock__now() < until) {
+		struct pollfd fd = {live->connection->fd, POLLIN, 0};
+
+		if (poll(&fd, 1, 100) > 0)
+			err = take(of);
+	}
+	if (live->answered && !live->refused)
+		return CLI_DONE;
+	if (live->refused)
+		say__failure(live->hint, "%s", *live->error ? live->error : "refused");
+	else
+		say__failure("run it again with -vv", "the engine ended before it answered");
+	return CLI_COULD_NOT;
 }
 
 static void copy(char *to, size_t size, const json_t *object, const char *key)

@@ -39,13 +39,17 @@ struct live {
 	uint64_t rate;                   /* samples a second, over these ledgers */
 };
 
-/* latency_ms of the request, the longest time until a sample is emitted: when a person watches, and for files. */
+/* latency_ms of the request, the longest time until a sample is emitted: when a person watches, in a page that shows it at
+ * once, and for files. */
 #define LIVE_SEEN_MS 200u
+#define LIVE_SHOWN_MS 100u
 #define LIVE_KEPT_MS 1000u
 
 /* Sends the user's rules and the request `attach`; the events that follow belong to it. `starting`: the process will
  * call exec soon. -errno. */
 int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, uint32_t latency_ms);
+/* Waits for the answer to that; `take` reads what has arrived. CLI_*; a refusal was already printed. */
+int live__await_answer(struct live *live, int (*take)(void *), void *of);
 /* Handles one complete line. */
 void live__line(struct live *live, const char *line, size_t len);
 /* Handles all complete lines that the connection has received. */

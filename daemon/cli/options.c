@@ -281,7 +281,7 @@ static const char *set_man(struct cli_options *options, const char *value)
 /* Sets of commands that share options: those that record a session, have one, write a file, read a recording,
  * print tables. */
 #define SAMPLING (COMMAND_ATTACH | COMMAND_RECORD)
-#define ATTACHING (SAMPLING | COMMAND_TOP)
+#define ATTACHING (SAMPLING | COMMAND_TOP | COMMAND_VIEW)
 #define WRITING (SAMPLING | COMMAND_CONVERT)
 #define READING (COMMAND_CONVERT | COMMAND_REPORT | COMMAND_DIFF)
 #define TABLES (COMMAND_REPORT | COMMAND_DIFF)
@@ -298,10 +298,11 @@ static const char *set_man(struct cli_options *options, const char *value)
 /* Columns: name, letter, argument, values, commands, help, setter or member. Where two rows have one name, their
  * commands do not overlap; row_of() in parse.c and others rely on that. The order is that of --help. */
 const struct option_row option_rows[] = {
-	{"pid", 'p', "PID", NULL, COMMAND_TOP | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", .set = set_pid},
+	{"pid", 'p', "PID", NULL, COMMAND_TOP | COMMAND_VIEW | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", .set = set_pid},
 	{"pid", 'p', "PID[,PID...]", NULL, SAMPLING | COMMAND_DUMP, "the process, or several, as an option (py-spy's spelling)", .set = set_pid},
 	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record, also as 5m or 1h; default: until Ctrl-C or the target's end", .set = set_duration},
 	{"duration", 'd', "SECS", NULL, COMMAND_TOP, "stop sampling after so long: the table stays on the screen until q", .set = set_duration},
+	{"duration", 'd', "SECS", NULL, COMMAND_VIEW, "stop sampling after so long: the page stays until Ctrl-C", .set = set_duration},
 	{"rate", 'r', "HZ", NULL, ATTACHING, "samples a second of CPU time, up to 20k; default 999", .set = set_rate},
 	{"output", 'o', "FILE", "@file", SAMPLING, "where to write; - is stdout. Default: cprofd-PID-TIME with the format's ending, in this directory", TEXT(output, "is no file name")},
 	{"output", 'o', "FILE", "@file", COMMAND_CONVERT, "where to write; - is stdout. Default: the recording's name with the format's ending, in this directory", TEXT(output, "is no file name")},
@@ -316,7 +317,7 @@ const struct option_row option_rows[] = {
 	{"native", 'n', "[KIND]", "off|leaf|full", ATTACHING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none, and no classes of time", WORD(native)},
 	{"native", 'n', "[KIND]", "off|leaf|full", COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none", WORD(native)},
 	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "py-spy's option for values of variables: this version cannot, and refuses it", .set = refuse_locals},
-	{"mode", 0, "MODE", "cpu|wall", SAMPLING, "which time is recorded. cpu (default): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", .set = set_mode},
+	{"mode", 0, "MODE", "cpu|wall", SAMPLING | COMMAND_VIEW, "which time is recorded. cpu (default): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", .set = set_mode},
 	{"subprocesses", 's', NULL, NULL, ATTACHING, "its children too, and theirs: of make, of a shell, of a pool of processes", FLAG(subprocesses)},
 	{"exit-status", 0, NULL, NULL, COMMAND_RECORD, "end with the command's status (128 and the signal's number where one ended it), once the file is written", FLAG(exit_status)},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg, html), the thread's name as the outermost frame", FLAG(thread_names)},
@@ -372,7 +373,7 @@ const struct option_row option_rows[] = {
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_DUMP, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET ". none: no daemon is asked, and the command has an engine of its own", TEXT(socket, "is no path")},
 	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", TEXT(rules, "is no file name")},
 	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", TEXT(rules, "is no file name")},
-	{"rules", 0, "FILE", "@file", COMMAND_CONVERT | COMMAND_VIEW, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", TEXT(rules, "is no file name")},
+	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", TEXT(rules, "is no file name")},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", .set = set_man},
 	{"completion", 0, "SHELL", "bash|zsh|fish", COMMAND_HELP, "the completion for this shell, to stdout", WORD(generate)},
 	{"color", 0, "WHEN", "auto|always|never", EVERYONE & ~(COMMAND_SERVE | COMMAND_STATUS | COMMAND_CHECK | COMMAND_TOP), "colours: on terminals (auto, default; $NO_COLOR turns them off), always or never", CHOICE(color, STYLE_AUTO)},

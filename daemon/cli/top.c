@@ -18,7 +18,6 @@
 #include "top/screen.h"
 
 #define TURN_MS 1000 /* how often the table is updated */
-#define TIMEOUT_MS 30000 /* for the answer */
 
 /* All of a view, on the stack of view(). `screen` begins zeroed, with the functions' or the lines' table. */
 struct viewer {
@@ -30,8 +29,9 @@ struct viewer {
 	int signals;
 };
 
-static int take_lines(struct viewer *viewer)
+static int take_lines(void *of)
 {
+	struct viewer *viewer = of;
 	const char *line;
 	size_t len;
 	int err = connection__receive(&viewer->connection, 0);
@@ -43,28 +43,6 @@ static int take_lines(struct viewer *viewer)
 			err = event_decoder__line(viewer->decoder, line, len, top__sink(viewer->top));
 	}
 	return err;
-}
-
-/* Waits for the answer before the screen is opened: an error is printed on the normal terminal. */
-static int wait_for_answer(struct viewer *viewer)
-{
-	uint64_t until = clock__now() + TIMEOUT_MS * 1000000ull;
-	struct live *live = &viewer->live;
-	int err = 0;
-
-	while (!err && !live->answered && !viewer->connection.ended && clock__now() < until) {
-		struct pollfd fd = {viewer->connection.fd, POLLIN, 0};
-
-		if (poll(&fd, 1, 100) > 0)
-			err = take_lines(viewer);
-	}
-	if (live->answered && !live->refused)
-		return CLI_DONE;
-	if (live->refused)
-		say__failure(live->hint, "%s", *live->error ? live->error : "refused");
-	else
-		say__failure("run it again with -vv", "the engine ended before it answered");
-	return CLI_COULD_NOT;
 }
 
 /* The view's main loop: events, keys, signals; redraws each second and after each key. */
@@ -155,7 +133,8 @@ static int view(const struct cli_options *options, pid_t pid, struct launch *lau
 		/* Names come from the target and go to a terminal. */
 		event_decoder__readable(viewer.decoder);
 	err = err ?: live__attach(&viewer.live, options, pid, launch->name != NULL, LIVE_SEEN_MS);
-	status = err ? CLI_COULD_NOT : wait_for_answer(&viewer) ?: let_go(launch);
+	/* Before the screen is opened: an error is printed on the normal terminal. */
+	status = err ? CLI_COULD_NOT : live__await_answer(&viewer.live, take_lines, &viewer) ?: let_go(launch);
 	if (status == CLI_DONE) {
 		err = screen__open();
 		err = err ?: watch(&viewer);

@@ -72,6 +72,7 @@ struct web {
 	struct reader *readers;
 	uint32_t n_readers;
 	struct save saves[SAVES_MAX];
+	struct buf formats; /* JSON: the names of all that can be saved */
 };
 
 /* --- answers --- */
@@ -344,6 +345,8 @@ static enum MHD_Result route(struct web *web, struct MHD_Connection *connection,
 		return *name ? refuse(connection, 404) : queue(connection, 200, of_file(web->content.report), "text/html; charset=utf-8", web->content.policy);
 	if (!strcmp(name, "events"))
 		return begin_events(web, connection);
+	if (!strcmp(name, "formats"))
+		return put_text(connection, 200, "application/json", web->formats.data);
 	if (!strcmp(name, "save"))
 		return begin_save(web, connection, state);
 	for (const struct web_file *file = web_files; file->name; file++)
@@ -392,6 +395,12 @@ static enum MHD_Result answer(void *cls, struct MHD_Connection *connection, cons
 	if (peer)
 		peer->served = true;
 	return route(web, connection, name, state);
+}
+
+/* Nothing that is served needs %XX, so it stays as it is, and no name is cut at a %00. */
+static size_t unescape(void *cls, struct MHD_Connection *connection, char *text)
+{
+	return strlen(text);
 }
 
 static void completed(void *cls, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode code)
@@ -469,6 +478,15 @@ static int make_token(char token[WEB_TOKEN_CHARS + 1])
 	return 0;
 }
 
+static int put_formats(struct buf *out)
+{
+	const struct exporter *exporter;
+
+	for (exporter = exporters; exporter->name; exporter++)
+		buf__printf(out, "%s\"%s\"", exporter == exporters ? "[" : ",", exporter->name);
+	return buf__append(out, "]", sizeof("]"));
+}
+
 int web__new(const struct web_content *content, struct web **ret)
 {
 	struct web *web = calloc(1, sizeof(*web));
@@ -478,13 +496,13 @@ int web__new(const struct web_content *content, struct web **ret)
 	if (!web)
 		return -ENOMEM;
 	web->content = *content;
-	err = make_token(web->token) ?: listen_on(&fd, &web->port);
+	err = make_token(web->token) ?: put_formats(&web->formats) ?: listen_on(&fd, &web->port);
 	if (!err) {
 		snprintf(web->address, sizeof(web->address), "http://127.0.0.1:%u/%s/", web->port, web->token);
 		web->daemon = library.MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer, web,
 						       MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
 						       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX, MHD_OPTION_CONNECTION_TIMEOUT, REQUEST_S,
-						       MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connected, web,
+						       MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_NOTIFY_CONNECTION, connected, web,
 						       MHD_OPTION_NOTIFY_COMPLETED, completed, web, MHD_OPTION_END);
 		if (!web->daemon) {
 			close(fd);
@@ -492,6 +510,7 @@ int web__new(const struct web_content *content, struct web **ret)
 		}
 	}
 	if (err) {
+		buf__free(&web->formats);
 		free(web);
 		return err;
 	}
@@ -514,6 +533,7 @@ struct web *web__free(struct web *web)
 			library.MHD_resume_connection(save->connection);
 		}
 	library.MHD_stop_daemon(web->daemon);
+	buf__free(&web->formats);
 	free(web);
 	return NULL;
 }

@@ -92,4 +92,19 @@ for file in "$@"; do
 	esac
 done
 [ -z "$profiles" ] || $python tests/browser/check_speedscope.py --schema $profiles || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+# The live page of a real compile: as root, where Numba is.
+live=
+if [ -z "$hour" ] && [ -n "${pages-}" ] && [ "$(id -u)" = 0 ] && $python -c 'import numba' 2>/dev/null; then
+	$python tests/targets/numba_loop.py >build/artifacts/view.target.log &
+	live=$!
+	trap 'kill $live' EXIT
+	CPROFD=build/cprofd CPROFD_SOCKET=none $python tests/browser/view_test.py $live build/artifacts >build/artifacts/view.log 2>&1 || {
+		cat build/artifacts/view.log
+		echo "0 passed, 1 failed, 0 skipped"
+		exit 1
+	}
+	head -n -1 build/artifacts/view.log
+	kill $live
+	trap - EXIT
+fi
 exec $python tests/browser/speedscope_test.py --site $site --artifacts build/artifacts --seconds "$([ -n "$hour" ] && echo 600 || echo 120)" "$@"

@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 from lib import CPROFD, ROOT
-from lib.command import caller, cprofd, environment, fails, folder, sudo
+from lib.command import UNTIL_TOLD, caller, cprofd, environment, fails, folder, sudo, target
 from lib.result import check, finish
 from lib.wait import until
 
@@ -213,8 +213,65 @@ def under_sudo(work):
     fails(1, "cannot be read", run=cprofd("view", path, env=sudo()))
 
 
+def events(view, seconds=20, until_event="ledger"):
+    """Lines of the stream until one of such an event."""
+    lines, text = [], b""
+    with view.connect() as connection:
+        connection.settimeout(seconds)
+        connection.sendall(b"GET %sevents HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % (view.page.encode(), view.port))
+        while b'"ev":"%s"' % until_event.encode() not in text:
+            data = connection.recv(1 << 16)
+            if not data:
+                break
+            text += data
+    return re.findall(rb"^data: (\{.*\})\r?$", text, re.M), text
+
+
+def of_a_process(work):
+    uid = caller()[0]
+    with target(UNTIL_TOLD, uid=uid) as process:
+        view = View(process.pid, "--socket", "none", "--native=off", env=sudo())
+        check(is_dropped(view.process.pid, uid), "process: the server is the caller's, without capabilities", identity(view.process.pid))
+        served(view, "process")
+        attacks(view, "process")
+        for path, status in (("events/../x", 404), ("live.js", 200), ("live.j", 404), ("source", 404), ("save?format=nothing", 400),
+                             ("save?format=html&window=--rules", 400), ("save?format=html&thread=a", 400)):
+            got = view.ask(view.page + path)[0]
+            check(got == status, f"process: {path}: {status}", got)
+        lines, text = events(view)
+        check(lines and b'"ev":"hello"' in lines[0] and any(b'"ev":"samples"' in line for line in lines), "process: events as the protocol has them", text[:300])
+        check(b'"ev":"answer"' not in text, "process: no answers among them")
+        # Readers that do not read: the session, and the others, go on.
+        stuck = []
+        for _ in range(30):
+            connection = view.connect()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(b"GET %sevents HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % (view.page.encode(), view.port))
+            stuck.append(connection)
+        time.sleep(2)
+        full = [c for c in stuck if b" 503 " in c.recv(4096).split(b"\r\n")[0]]
+        # One more where the server has not noticed yet that the reader above is gone.
+        check(len(full) in (14, 15), "process: at most 16 pages read", len(full))
+        for connection in stuck:
+            connection.close()
+        check(until(lambda: events(view)[0], 20), "process: and another one comes once they are gone")
+        status, head, body = view.ask(view.page + "save?format=events")
+        check(status == 200 and body.startswith(b'{"ev":"hello"') and body.rstrip().endswith(b'"reason":"snapshot","detail":""}'), "process: what was recorded is saved", head, body[-200:])
+        process.send_signal(signal.SIGUSR1)
+        process.wait(20)
+        lines, _ = events(view, until_event="end")
+        check(b'"reason":"exited"' in lines[-1], "process: the end comes, too", lines[-1:])
+        status, head, body = view.ask(view.page + "save?format=collapsed")
+        check(status == 200 and b"leaf" in body, "process: and can be saved afterwards", head)
+        status, err = view.end()
+        check(status == 0, "process: Ctrl-C ends it", status, err)
+    fails(1, "no such process", run=cprofd("view", "--socket", "none", 4194000))
+    fails(2, "is a file", run=cprofd("view", "-r", "99", recording(work)))
+
+
 if __name__ == "__main__":
     with folder() as work:
         of_a_file(work)
         under_sudo(work)
+        of_a_process(work)
     sys.exit(finish())
