@@ -183,7 +183,12 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 		return 0;
 	fill_header(&event.header, RECORD_EXEC, sizeof(event), task);
 	event.cpu_time = ran_until(task, event.header.time);
-	event.flags = authorised(task, task_tgid(task)) == AUTHORISED_NO ? EVENT_LOST : 0;
+	if (authorised(task, task_tgid(task)) == AUTHORISED_NO) {
+		event.flags = EVENT_LOST;
+		watched_forget(); /* it is not told when another's program was back */
+	}
+	if (authorised_dumpable((struct mm_struct *)BPF_CORE_READ(task, mm)) != DUMPABLE_USER)
+		event.flags |= EVENT_UNTIMED;
 	/* The tracepoint passes the kernel's id. The old thread no longer exists, so cprofd's id for it cannot be
 	 * found. */
 	event.old_tid = !nested ? (__u32)old_pid : old_pid == task->pid ? task_tid(task) : 0;

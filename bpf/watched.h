@@ -118,6 +118,23 @@ HOST_APART int watched_valued(__u64 now)
 	return 0;
 }
 
+/* It runs now; since when is not told. */
+static __always_inline void watched_runs(struct watched *of)
+{
+	of->left = 0;
+	__sync_fetch_and_add(watched_sleepers(bpf_get_current_task_btf()), -1);
+	__sync_fetch_and_add(&each_tick.asleep, -1);
+}
+
+HOST_APART int watched_forget(void)
+{
+	struct watched *of = watched_of();
+
+	if (of && of->left)
+		watched_runs(of);
+	return 0;
+}
+
 /* At a tick or a switch of the current thread: it has been back since its last arrival on a CPU. */
 HOST_APART int watched_back(__u64 now)
 {
@@ -136,9 +153,7 @@ HOST_APART int watched_back(__u64 now)
 	of->back.count = 1;
 	of->back.syscall = -1;
 	of->valued += slept;
-	of->left = 0;
-	__sync_fetch_and_add(watched_sleepers(task), -1);
-	__sync_fetch_and_add(&each_tick.asleep, -1);
+	watched_runs(of);
 	if (!of->unseen || slept >= each_tick.tick_period)
 		wait_emit(&of->back, task, back);
 	return 0;

@@ -122,7 +122,7 @@ struct broker_message {
 	uint32_t threads;      /* threads that have a perf event */
 	/* ADD_POOL, POOL */
 	uint64_t pool_bytes;   /* whole pages */
-	uint32_t number;       /* ATTACH: the pid of the client that asks; SET_CLOCKS: on; WATCH: a tid; PERF_MAP: as its innermost PID namespace counts; 0: not known */
+	uint32_t number;       /* ATTACH: the pid of the client that asks; OPEN_PROCESS: 1: an exec took its timers away (EVENT_UNTIMED); SET_CLOCKS: on; WATCH: a tid; PERF_MAP: as its innermost PID namespace counts; 0: not known */
 	uint32_t limit;        /* with LIMIT: which limit (broker_message__limit); 0: not one with a name */
 	uint32_t slot, _pad;   /* WATCH: below BROKER_WATCHED_MAX; the thread that was there makes room */
 	/* OPEN_DEBUG: relative, NUL-terminated */

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -265,6 +266,28 @@ int perf_events__add(struct perf_events *events, pid_t pid, pid_t tid, const str
 	if (!err && !events->n)
 		return -ESRCH; /* it is a thread of another process */
 	return err ? err : perf_events__enable(events);
+}
+
+/* An event whose thread, and all that inherited it, are gone hangs up. */
+static void close_ended(struct perf_events *events)
+{
+	struct pollfd poll_fd = {};
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < events->n; i++) {
+		poll_fd.fd = events->threads[i].fd;
+		if (poll_fd.fd >= 0 && poll(&poll_fd, 1, 0) > 0 && poll_fd.revents & POLLHUP)
+			close_event(events, poll_fd.fd);
+		else
+			events->threads[kept++] = events->threads[i];
+	}
+	events->n = kept;
+}
+
+int perf_events__renew(struct perf_events *events, pid_t pid, const struct perf_options *options)
+{
+	close_ended(events);
+	return perf_events__open(events, pid, options) ?: perf_events__enable(events);
 }
 
 int perf_events__enable(struct perf_events *events)

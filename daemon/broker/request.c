@@ -165,7 +165,7 @@ static bool serve_session(struct engine *engine, struct session **slot, const st
 	case BROKER_OPEN_PROCESS:
 		reply->message.kind = BROKER_PROCESS;
 		if (session)
-			session__open_process(session, &engine->client, request->pid, reply);
+			session__open_process(session, &engine->client, request, reply);
 		return true;
 	case BROKER_OPEN_FILE:
 		reply->message.kind = BROKER_FILE;

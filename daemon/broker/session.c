@@ -294,6 +294,13 @@ static bool recognises(struct session *session, pid_t pid, struct process_stat *
 	return true;
 }
 
+static struct perf_options timers_of(const struct session *session)
+{
+	return (struct perf_options){.rate = session->rate,
+				     .follow_children = session->flags & BROKER_SUBPROCESSES,
+				     .program = session->dumper ? dumper__program(session->dumper) : sampler__program(session->sampler)};
+}
+
 /* Adds one child that runs already and that the client may read. Errors that concern only this child (it ended) leave
  * it out; those of resources end the attach. */
 static int add_child(struct session *session, const struct identity *client, pid_t pid, const struct target *as,
@@ -376,7 +383,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	struct helper helper = HELPER_NONE;
 	struct session *session = NULL;
 	struct process_stat stat;
-	struct perf_options perf = {.rate = request->rate};
+	struct perf_options perf;
 	struct target as = {}, after;
 	enum broker_error error;
 	enum ptrace_rule rule;
@@ -436,8 +443,7 @@ struct session *session__attach(const struct broker_message *request, const stru
 	}
 	if (err)
 		goto fail;
-	perf.follow_children = request->flags & BROKER_SUBPROCESSES;
-	perf.program = session->dumper ? dumper__program(session->dumper) : sampler__program(session->sampler);
+	perf = timers_of(session);
 	err = perf_events__open(&session->events, session->target, &perf);
 	if (err == -EPERM || err == -EACCES || err == -ENOENT || err == -EOPNOTSUPP)
 		error = BROKER_ERROR_NO_PERF;
@@ -468,9 +474,10 @@ fail:
 	return session__free(session);
 }
 
-void session__open_process(struct session *session, const struct identity *client, pid_t pid,
-			   struct reply *reply)
+void session__open_process(struct session *session, const struct identity *client, const struct broker_message *request, struct reply *reply)
 {
+	pid_t pid = request->pid;
+	const struct perf_options timers = timers_of(session);
 	struct process_fds fds;
 	struct process_stat stat;
 	struct target as;
@@ -492,6 +499,9 @@ void session__open_process(struct session *session, const struct identity *clien
 		sampler__publish(session->sampler, pid, &as);
 	if (!err)
 		remember(session, client, pid, &stat, &as);
+	/* As in an attach, the sampler compares what ticks with what was authorised. Without them, ticks are missed, which is counted. */
+	if (!err && request->number && session->sampler)
+		perf_events__renew(&session->events, pid, &timers);
 	if (err)
 		reply__fail(reply, process__error(err), err);
 	else

@@ -83,8 +83,7 @@ void spare__free(struct spare *spare);
  * it to NULL) if it fits. NULL on failure: the reply has the reason. */
 struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
 				const struct charge *payer, struct spare *spare, bool verbose, struct reply *reply);
-void session__open_process(struct session *session, const struct identity *client, pid_t pid,
-			   struct reply *reply);
+void session__open_process(struct session *session, const struct identity *client, const struct broker_message *request, struct reply *reply);
 /* OPEN_FILE, OPEN_DEBUG, OPEN_PERF_MAP. `openers`: the engine's. *stalled: set once a file did not open in time; no
  * further file is opened then. */
 void session__open_file(struct session *session, const struct identity *client,

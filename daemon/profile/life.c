@@ -323,18 +323,32 @@ static void hand_back(struct profile *profile, struct process *process, const st
 	before->cpu_final = exec->cpu_time;
 }
 
+static void lose(struct profile *profile, struct thread *thread)
+{
+	thread->lost = true;
+	waits__free(profile, thread);
+}
+
 static int take_exec(struct profile *profile, const struct record_event *exec)
 {
 	const struct record_task *task = &exec->header.task;
 	struct process *old = older_image(profile, task);
 	bool known = find_image(profile, task), withheld = exec->flags & EVENT_LOST;
 	struct process *process = change_image(profile, old, &exec->header, exec->old_tid, exec->cpu_time);
+	struct thread *thread;
 
-	if (process && known)
-		hand_back(profile, process, exec);
-	else if (process) /* else the broker authorised it meanwhile */
+	if (!process)
+		return -ENOMEM;
+	if (!known) {
 		process->withheld = withheld;
-	return process ? 0 : -ENOMEM;
+		return 0;
+	}
+	hand_back(profile, process, exec);
+	/* A tick came in the middle of the exec, before the credentials changed. (With a name: the broker authorised it meanwhile.) */
+	thread = withheld && !process->name ? tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start) : NULL;
+	if (thread && !thread->ending)
+		lose(profile, thread);
+	return 0;
 }
 
 static int take_lost(struct profile *profile, const struct record_event *lost)
@@ -343,10 +357,8 @@ static int take_lost(struct profile *profile, const struct record_event *lost)
 	struct process *process = tasks__find_process(&profile->tasks, task->tgid, task->process_start, task->exec, true);
 	struct thread *thread = process ? tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start) : NULL;
 
-	if (!thread || thread->ending)
-		return 0;
-	thread->lost = true;
-	waits__free(profile, thread);
+	if (thread && !thread->ending)
+		lose(profile, thread);
 	return 0;
 }
 

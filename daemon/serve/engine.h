@@ -166,6 +166,8 @@ struct tracee {
 	/* It ran before the session did, so no record announced its threads: /proc/PID/task is read once it is
 	 * identified. */
 	bool list;
+	/* An exec took its timers away (EVENT_UNTIMED), or its parent's: the broker is asked for new ones. */
+	bool untimed;
 	/* gil.c: when the GIL is searched for again, how often it was, and whether its address is final. */
 	uint64_t gil_due;
 	uint32_t gil_polls;

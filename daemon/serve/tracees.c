@@ -255,7 +255,8 @@ static int ask_fds(struct engine *engine, struct tracee *tracee)
 	struct broker_message message = {.kind = BROKER_OPEN_PROCESS,
 					 .token = engine__token(engine),
 					 .session = tracee->session->broker,
-					 .pid = tracee->pid};
+					 .pid = tracee->pid,
+					 .number = tracee->untimed};
 
 	tracee->token = message.token;
 	return engine__ask(engine, &message);
@@ -338,7 +339,7 @@ void tracee__announce_forked(struct tracee *parent)
 
 /* A fork. With vfork or posix_spawn an exec follows at once, so nothing is asked of the broker before the child is
  * sampled (native__of_forked()) or a page of it is missing (drain.c). */
-static void forked(struct session *session, const struct record_fork *fork)
+static void forked(struct engine *engine, struct session *session, const struct record_fork *fork)
 {
 	const struct record_task *task = &fork->header.task;
 	struct tracee *parent = tracee__find(session, (int32_t)fork->parent_tgid);
@@ -360,6 +361,9 @@ static void forked(struct session *session, const struct record_fork *fork)
 		return;
 	inherit(child, parent);
 	native__forked(child, parent, fork->header.time);
+	child->untimed = parent->untimed;
+	if (child->untimed)
+		ask_fds(engine, child);
 	if (session->state == SESSION_RUNNING && child->image.runtime)
 		announce_forked(child, fork->header.time);
 }
@@ -370,8 +374,12 @@ static void executed(struct engine *engine, struct session *session, const struc
 	const struct record_task *task = &exec->header.task;
 	struct tracee *tracee = tracee__find(session, (int32_t)task->tgid);
 
-	if (!tracee)
+	/* Nothing told that it was forked: its parent's program is not shown, and so had no timers. */
+	if (!tracee) {
 		tracee = tracee__new(session, (int32_t)task->tgid);
+		if (tracee)
+			tracee->untimed = true;
+	}
 	if (!tracee) {
 		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 		return;
@@ -384,6 +392,7 @@ static void executed(struct engine *engine, struct session *session, const struc
 	tracee->exec = task->exec;
 	tracee->exec_known = true;
 	tracee->exec_cpu = exec->cpu_time;
+	tracee->untimed |= !!(exec->flags & EVENT_UNTIMED);
 	tracee->none_until = exec->header.time + SCHEDULE_SHOWS_NS;
 	ask(engine, tracee);
 }
@@ -395,7 +404,7 @@ void tracee__record(struct engine *engine, struct session *session, const struct
 
 	switch (header->kind) {
 	case RECORD_FORK:
-		forked(session, (const struct record_fork *)header);
+		forked(engine, session, (const struct record_fork *)header);
 		break;
 	case RECORD_EXEC:
 		if (session->state == SESSION_RUNNING)
@@ -434,6 +443,8 @@ void tracee__answered(struct engine *engine, struct session *session,
 		return; /* it ended, or ran another program since */
 	/* It asked for memory only: its image is its parent's. */
 	if (tracee->state == TRACEE_FORKED) {
+		if (n == 3)
+			tracee->untimed = false;
 		if (n == 3 && tracee->mem < 0) {
 			tracee->mem = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
 			tracee->maps = fcntl(fds[2], F_DUPFD_CLOEXEC, 3);
@@ -444,6 +455,7 @@ void tracee__answered(struct engine *engine, struct session *session,
 	if (message->error != BROKER_ERROR_OK || n != BROKER_PROCESS_FDS) {
 		return; /* it ended, or runs another program: a record will say which */
 	}
+	tracee->untimed = false;
 	tracee->parent = message->parent;
 	tracee__open(engine, tracee, message, fds);
 }

@@ -260,6 +260,8 @@ struct record_fork {
 
 #define EVENT_SETTLES 1u /* EXIT: a RECORD_FREED follows, some 30 ms after the task was reaped */
 #define EVENT_LOST 2u    /* EXEC: not authorised for the new image; EXIT: nor for the thread: no cpu_time, exit_code */
+/* EXEC: the kernel took all its perf events away, as the program is setuid or may not be read (begin_new_exec, fs/exec.c). */
+#define EVENT_UNTIMED 4u
 
 struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE, RECORD_FREED, RECORD_LOST */
 	struct record_header header;
