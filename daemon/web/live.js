@@ -144,10 +144,10 @@ class View {
     if (!model.session) return;
     set_text($('facts'), '\u00b7 pid ' + model.session.pid + ' \u00b7 ' + duration(this.clock()) + ' \u00b7 ' + count(model.samples) + ' samples at ' + model.session.rate + ' Hz \u00b7 ' +
       model.threads.filter(t => !t.ended).length + ' threads' + (lost ? ' \u00b7 ' + count(lost) + ' lost or cut short' : '') + (model.gaps ? ' \u00b7 gaps: ' + model.gaps : ''));
-    const below = model.units.below, dropped = model.rows.dropped;
-    $('left-out').hidden = !below && !dropped;
+    const below = model.units.below, folded = model.rows.folded;
+    $('left-out').hidden = !below && !folded;
     set_text($('left-out'), (below ? 'Older compiles, phases and passes shorter than ' + duration(below) + ' are left out here, and of ranges; the sums of the whole session have them. ' : '') +
-      (dropped ? 'The first samples are left out.' : ''));
+      (folded ? 'Ranges lack innermost frames of older samples; the sums of the whole session have them.' : ''));
     $('range').hidden = !this.range;
     if (this.range) set_text($('range-words'), duration(this.range[0]) + ' to ' + duration(Math.min(this.range[1], model.now)));
     for (const button of document.querySelectorAll('button[data-seconds]')) button.setAttribute('aria-pressed', !this.fixed && +button.dataset.seconds === this.seconds);

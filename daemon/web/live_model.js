@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 // What a session's events (docs/protocol.md) leave in the page: tables and columns whose size does not grow with time.
 //
-//   rows   samples: time, weight, thread, class, stack, compile, line. When there are too many, those of equal stack
-//          within a bin of time become one, and bins double
+//   rows   samples: time, weight, thread, class, stack, compile, line. When there are too many, old ones of equal stack
+//          within a bin of time become one; if that is not enough, their innermost frames go
 //   units  compiles, phases, passes: begin, end. When there are too many, the shortest go; their sums stay
 //   nodes  the tree of stacks, by function; unodes: the tree of compiles, by name
 //
@@ -10,7 +10,8 @@
 
 export const CAP = {rows: 1 << 19, units: 1 << 17, nodes: 1 << 18, unodes: 1 << 16, functions: 1 << 17, lines: 1 << 16, threads: 4096};
 export const KINDS = ['unit', 'phase', 'pass'];
-const BIN = 1e7, LAST_BIN = 6e10;
+const BIN = 1e7, LAST_BIN = 1e10;
+const COLUMNS = ['t', 'w', 'thread', 'kind', 'node', 'unode', 'line']; // of rows
 
 // Strings and their numbers; what does not fit is the last one.
 class Names {
@@ -77,10 +78,11 @@ export class Model {
     this.nodes = new Tree(CAP.nodes);
     this.outermost = new Uint8Array(CAP.nodes); // no caller of a node is the same function
     this.unodes = new Tree(CAP.unodes);
-    this.rows = {count: 0, bin: 0, dropped: 0, t: new Float64Array(CAP.rows), w: new Float64Array(CAP.rows), thread: new Uint16Array(CAP.rows),
+    this.rows = {count: 0, bin: 0, folded: false, t: new Float64Array(CAP.rows), w: new Float64Array(CAP.rows), thread: new Uint16Array(CAP.rows),
       kind: new Uint8Array(CAP.rows), node: new Int32Array(CAP.rows), unode: new Int32Array(CAP.rows), line: new Int32Array(CAP.rows)};
     this.units = {count: 0, below: 0, begin: new Float64Array(CAP.units), end: new Float64Array(CAP.units), first: new Float64Array(CAP.units),
       thread: new Uint16Array(CAP.units), depth: new Uint8Array(CAP.units), unode: new Int32Array(CAP.units), parent: new Int32Array(CAP.units)};
+    this.moved = {node: new Float64Array(CAP.nodes), unode: new Float64Array(CAP.unodes), line: new Float64Array(CAP.lines)}; // what fold_rows() took
     this.lost = {elapsed: new Float64Array(CAP.unodes), calls: new Float64Array(CAP.unodes)}; // of units that are gone
     this.epoch();
   }
@@ -300,36 +302,53 @@ export class Model {
     rows.line[i] = line;
   }
 
-  // Rows of a bin that differ in nothing become one, in place.
+  // There is no room: of the older half, rows of a bin that differ in nothing become one. Bins grow, then stacks and
+  // compiles lose their innermost names, until that half is much smaller. Times of threads and classes stay as they are.
   merge_rows() {
-    const rows = this.rows, table = new Int32Array(2 * CAP.rows), mask = table.length - 1;
-    for (rows.bin = Math.max(BIN, 2 * rows.bin); ; rows.bin *= 2) {
-      let n = 0;
-      table.fill(-1);
-      for (let i = 0; i < rows.count; i++) {
-        const bin = Math.floor(rows.t[i] / rows.bin);
-        let slot = (Math.imul(bin, 0x9e3779b1) ^ Math.imul(rows.node[i], 0x85ebca6b) ^ Math.imul(rows.line[i], 0xc2b2ae35) ^
-          Math.imul(rows.unode[i] * 64 + rows.kind[i], 0x27d4eb2f) ^ rows.thread[i]) >>> 0 & mask, j;
-        while ((j = table[slot]) >= 0 && !(rows.node[j] === rows.node[i] && rows.line[j] === rows.line[i] && rows.unode[j] === rows.unode[i] &&
-            rows.kind[j] === rows.kind[i] && rows.thread[j] === rows.thread[i] && Math.floor(rows.t[j] / rows.bin) === bin)) slot = slot + 1 & mask;
-        if (j >= 0) {
-          rows.w[j] += rows.w[i];
-          continue;
-        }
-        for (const column of ['t', 'w', 'thread', 'kind', 'node', 'unode', 'line']) rows[column][n] = rows[column][i];
-        table[slot] = n++;
-      }
-      rows.count = n;
-      if (n < CAP.rows * .6) return;
-      if (rows.bin >= LAST_BIN) return this.drop_rows();
+    const rows = this.rows, half = rows.count >> 1;
+    let n = half;
+    for (let round = 0; n > half * .6; round++) {
+      if (rows.bin < LAST_BIN) rows.bin = Math.min(LAST_BIN, Math.max(BIN, 4 * rows.bin));
+      else if (round) this.fold_rows(n, round > 12);
+      n = this.merge_oldest(n);
     }
+    for (const column of COLUMNS) rows[column].copyWithin(n, half, rows.count);
+    rows.count -= half - n;
   }
 
-  drop_rows() { // the oldest quarter
-    const rows = this.rows, gone = rows.count >> 2;
-    for (const column of ['t', 'w', 'thread', 'kind', 'node', 'unode', 'line']) rows[column].copyWithin(0, gone, rows.count);
-    rows.count -= gone;
-    rows.dropped += gone;
+  fold_rows(count, all) {
+    const {rows, nodes, unodes} = this;
+    const move = (column, i, to) => {
+      this.moved[column][rows[column][i]] += rows.w[i];
+      this.moved[column][to] -= rows.w[i];
+      rows[column][i] = to;
+    };
+    for (let i = 0; i < count; i++) {
+      move('node', i, all ? 0 : nodes.parent[rows.node[i]]);
+      move('unode', i, all ? 0 : unodes.parent[rows.unode[i]]);
+      if (all) move('line', i, 0);
+    }
+    rows.folded = true;
+  }
+
+  merge_oldest(count) { // how many are left
+    const rows = this.rows, table = new Int32Array(CAP.rows).fill(-1), mask = table.length - 1;
+    let n = 0;
+    for (let i = 0; i < count; i++) {
+      const bin = Math.floor(rows.t[i] / rows.bin);
+      let slot = Math.imul(bin, 0x9e3779b1) ^ Math.imul(rows.node[i], 0x85ebca6b) ^ Math.imul(rows.line[i], 0xc2b2ae35) ^
+        Math.imul(rows.unode[i] * 64 + rows.kind[i], 0x27d4eb2f) ^ rows.thread[i], j;
+      slot = (slot ^ slot >>> 15) & mask;
+      while ((j = table[slot]) >= 0 && !(rows.node[j] === rows.node[i] && rows.line[j] === rows.line[i] && rows.unode[j] === rows.unode[i] &&
+          rows.kind[j] === rows.kind[i] && rows.thread[j] === rows.thread[i] && Math.floor(rows.t[j] / rows.bin) === bin)) slot = slot + 1 & mask;
+      if (j >= 0) {
+        rows.w[j] += rows.w[i];
+        continue;
+      }
+      for (const column of COLUMNS) rows[column][n] = rows[column][i];
+      table[slot] = n++;
+    }
+    return n;
   }
 
   // --- the rest ---
@@ -390,6 +409,9 @@ export class Sums {
       this.kind[rows.kind[i]] += w;
       this.thread[rows.thread[i]] += w;
     }
+    if (all)
+      for (const [column, sums] of [['node', this.self], ['unode', this.unode], ['line', this.line]])
+        for (let n = 0; n < sums.length; n++) sums[n] += model.moved[column][n];
     for (let n = nodes.count - 1; n > 0; n--) {
       this.node[n] += this.self[n];
       this.node[nodes.parent[n]] += this.node[n];
