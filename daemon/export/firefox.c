@@ -92,15 +92,17 @@ void firefox__flush(struct firefox *firefox, size_t least)
 
 /* --- reading --- */
 
-static struct buf *rows_of(struct firefox *firefox, uint32_t thread)
+static struct slices *rows_of(struct firefox *firefox, uint32_t thread)
 {
-	return buf__at(&firefox->rows, sizeof(struct buf), thread);
+	return buf__at(&firefox->rows, sizeof(struct slices), thread);
 }
 
 /* Time in which nothing ran is one row, however often it was looked at; a tick is always a row of its own. */
-static bool joins(const struct firefox_row *last, uint32_t place, uint64_t cpu, uint64_t ns)
+static bool joins(const struct slices *rows, uint32_t place, uint64_t cpu, uint64_t ns)
 {
-	return last->place == place && !last->cpu && !cpu && ns + last->ns <= UINT32_MAX;
+	const struct slice *last = &rows->last;
+
+	return rows->n && last->stack == place && !last->cpu && !cpu && ns + last->ns <= UINT32_MAX;
 }
 
 /* The model's slices, in the order of time. */
@@ -108,7 +110,7 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 {
 	struct firefox *firefox = model->ctx;
 	struct firefox_place key = {.stack = stack == model->idle ? MODEL_ROOT : stack};
-	struct buf *rows = rows_of(firefox, thread->id);
+	struct slices *rows = rows_of(firefox, thread->id);
 	uint32_t place;
 	int err = rows ? 0 : -ENOMEM;
 
@@ -116,51 +118,52 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 	if (!stack_sums__apart(model, stack))
 		key.category = model->class_now + 1;
 	err = err ?: intern__id(&firefox->places, &key, sizeof(key), &place);
-	if (!err && rows->len && joins(&ITEM(*rows, struct firefox_row, LENGTH(*rows, struct firefox_row) - 1), place, cpu, ns)) {
-		ITEM(*rows, struct firefox_row, LENGTH(*rows, struct firefox_row) - 1).ns += (uint32_t)ns;
+	if (!err && joins(rows, place, cpu, ns)) {
+		rows->last.ns += ns;
 		return 0;
 	}
 	while (ns && !err) {
-		uint32_t part = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns, ran = cpu > part ? part : (uint32_t)cpu;
-		struct firefox_row row = {place, part, ran};
+		struct slice row = {.stack = place, .ns = ns > UINT32_MAX ? UINT32_MAX : ns};
 
-		err = buf__append(rows, &row, sizeof(row));
-		ns -= part;
-		cpu -= ran;
+		row.cpu = cpu > row.ns ? row.ns : cpu;
+		err = slices__add(rows, &row);
+		ns -= row.ns;
+		cpu -= row.cpu;
 	}
 	return err;
 }
 
 /* --- samples --- */
 
-/* Rows of the thread; a thread that has none was never there. */
-const struct firefox_row *firefox__rows(const struct firefox *firefox, const struct model_thread *thread, uint32_t *ret_n)
+/* A thread that has none was never there. */
+const struct slices *firefox__rows(const struct firefox *firefox, const struct model_thread *thread)
 {
-	const struct buf *rows = thread->id < LENGTH(firefox->rows, struct buf) ? &ITEM(firefox->rows, const struct buf, thread->id) : NULL;
+	static const struct slices none = {};
 
-	*ret_n = rows ? LENGTH(*rows, struct firefox_row) : 0;
-	return rows ? (const struct firefox_row *)rows->data : NULL;
+	return thread->id < LENGTH(firefox->rows, struct slices) ? &ITEM(firefox->rows, const struct slices, thread->id) : &none;
 }
 
-static bool has_stack(const struct firefox *firefox, const struct firefox_row *row)
+static bool has_stack(const struct firefox *firefox, const struct slice *row)
 {
-	return firefox__place(firefox, row->place).stack != MODEL_ROOT;
+	return firefox__place(firefox, row->stack).stack != MODEL_ROOT;
 }
 
-static void put_stacks(struct firefox *firefox, const struct firefox_row *row, uint32_t n, struct firefox_tables *tables)
+static void put_stacks(struct firefox *firefox, const struct slices *rows, struct firefox_tables *tables)
 {
+	struct slices_cursor cursor = SLICES(rows);
+	struct slice row;
 	uint32_t i, node = 0;
 
 	firefox__put(firefox, "\"stack\":[");
-	for (i = 0; i < n && !firefox->err; i++)
-		if (has_stack(firefox, &row[i])) {
-			firefox->err = firefox_tables__stack(tables, firefox, row[i].place, &node);
+	for (i = 0; slices__next(&cursor, &row) && !firefox->err; i++)
+		if (has_stack(firefox, &row)) {
+			firefox->err = firefox_tables__stack(tables, firefox, row.stack, &node);
 			firefox__item(firefox, i, node);
 		} else {
 			firefox__null(firefox, i);
 		}
 	/* The end of the last sample. */
-	firefox__null(firefox, n);
+	firefox__null(firefox, i);
 	firefox__put(firefox, "],\n");
 }
 
@@ -169,24 +172,25 @@ static void put_samples(struct firefox *firefox, const struct model_thread *thre
 	const struct model *model = &firefox->model;
 	bool waits = model->wall_mode || model->options->idle;
 	uint64_t time = model__begin(&firefox->model, thread);
-	const struct firefox_row *row;
-	uint32_t i, n;
+	const struct slices *rows = firefox__rows(firefox, thread);
+	struct slices_cursor cursor;
+	struct slice row;
+	uint32_t i;
 
-	row = firefox__rows(firefox, thread, &n);
-	firefox__put(firefox, "\"samples\":{\"weightType\":\"tracing-ms\",\"length\":%u,\n", n + 1);
-	put_stacks(firefox, row, n, tables);
+	firefox__put(firefox, "\"samples\":{\"weightType\":\"tracing-ms\",\"length\":%u,\n", rows->n + 1);
+	put_stacks(firefox, rows, tables);
 	firefox__put(firefox, "\"time\":[");
-	for (i = 0; i < n; time += row[i++].ns)
-		firefox__item_ms(firefox, i, time);
+	for (i = 0, cursor = SLICES(rows); slices__next(&cursor, &row); time += row.ns)
+		firefox__item_ms(firefox, i++, time);
 	firefox__item_ms(firefox, i, time);
 	firefox__put(firefox, "],\n\"weight\":[");
-	for (i = 0; i < n; i++)
-		firefox__item_ms(firefox, i, has_stack(firefox, &row[i]) ? waits ? row[i].ns : row[i].cpu : 0);
-	firefox__item(firefox, n, 0);
+	for (i = 0, cursor = SLICES(rows); slices__next(&cursor, &row);)
+		firefox__item_ms(firefox, i++, has_stack(firefox, &row) ? waits ? row.ns : row.cpu : 0);
+	firefox__item(firefox, i, 0);
 	/* CPU time since the sample before. */
 	firefox__put(firefox, "],\n\"threadCPUDelta\":[0");
-	for (i = 0; i < n; i++)
-		firefox__item(firefox, 1, row[i].cpu);
+	for (cursor = SLICES(rows); slices__next(&cursor, &row);)
+		firefox__item(firefox, 1, row.cpu);
 	firefox__put(firefox, "]},\n");
 }
 
@@ -242,8 +246,8 @@ static int write_file(struct firefox *firefox)
 
 static void free_rows(struct firefox *firefox)
 {
-	for (uint32_t i = 0; i < LENGTH(firefox->rows, struct buf); i++)
-		buf__free(&ITEM(firefox->rows, struct buf, i));
+	for (uint32_t i = 0; i < LENGTH(firefox->rows, struct slices); i++)
+		buf__free(&ITEM(firefox->rows, struct slices, i).packed);
 	buf__free(&firefox->rows);
 }
 

@@ -21,10 +21,6 @@ struct firefox_place {
 	uint32_t stack, category;
 };
 
-/* A sample. 12 bytes, as an hour at 999 Hz has 3.6 million; spans of more than 4 s are several rows. */
-struct firefox_row {
-	uint32_t place, ns, cpu;
-};
 
 struct firefox {
 	struct model model;
@@ -32,7 +28,8 @@ struct firefox {
 	struct buf text;      /* not yet written */
 	int err;	      /* the first error */
 	struct intern places; /* struct firefox_place */
-	struct buf rows;      /* struct buf by thread id, of struct firefox_row */
+	/* by thread id: its samples, whose `stack` is a place; spans of more than 4 s are several */
+	struct buf rows; /* struct slices */
 	struct buf categories; /* uint8_t by frame: the category that it has as a caller */
 	struct model_thread **threads;
 	uint32_t n;
@@ -59,8 +56,8 @@ static inline struct firefox_place firefox__place(const struct firefox *firefox,
 	return *(const struct firefox_place *)intern__key(&firefox->places, place, &len);
 }
 
-/* The thread's rows; they begin at model__begin(). */
-const struct firefox_row *firefox__rows(const struct firefox *firefox, const struct model_thread *thread, uint32_t *ret_n);
+/* The thread's samples; they begin at model__begin(). */
+const struct slices *firefox__rows(const struct firefox *firefox, const struct model_thread *thread);
 
 /* --- tables of one thread: ids are rows of the thread's tables, in the order of first use --- */
 struct firefox_table {

@@ -44,116 +44,153 @@ void firefox__schema(struct firefox *firefox)
 	firefox__put(firefox, "]");
 }
 
-/* A marker of the thread, before it is written by columns. */
+/* A marker: of a span, or of a wait if that is NULL. The format has columns, so all are visited once for each of these. */
 struct marker {
+	const struct kind *kind;
+	const struct unit_span *span;
 	uint64_t begin, end;
-	uint32_t name, data; /* name: a string of the thread; data: where its JSON ends */
+	enum wait_cause cause;
+	const char *holder;
 };
 
 struct markers {
-	struct buf items, data;
+	struct firefox *firefox;
+	struct firefox_tables *tables;
+	uint32_t index;
 };
 
-static int add_marker(struct markers *markers, struct firefox_tables *tables, const struct kind *kind, uint64_t begin, uint64_t end)
-{
-	struct marker marker = {begin, end, 0, (uint32_t)markers->data.len};
-	int err = firefox_tables__string(tables, kind->name, &marker.name);
+/* Writes one column of the `i`-th marker. */
+typedef void put_cell(struct markers *markers, uint32_t i, const struct marker *marker);
 
-	return err ?: buf__append(&markers->items, &marker, sizeof(marker));
+static void put_name(struct markers *markers, uint32_t i, const struct marker *marker)
+{
+	struct firefox *firefox = markers->firefox;
+	uint32_t name = 0;
+
+	firefox->err = firefox->err ?: firefox_tables__string(markers->tables, marker->kind->name, &name);
+	firefox__item(firefox, i, name);
 }
 
-static int open_data(struct markers *markers, const struct kind *kind)
+static void put_begin(struct markers *markers, uint32_t i, const struct marker *marker)
 {
-	return buf__printf(&markers->data, "{\"type\":\"cprofd-%s\"", kind->name);
+	firefox__item_ms(markers->firefox, i, marker->begin);
 }
 
-static int add_span(struct markers *markers, const struct firefox *firefox, struct firefox_tables *tables, const struct unit_span *span)
+static void put_end(struct markers *markers, uint32_t i, const struct marker *marker)
 {
-	struct unit_node node = unit_tree__node(&firefox->model.units, span->node);
-	const struct kind *kind = &kinds[node.kind < UNIT_KINDS ? node.kind : UNIT_PASS];
-	int err = open_data(markers, kind) ?: json__member(&markers->data, "name", *node.name ? node.name : UNIT_NO_NAME);
+	firefox__item_ms(markers->firefox, i, marker->end);
+}
 
-	if (node.kind == UNIT_COMPILE)
-		err = err ?: json__member(&markers->data, "signature", node.signature);
-	err = err ?: json__member(&markers->data, "compiler", node.compiler);
-	if (node.kind == UNIT_COMPILE && *node.file) {
+static int put_compile(struct buf *out, const struct unit_node *node, bool compile)
+{
+	int err = json__member(out, "name", *node->name ? node->name : UNIT_NO_NAME);
+
+	if (compile)
+		err = err ?: json__member(out, "signature", node->signature);
+	err = err ?: json__member(out, "compiler", node->compiler);
+	if (compile && *node->file) {
 		struct buf place = {};
 
-		err = err ?: buf__printf(&place, "%s:%u", node.file, node.line) ?: buf__append(&place, "", 1);
-		err = err ?: json__member(&markers->data, "file", place.data);
+		err = err ?: buf__printf(&place, "%s:%u", node->file, node->line) ?: buf__append(&place, "", 1);
+		err = err ?: json__member(out, "file", place.data);
 		buf__free(&place);
-	}
-	err = err ?: buf__puts(&markers->data, "}");
-	return err ?: add_marker(markers, tables, kind, span->begin, span->end);
-}
-
-static int add_waits(struct markers *markers, const struct firefox *firefox, struct firefox_tables *tables, const struct model_thread *thread)
-{
-	uint64_t time = model__begin(&firefox->model, thread), begin;
-	enum wait_cause cause;
-	const char *holder;
-	const struct firefox_row *row;
-	uint32_t i, n;
-	int err = 0;
-
-	row = firefox__rows(firefox, thread, &n);
-	for (i = 0; i < n && !err; i++) {
-		begin = time;
-		time += row[i].ns;
-		cause = waiting__cause(&firefox->model, firefox__place(firefox, row[i].place).stack, &holder);
-		if (cause <= WAIT_READY)
-			continue;
-		for (; i + 1 < n && row[i + 1].place == row[i].place; i++)
-			time += row[i + 1].ns;
-		err = open_data(markers, &kinds[UNIT_KINDS]) ?: json__member(&markers->data, "cause", wait__frame(cause));
-		err = err ?: json__member(&markers->data, "holder", holder) ?: buf__puts(&markers->data, "}");
-		err = err ?: add_marker(markers, tables, &kinds[UNIT_KINDS], begin, time);
 	}
 	return err;
 }
 
-static void put_all(struct firefox *firefox, const struct markers *markers)
+static void put_data(struct markers *markers, uint32_t i, const struct marker *marker)
 {
-	uint32_t i, n = LENGTH(markers->items, struct marker), at = 0;
-	const struct marker *marker = (const struct marker *)markers->items.data;
+	struct firefox *firefox = markers->firefox;
+	struct buf *out = &firefox->text;
+	struct unit_node node;
+	int err;
 
-	firefox__put(firefox, "\"markers\":{\"length\":%u,\n\"name\":[", n);
-	for (i = 0; i < n; i++)
-		firefox__item(firefox, i, marker[i].name);
-	firefox__put(firefox, "],\n\"startTime\":[");
-	for (i = 0; i < n; i++)
-		firefox__item_ms(firefox, i, marker[i].begin);
-	firefox__put(firefox, "],\n\"endTime\":[");
-	for (i = 0; i < n; i++)
-		firefox__item_ms(firefox, i, marker[i].end);
-	/* 1: with begin and end. */
-	firefox__put(firefox, "],\n\"phase\":[");
-	for (i = 0; i < n; i++)
-		firefox__item(firefox, i, 1);
-	firefox__put(firefox, "],\n\"category\":[");
-	for (i = 0; i < n; i++)
-		firefox__item(firefox, i, FIREFOX_OTHER);
-	firefox__put(firefox, "],\n\"data\":[");
-	for (i = 0; i < n && !firefox->err; i++) {
-		firefox__put(firefox, "%s", i ? ",\n" : "");
-		firefox->err = firefox->err ?: buf__append(&firefox->text, markers->data.data + at, marker[i].data - at);
-		at = marker[i].data;
+	/* Not written out inside of the object: whether a member needs a comma is seen in the text before it. */
+	firefox__put(firefox, "%s", i ? ",\n" : "");
+	err = buf__printf(out, "{\"type\":\"cprofd-%s\"", marker->kind->name);
+	if (marker->span) {
+		node = unit_tree__node(&firefox->model.units, marker->span->node);
+		err = err ?: put_compile(out, &node, node.kind == UNIT_COMPILE);
+	} else {
+		err = err ?: json__member(out, "cause", wait__frame(marker->cause)) ?: json__member(out, "holder", marker->holder);
 	}
-	firefox__put(firefox, "]},\n");
+	firefox->err = firefox->err ?: err ?: buf__puts(out, "}");
+}
+
+static uint32_t each_span(struct markers *markers, put_cell *put)
+{
+	struct firefox *firefox = markers->firefox;
+	const struct unit_span *span = unit_spans__first(&firefox->spans, markers->index);
+	uint32_t i = 0;
+
+	for (; span && !firefox->err; span = unit_spans__next(&firefox->spans, span)) {
+		uint8_t kind = unit_tree__node(&firefox->model.units, span->node).kind;
+		const struct marker marker = {.kind = &kinds[kind < UNIT_KINDS ? kind : UNIT_PASS], .span = span, .begin = span->begin, .end = span->end};
+
+		if (!unit_spans__shown(&firefox->spans, span))
+			continue;
+		if (put)
+			put(markers, i, &marker);
+		i++;
+	}
+	return i;
+}
+
+/* All markers; put NULL: only counts them. Rows of one wait that follow each other are one. */
+static uint32_t each(struct markers *markers, put_cell *put)
+{
+	struct firefox *firefox = markers->firefox;
+	const struct model_thread *thread = firefox->threads[markers->index];
+	struct slices_cursor cursor = SLICES(firefox__rows(firefox, thread));
+	struct marker marker = {.kind = &kinds[UNIT_KINDS], .end = model__begin(&firefox->model, thread)};
+	uint32_t i = each_span(markers, put);
+	struct slice row;
+	bool more = slices__next(&cursor, &row);
+
+	while (more && !firefox->err) {
+		uint32_t place = row.stack;
+
+		marker.begin = marker.end;
+		marker.cause = waiting__cause(&firefox->model, firefox__place(firefox, place).stack, &marker.holder);
+		do {
+			marker.end += row.ns;
+			more = slices__next(&cursor, &row);
+		} while (more && row.stack == place);
+		if (marker.cause <= WAIT_READY)
+			continue;
+		if (put)
+			put(markers, i, &marker);
+		i++;
+	}
+	return i;
+}
+
+/* A column that is the same for all. */
+static void put_same(struct firefox *firefox, uint32_t n, uint32_t value)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		firefox__item(firefox, i, value);
 }
 
 void firefox__markers(struct firefox *firefox, uint32_t index, struct firefox_tables *tables)
 {
-	const struct unit_span *span = unit_spans__first(&firefox->spans, index);
-	struct markers markers = {};
-	int err = 0;
+	struct markers markers = {.firefox = firefox, .tables = tables, .index = index};
+	uint32_t n = each(&markers, NULL);
 
-	for (; span && !err; span = unit_spans__next(&firefox->spans, span))
-		if (unit_spans__shown(&firefox->spans, span))
-			err = add_span(&markers, firefox, tables, span);
-	err = err ?: add_waits(&markers, firefox, tables, firefox->threads[index]);
-	firefox->err = firefox->err ?: err;
-	put_all(firefox, &markers);
-	buf__free(&markers.items);
-	buf__free(&markers.data);
+	firefox__put(firefox, "\"markers\":{\"length\":%u,\n\"name\":[", n);
+	each(&markers, put_name);
+	firefox__put(firefox, "],\n\"startTime\":[");
+	each(&markers, put_begin);
+	firefox__put(firefox, "],\n\"endTime\":[");
+	each(&markers, put_end);
+	/* 1: with begin and end. */
+	firefox__put(firefox, "],\n\"phase\":[");
+	put_same(firefox, n, 1);
+	firefox__put(firefox, "],\n\"category\":[");
+	put_same(firefox, n, FIREFOX_OTHER);
+	firefox__put(firefox, "],\n\"data\":[");
+	each(&markers, put_data);
+	firefox__put(firefox, "]},\n");
 }

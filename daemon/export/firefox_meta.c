@@ -60,7 +60,7 @@ static uint32_t heaviest(const uint64_t *times, uint32_t n)
  * in category in grey. */
 int firefox__categories(struct firefox *firefox)
 {
-	uint32_t frames = firefox->model.frames.n, i, rows;
+	uint32_t frames = firefox->model.frames.n, i;
 	struct frame_times times = {.n = firefox->model.classes.names.n + 1};
 	_cleanup_free_ uint64_t *self = calloc((size_t)frames * times.n + 1, sizeof(uint64_t));
 	_cleanup_free_ uint64_t *all = calloc((size_t)frames * times.n + 1, sizeof(uint64_t));
@@ -70,9 +70,13 @@ int firefox__categories(struct firefox *firefox)
 		return -ENOMEM;
 	times.self = self;
 	times.all = all;
-	for (i = 0; i < firefox->n; i++)
-		for (const struct firefox_row *row = firefox__rows(firefox, firefox->threads[i], &rows); rows--; row++)
-			places[row->place] += row->ns;
+	for (i = 0; i < firefox->n; i++) {
+		struct slices_cursor cursor = SLICES(firefox__rows(firefox, firefox->threads[i]));
+		struct slice row;
+
+		while (slices__next(&cursor, &row))
+			places[row.stack] += row.ns;
+	}
 	for (i = 0; i < firefox->places.n; i++)
 		add_place(firefox, i, places[i], &times);
 	for (i = 0; i < frames; i++)

@@ -14,9 +14,10 @@
 #include "base/order.h"
 
 struct cursor {
-	const struct slice *slice;
-	size_t left;   /* number of slices */
-	uint64_t time; /* when the next slice begins */
+	struct slices_cursor slices;
+	struct slice slice; /* the next one */
+	bool left;	    /* there is one */
+	uint64_t time;	    /* when it begins */
 };
 
 struct merge {
@@ -139,11 +140,9 @@ static uint32_t heap__pop(struct heap *heap)
 /* Takes the slices that begin before `until`. */
 static void take(struct merge *merge, struct cursor *cursor, uint64_t until)
 {
-	for (; cursor->left && cursor->time < until; cursor->slice++, cursor->left--) {
-		uint64_t ns = slice_ns(cursor->slice);
-
-		add(merge, merge->fold[cursor->slice->stack], ns);
-		cursor->time += ns;
+	for (; cursor->left && cursor->time < until; cursor->left = slices__next(&cursor->slices, &cursor->slice)) {
+		add(merge, merge->fold[cursor->slice.stack], cursor->slice.ns);
+		cursor->time += cursor->slice.ns;
 	}
 }
 
@@ -179,13 +178,10 @@ static int run_bins(struct merge *merge, struct cursor *cursors, uint32_t n, uin
 
 static struct cursor cursor_of(const struct model *model, const struct model_thread *thread)
 {
-	const struct slice *slices = (const struct slice *)thread->slices.data;
+	struct cursor cursor = {.slices = SLICES(&thread->slices), .time = model__begin(model, thread)};
 
-	return (struct cursor){
-		.slice = slices,
-		.left = thread->slices.len / sizeof(*slices),
-		.time = model__begin(model, thread),
-	};
+	cursor.left = slices__next(&cursor.slices, &cursor.slice);
+	return cursor;
 }
 
 int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_t n, uint64_t bin,
@@ -202,8 +198,8 @@ int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_
 	if (bin)
 		err = run_bins(merge, cursors, n, bin);
 	else
-		for (; cursors->left; cursors->slice++, cursors->left--)
-			give(merge, merge->fold[cursors->slice->stack], slice_ns(cursors->slice));
+		for (; cursors->left; cursors->left = slices__next(&cursors->slices, &cursors->slice))
+			give(merge, merge->fold[cursors->slice.stack], cursors->slice.ns);
 	give_last(merge);
 	return err;
 }
@@ -217,11 +213,11 @@ int merge__subtree_ns(const struct model *model, struct model_thread *const *thr
 	if (!ns)
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		const struct slice *slice = (const struct slice *)threads[i]->slices.data;
-		size_t left = threads[i]->slices.len / sizeof(*slice);
+		struct slices_cursor cursor = SLICES(&threads[i]->slices);
+		struct slice slice;
 
-		for (; left--; slice++)
-			ns[slice->stack] += slice_ns(slice);
+		while (slices__next(&cursor, &slice))
+			ns[slice.stack] += slice.ns;
 	}
 	/* Children have higher ids than their parents: from the last to the first, each sum is complete
 	 * before it is added. */

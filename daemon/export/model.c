@@ -611,7 +611,7 @@ void model__free(struct model *model)
 	for (size_t i = 0; i < model__threads(model); i++) {
 		struct model_thread *thread = model__thread(model, (uint32_t)i);
 
-		buf__free(&thread->slices);
+		buf__free(&thread->slices.packed);
 		free(thread->name);
 		free(thread);
 	}

@@ -20,6 +20,7 @@
 #include "export/filter.h"
 #include "export/hide.h"
 #include "base/intern.h"
+#include "export/slices.h"
 #include "export/units.h"
 #include "export/unsampled.h"
 
@@ -53,7 +54,7 @@ struct model_thread {
 	uint64_t wall, cpu;
 	/* samples that pass, within the window */
 	uint64_t samples;
-	struct buf slices;     /* struct slice, when the model keeps them */
+	struct slices slices;  /* when the model keeps them */
 };
 
 /* Nodes of the tree of stacks; a parent's id is below its children's. */
@@ -173,15 +174,6 @@ uint64_t model__begin(const struct model *model, const struct model_thread *thre
 int model__path(const struct model *model, uint32_t stack, struct buf *path);
 /* Fills in all but `missing`. */
 void model__report(const struct model *model, struct export_report *ret);
-
-/* 12 bytes: `ns` is split, because a uint64_t member would pad it to 16. */
-struct slice {
-	uint32_t stack, low, high;
-};
-static inline uint64_t slice_ns(const struct slice *slice)
-{
-	return (uint64_t)slice->high << 32 | slice->low;
-}
 
 /* projection.c: adds the empty stack of an epoch, and its tables. */
 int projection__root(struct model *model);

@@ -32,14 +32,18 @@ struct writer {
 	int err;
 };
 
-/* Writes the text when it has grown to `least` bytes, so that memory does not depend on the length of the
- * file. */
+int speedscope__flush(const struct speedscope *file, struct buf *text, size_t least)
+{
+	int err = text->len < least ? 0 : stream__write(file->out, text->data, text->len);
+
+	if (text->len >= least)
+		buf__clear(text);
+	return err;
+}
+
 static void flush_text(struct writer *writer, size_t least)
 {
-	if (writer->err || writer->text.len < least)
-		return;
-	writer->err = stream__write(writer->file->out, writer->text.data, writer->text.len);
-	buf__clear(&writer->text);
+	writer->err = writer->err ?: speedscope__flush(writer->file, &writer->text, least);
 }
 
 static void put(struct writer *writer, int err)
@@ -71,7 +75,7 @@ static void write_stack(struct merge_visitor *self, uint32_t stack, uint64_t ns)
 	}
 	put(writer, buf__puts(&writer->text, "]"));
 	writer->separator = ",";
-	flush_text(writer, 1 << 16);
+	flush_text(writer, SPEEDSCOPE_TEXT);
 }
 
 static void write_weight(struct merge_visitor *self, uint32_t stack, uint64_t ns)
@@ -81,7 +85,7 @@ static void write_weight(struct merge_visitor *self, uint32_t stack, uint64_t ns
 	put(writer, buf__puts(&writer->text, writer->separator));
 	put(writer, json__u64(&writer->text, ns));
 	writer->separator = ",";
-	flush_text(writer, 1 << 16);
+	flush_text(writer, SPEEDSCOPE_TEXT);
 }
 
 /* One of the two arrays of a profile. `before` and `after`: ns in which the thread did not exist; they get an empty
@@ -101,11 +105,12 @@ static void write_array(struct writer *writer, const char *key, struct model_thr
 
 static uint64_t slices_ns(const struct model_thread *thread)
 {
-	const struct slice *slice = (const struct slice *)thread->slices.data;
-	uint64_t n = thread->slices.len / sizeof(*slice), ns = 0;
+	struct slices_cursor cursor = SLICES(&thread->slices);
+	struct slice slice;
+	uint64_t ns = 0;
 
-	for (; n--; slice++)
-		ns += slice_ns(slice);
+	while (slices__next(&cursor, &slice))
+		ns += slice.ns;
 	return ns;
 }
 
@@ -147,21 +152,16 @@ static int thread_title(const struct speedscope *file, const struct model_thread
 /* An evented profile of the thread's compiles, if it has any. */
 static void write_units(struct writer *writer, uint32_t index, struct buf *title)
 {
-	struct buf events = {};
-
-	put(writer, speedscope__put_spans(writer->file, index, &events));
-	if (events.len && !writer->err) {
-		put(writer, buf__puts(&writer->text, ",\n{\"type\":\"evented\",\"name\":"));
-		put(writer, thread_title(writer->file, writer->file->threads[index], "compile units: ", title));
-		put(writer, json__string(&writer->text, title->data));
-		put(writer, buf__printf(&writer->text, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%llu,\n\"events\":[",
-					(unsigned long long)writer->file->to));
-		flush_text(writer, 0);
-		put(writer, buf__append(&writer->text, events.data, events.len));
-		put(writer, buf__puts(&writer->text, "]}"));
-		flush_text(writer, 0);
-	}
-	buf__free(&events);
+	if (!speedscope__has_spans(writer->file, index))
+		return;
+	put(writer, buf__puts(&writer->text, ",\n{\"type\":\"evented\",\"name\":"));
+	put(writer, thread_title(writer->file, writer->file->threads[index], "compile units: ", title));
+	put(writer, json__string(&writer->text, title->data));
+	put(writer, buf__printf(&writer->text, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%llu,\n\"events\":[",
+				(unsigned long long)writer->file->to));
+	put(writer, speedscope__put_spans(writer->file, index, &writer->text));
+	put(writer, buf__puts(&writer->text, "]}"));
+	flush_text(writer, 0);
 }
 
 static int write_profiles(struct speedscope *file)

@@ -40,7 +40,11 @@ int speedscope__head(struct speedscope *file);
 /* First of all: makes the spans of compiles, once `threads` and `to` are known. */
 int speedscope__units(struct speedscope *file);
 uint32_t speedscope__span_frame(const struct speedscope *file, const struct unit_span *span);
-/* Appends the events of a thread's compiles; nothing if it has none. */
+/* The text goes into the file when it has grown to `least` bytes, so that memory does not depend on the file's length. */
+#define SPEEDSCOPE_TEXT (1u << 16)
+int speedscope__flush(const struct speedscope *file, struct buf *text, size_t least);
+/* Does a thread have compiles that are shown? And their events: text, which goes into the file meanwhile. */
+bool speedscope__has_spans(const struct speedscope *file, uint32_t index);
 int speedscope__put_spans(const struct speedscope *file, uint32_t index, struct buf *out);
 
 /* "all threads" needs a bin: without one, its stack would change with each slice of any thread. */

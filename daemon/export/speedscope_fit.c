@@ -48,11 +48,11 @@ static int number_frames(struct speedscope *file)
 	if (!use || !slices)
 		return -ENOMEM;
 	for (i = 0; i < file->n; i++) {
-		const struct slice *slice = (const struct slice *)file->threads[i]->slices.data;
-		uint64_t n = file->threads[i]->slices.len / sizeof(*slice);
+		struct slices_cursor cursor = SLICES(&file->threads[i]->slices);
+		struct slice slice;
 
-		for (; n--; slice++)
-			slices[file->fold[slice->stack]]++;
+		while (slices__next(&cursor, &slice))
+			slices[file->fold[slice.stack]]++;
 	}
 	for (i = nodes - 1; i > MODEL_ROOT; i--) {
 		struct model_node node = model__node(file->model, i);

@@ -38,6 +38,15 @@ static int put_event(struct buf *out, const struct speedscope *file, char type, 
 	return err;
 }
 
+bool speedscope__has_spans(const struct speedscope *file, uint32_t index)
+{
+	const struct unit_span *span = unit_spans__first(&file->spans, index);
+
+	while (span && !unit_spans__shown(&file->spans, span))
+		span = unit_spans__next(&file->spans, span);
+	return span;
+}
+
 /* Spans come in the order of opening, each inside its parent. `top` is the innermost open one: before a span
  * opens, those that do not contain it are closed. At the end, with `span` NULL, all are. */
 int speedscope__put_spans(const struct speedscope *file, uint32_t index, struct buf *out)
@@ -61,6 +70,7 @@ int speedscope__put_spans(const struct speedscope *file, uint32_t index, struct 
 			continue;
 		err = put_event(out, file, 'O', span, span->begin, &first);
 		top = unit_spans__number(&file->spans, span);
+		err = err ?: speedscope__flush(file, out, SPEEDSCOPE_TEXT);
 	}
 	return err;
 }

@@ -22,24 +22,19 @@ static bool blank(const struct model *model, uint32_t stack)
 static int emit(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
 		uint64_t ns)
 {
-	struct slice *last = NULL, next;
+	struct slice next = {stack, ns, cpu};
 
 	if (!ns)
 		return 0;
 	if (blank(model, stack))
-		stack = MODEL_ROOT;
+		next.stack = stack = MODEL_ROOT;
 	if (model->slice)
 		return model->slice(model, thread, stack, cpu, ns);
-	if (thread->slices.len)
-		last = (struct slice *)(thread->slices.data + thread->slices.len) - 1;
-	if (last && last->stack == stack) {
-		ns += slice_ns(last);
-		last->low = (uint32_t)ns;
-		last->high = (uint32_t)(ns >> 32);
-		return 0;
-	}
-	next = (struct slice){stack, (uint32_t)ns, (uint32_t)(ns >> 32)};
-	return buf__append(&thread->slices, &next, sizeof(next));
+	if (!thread->slices.n || thread->slices.last.stack != stack)
+		return slices__add(&thread->slices, &next);
+	thread->slices.last.ns += ns;
+	thread->slices.last.cpu += cpu;
+	return 0;
 }
 
 /* Length of [from, to) inside the window. All time that becomes a slice goes through here, so a window cuts samples

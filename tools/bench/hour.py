@@ -130,6 +130,7 @@ def main():
     parser.add_argument("programs", nargs="*", default=[CPROFD])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cprofd-hour-") as folder:
+        os.makedirs(options.keep or folder, exist_ok=True)
         hour = os.path.join(options.keep or folder, "hour%d.cprof" % options.threads)
         if not os.path.exists(hour):
             source = options.recording or os.path.join(folder, "source.cprof")
