@@ -68,10 +68,9 @@ static __always_inline void values_words(const struct py_walk *walk, const struc
 	to->n = (__u8)i;
 }
 
-/* Values that wake and were sent in the last 17 to 33 ms, by any CPU: the upper bits are a hash of the values, the low 8 the
- * time. If they appear again after that, they may be other objects at the same addresses. Two frames of one stack that meet
- * in an entry wake with each sample: with 256 entries a stack with eight frames had such in one of ten cases. */
-#define VALUES_KNOWN 4096u
+/* Values that were sent in the last 17 to 33 ms, by any CPU: the upper bits are a hash of the values, the low 8 the
+ * time. If they appear again after that, they may be other objects at the same addresses. */
+#define VALUES_KNOWN 256u
 __u64 values_known[VALUES_KNOWN];
 
 static __always_inline void values_note(const struct frame_values *values, struct part_values *part, __u64 now)
@@ -83,7 +82,7 @@ static __always_inline void values_note(const struct frame_values *values, struc
 	_Pragma("clang loop unroll(full)")
 	for (i = 0; i < FRAME_VALUES_WORDS; i++)
 		hash += values->words[i] * odd[i]; /* the products are independent of each other */
-	i = (hash >> 52) & (VALUES_KNOWN - 1);
+	i = (hash >> 56) & (VALUES_KNOWN - 1);
 	now = now >> 24 & 255;
 	new = (values_known[i] ^ hash) >> 8 | ((now - values_known[i]) & 254);
 	values_known[i] = (hash & ~255ull) | now;
@@ -140,8 +139,7 @@ HOST_APART int values_put(struct py_walk *walk, const struct image *image, const
 	entry->address = address;
 	__builtin_memcpy(entry->slots, capture->slots, sizeof(entry->slots));
 	values_words(walk, image, capture->slots, entry, address + image->layout.frame_locals);
-	if (capture->wakes)
-		values_note(entry, &to->part, walk->now);
+	values_note(entry, &to->part, walk->now);
 	if (capture->object && !(to->part.values_state & VALUES_STATE_OBJECT)) {
 		walk->object = entry->words[(capture->object - 1) & (FRAME_VALUES_WORDS - 1)] & ~7ull;
 		to->part.values_state |= VALUES_STATE_OBJECT;

@@ -205,26 +205,10 @@ static void keep_once(struct units *units, uint64_t key)
 	units->once[units->n_once++] = key;
 }
 
-/* May what the rule's values point to be gone soon? Not what lives as long as the program, nor the text of a symbol, which the
- * sampler copies. */
-static bool is_fleeting(const struct rule *rule)
+/* What the sampler needs: the slots to copy, and which of them is the object whose bytes it copies, too. */
+static void fill_capture(const struct rule_code *rule_code, struct locals_capture *ret)
 {
-	const struct choices *all[3] = {&rule->name, &rule->signature, &rule->defined};
-	uint32_t i, j;
-
-	for (i = 0; !rule->lasting && i < 3; i++)
-		for (j = 0; j < all[i]->n; j++)
-			if (all[i]->sources[j].kind == SOURCE_VALUE && !all[i]->sources[j].symbol)
-				return true;
-	return false;
-}
-
-/* What the sampler needs: the slots to copy, which of them is the object whose bytes it copies, too, and whether new values wake. */
-static void fill_capture(const struct units *units, const struct rule_code *rule_code, struct locals_capture *ret)
-{
-	*ret = (struct locals_capture){.key = rule_code->key,
-				       .object = rule_code->object,
-				       .wakes = is_fleeting(rules__get(units->rules, rule_code->rule))};
+	*ret = (struct locals_capture){.key = rule_code->key, .object = rule_code->object};
 	memcpy(ret->slots, rule_code->slots, sizeof(ret->slots));
 }
 
@@ -241,7 +225,7 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 
 	/* The kernel sends a code object again when its cache was full. */
 	if (known) {
-		fill_capture(units, known, ret);
+		fill_capture(known, ret);
 		return true;
 	}
 	if (!name)
@@ -273,8 +257,7 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 		wanted = capture(units, &rule_code);
 	}
 	keep_function_rule(units, hash, rule_code.rule, wanted);
-	if (wanted)
-		fill_capture(units, &rule_code, ret);
+	fill_capture(&rule_code, ret);
 	buf__free(&names.text);
 	return wanted;
 }

@@ -357,8 +357,7 @@ struct sampler_counts {
 struct locals_capture {
 	__u64 key;          /* record_code.key; 0: free */
 	__u8 slots[FRAME_VALUES_WORDS]; /* the locals to copy */
-	__u16 object;       /* which of them (from 1) also gets the bytes of its object (struct part_object); 0: none */
-	__u16 wakes;        /* 1: new values wake the engine, as what they point to may be gone soon; 0: they wait for its next poll */
+	__u32 object;       /* which of them (from 1) also gets the bytes of its object (struct part_object); 0: none */
 };
 #define LOCALS_CAPTURE_BITS 4096u
 #define LOCALS_CAPTURE_SETS 64u
