@@ -585,13 +585,13 @@ static void close_events(struct session *session)
 /* Called twice with the same value, nothing happens. */
 void session__set_clocks(struct session *session, bool on, struct reply *reply)
 {
+	const struct perf_options timers = timers_of(session);
 	int err = 0;
 
 	if (!on)
 		cpu_clocks__close(&session->clocks);
 	else if (session->sampler)
-		err = cpu_clocks__open(&session->clocks, &(struct perf_options){.rate = session->rate,
-										 .program = sampler__program(session->sampler)});
+		err = cpu_clocks__open(&session->clocks, &timers);
 	if (err)
 		reply__fail_at(reply, &session->charge, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_PERF, err);
 }
@@ -599,10 +599,11 @@ void session__set_clocks(struct session *session, bool on, struct reply *reply)
 /* The sampler itself decides at each switch whether the client may see the thread. */
 void session__watch(struct session *session, const struct broker_message *request, struct reply *reply)
 {
-	const struct perf_options options = {.rate = session->rate, .switches = true, .program = session->sampler ? sampler__program(session->sampler) : -1};
+	struct perf_options options = timers_of(session);
 	struct perf_events *events = request->slot < BROKER_WATCHED_MAX ? &session->watched[request->slot] : NULL;
 	int err = -ESRCH;
 
+	options.switches = true;
 	if (events && session->sampler && sampler__is_target(session->sampler, request->pid)) {
 		perf_events__close(events);
 		events->charge = &session->charge;

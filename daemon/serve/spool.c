@@ -6,11 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/nameless.h"
 #include "serve/engine.h"
 
 struct spool {
@@ -19,32 +18,6 @@ struct spool {
 	uint64_t flushed;
 	struct recording_writer *writer;
 };
-
-/* Opens a file without a name. Where O_TMPFILE is not supported (overlay, NFS), it is made with a random name,
- * exclusively, and unlinked at once. */
-static int open_in(int folder)
-{
-	int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), attempt;
-	char name[64];
-
-	if (fd >= 0)
-		return fd;
-	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
-		return -errno;
-	for (attempt = 0; attempt < 16; attempt++) {
-		uint64_t random;
-
-		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-			return -errno;
-		snprintf(name, sizeof(name), "cprofd-%016" PRIx64, random);
-		fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (fd >= 0)
-			unlinkat(folder, name, 0);
-		if (fd >= 0 || errno != EEXIST)
-			return fd < 0 ? -errno : fd;
-	}
-	return -EEXIST;
-}
 
 /* The first directory that this user may write in; NULL: none. access() checks the real uid, which an engine has in
  * common with its effective one. */
@@ -75,8 +48,8 @@ static int open_file(void)
 	if (chosen < 0)
 		chosen = spool__directory();
 	if (chosen >= 0)
-		return open_in(chosen);
-	return cache_dir__fd() >= 0 ? open_in(cache_dir__fd()) : -EROFS;
+		return nameless__open(chosen);
+	return cache_dir__fd() >= 0 ? nameless__open(cache_dir__fd()) : -EROFS;
 }
 
 int spool__new(struct spool **ret)

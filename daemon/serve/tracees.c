@@ -377,12 +377,11 @@ static void executed(struct engine *engine, struct session *session, const struc
 	/* Nothing told that it was forked: its parent's program is not shown, and so had no timers. */
 	if (!tracee) {
 		tracee = tracee__new(session, (int32_t)task->tgid);
-		if (tracee)
-			tracee->untimed = true;
-	}
-	if (!tracee) {
-		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
-		return;
+		if (!tracee) {
+			profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
+			return;
+		}
+		tracee->untimed = true;
 	}
 	if (!tracee->start)
 		tracee->start = task->process_start;

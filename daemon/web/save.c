@@ -9,34 +9,24 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "base/nameless.h"
 #include "web/internal.h"
-
-static int open_in(const char *folder)
-{
-	char name[4096];
-	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	if (fd >= 0)
-		return fd;
-	/* Not every file system has them. */
-	if (snprintf(name, sizeof(name), "%s/cprofd-XXXXXX", folder) >= (int)sizeof(name))
-		return -1;
-	fd = mkostemp(name, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(name);
-	return fd;
-}
 
 int temporary__open(int *ret_fd)
 {
 	const char *const folders[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+	int err = -ENOENT;
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		*ret_fd = folders[i] && *folders[i] ? open_in(folders[i]) : -1;
-		if (*ret_fd >= 0)
+		_cleanup_close_ int folder = folders[i] && *folders[i] ? open(folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+		if (folder < 0)
+			continue;
+		*ret_fd = err = nameless__open(folder);
+		if (err >= 0)
 			return 0;
 	}
-	return -errno;
+	return err;
 }
 
 /* In the child. Its recording is stdin: a program that others gave the name of a file would not be ours. */

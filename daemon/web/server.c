@@ -519,10 +519,10 @@ int web__new(const struct web_content *content, struct web **ret)
 	return 0;
 }
 
-struct web *web__free(struct web *web)
+void web__free(struct web *web)
 {
 	if (!web)
-		return NULL;
+		return;
 	/* The library wants none suspended when it stops. */
 	web__wake(web);
 	for (struct save *save = web->saves; save < web->saves + SAVES_MAX; save++)
@@ -535,7 +535,6 @@ struct web *web__free(struct web *web)
 	library.MHD_stop_daemon(web->daemon);
 	buf__free(&web->formats);
 	free(web);
-	return NULL;
 }
 
 const char *web__address(const struct web *web)
@@ -561,9 +560,4 @@ int web__run(struct web *web)
 {
 	end_late(web);
 	return library.MHD_run(web->daemon) == MHD_YES ? 0 : -EIO;
-}
-
-uint32_t web__readers(const struct web *web)
-{
-	return web->n_readers;
 }

@@ -32,7 +32,7 @@ struct web_content {
 int web__load(void);
 /* Listens on a free port. */
 int web__new(const struct web_content *content, struct web **ret);
-struct web *web__free(struct web *web);
+void web__free(struct web *web);
 /* With the token; valid until web__free(). */
 const char *web__address(const struct web *web);
 /* Readable when web__run() has work; it is due after so long, too. */
@@ -43,8 +43,6 @@ int web__run(struct web *web);
 void web__wake(struct web *web);
 /* A child of this process has ended: SIGCHLD. */
 void web__child(struct web *web);
-/* Readers that are connected now. */
-uint32_t web__readers(const struct web *web);
 
 /* --- guard.c: may this request be answered? Pure. --- */
 #define WEB_TOKEN_BYTES 20u

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* A new file without a name in the directory `folder`, to be read and written by this user alone; it is gone with its last
+ * descriptor. -errno. */
+int nameless__open(int folder);
