@@ -140,7 +140,7 @@ static int read_sudo_environment(pid_t sudo, struct buf *ret)
  * usual: with DISPLAY, PYTHONPATH, a virtual environment. */
 static int take_environment(const struct user *user)
 {
-	_cleanup_(buf__free) struct buf environment = {};
+	struct buf environment = {}; /* not freed: putenv() keeps its strings until exec */
 	char *at, *end;
 
 	if (!read_sudo_environment(user->parent, &environment)) {
@@ -150,9 +150,10 @@ static int take_environment(const struct user *user)
 		for (at = environment.data; at < end; at += strlen(at) + 1)
 			/* Each entry needs a name; what else is in the area is skipped. */
 			if (strchr(at, '=') > at)
-				putenv(at); /* stays in the buffer until exec */
+				putenv(at);
 		return 0;
 	}
+	buf__free(&environment);
 	unsetenv("SUDO_UID");
 	unsetenv("SUDO_GID");
 	unsetenv("SUDO_USER");

@@ -316,9 +316,14 @@ def test_record_has_the_environment_of_sudos_caller():
         fake = os.path.join(work, "sudo") # what tells a sudo is its name, and that it is our parent
         shutil.copy("/bin/bash", fake)
         shell = 'env -i PATH=/usr/bin:/bin SUDO_UID=%d SUDO_GID=%d %s record -o /dev/null -- env; true' % (NOBODY, NOBODY, CPROFD)
-        run = subprocess.run([fake, "-c", shell], env=environment(CALLERS="own"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        expect("CALLERS=own\n" in run.stdout.decode(), "the command lacks the caller's environment", run.stdout, run.stderr)
-        expect("SUDO_UID" not in run.stdout.decode(), "the command is told of sudo", run.stdout)
+        bashs = ("_", "SHLVL", "PWD", "OLDPWD")
+        for n in (0, 40, 200): # variables more: what the C library keeps in a small block, and in several pages
+            callers = environment(CALLERS="own", **{"CALLERS_%d" % i: "x" * 80 for i in range(n)})
+            run = subprocess.run([fake, "-c", shell], env=callers, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            given = run.stdout.split(b"\n")
+            lacks = [name for name, value in callers.items() if name not in bashs and "\n" not in value and os.fsencode(name + "=" + value) not in given]
+            expect(not lacks, "the command lacks of the caller's environment", lacks, run.stdout[:200], run.stderr)
+            expect(b"SUDO_UID" not in run.stdout, "the command is told of sudo", run.stdout)
 
 
 def test_record_subprocesses():
