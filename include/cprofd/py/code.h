@@ -4,37 +4,39 @@
 
 #include "state.h"
 
-/* Mixes a string object's content into h: its hash, or its first bytes. */
-HOST_INLINE __u64 py_mix_string(struct py_walk *walk, const struct py_layout *l, __u64 h,
-				__u64 string)
+/* Mixes a string object's content into h: its hash if it is interned, else its length and first bytes. Only what stays
+ * as long as the string lives: the hash of others is computed when somebody asks for it, and beyond the end is the
+ * memory of another object. */
+HOST_INLINE __u64 py_mix_string(struct py_walk *walk, const struct py_layout *l, __u64 h, __u64 string)
 {
 	__u64 *words = walk->words; /* from `length` on: length, hash, state, data... */
+	__s64 first, i;
 
 	if (!string || py_read_object(words, 64, string + l->unicode_length)) {
 		walk->fault = string;
 		return py_mix(h, string);
 	}
 	h = py_mix(h, words[0]);
-	if (words[1] != ~0ull)
+	if (words[2] & 3)
 		return py_mix(h, words[1]);
-	h = py_mix(h, words[3]);
-	h = py_mix(h, words[4]);
-	h = py_mix(h, words[5]);
-	h = py_mix(h, words[6]);
-	return py_mix(h, words[7]);
+	first = ((words[2] >> l->state_ascii_shift & 1 ? l->unicode_ascii_data : l->unicode_compact_data) - l->unicode_length) >> 3;
+	/* Words that begin within the data or at the NUL after it. Masks, as branches are paths for the verifier. */
+	for (i = 3; i < 8; i++)
+		h = py_mix(h, words[i] & (__u64)((first - 1 - i) >> 63 & ~(((__s64)words[0] >> 3) - (i - first)) >> 63));
+	return h;
 }
 
-/* Mixes the name of a file: its length and its end. Not its hash, which somebody may ask for later. */
+/* Mixes the name of a file: its length and its end. */
 HOST_INLINE __u64 py_mix_filename(struct py_walk *walk, const struct py_layout *l, __u64 h, __u64 string)
 {
 	__u64 *words = walk->words, length; /* it is read there, too: kernels give 512 bytes of stack */
 
 	words[0] = words[1] = words[2] = 0;
-	if (host_read(words, 8, string + l->unicode_length))
+	if (host_read(words, 24, string + l->unicode_length))
 		walk->fault = string;
-	length = words[0];
-	string += l->unicode_ascii_data + length;
-	words[0] = 0;
+	length = words[0] * (words[2] >> l->state_kind_shift & 7);
+	string += (words[2] >> l->state_ascii_shift & 1 ? l->unicode_ascii_data : l->unicode_compact_data) + length;
+	words[0] = words[1] = words[2] = 0;
 	if (length < 24 ? length >= 8 && host_read(words, 8, string - 8) : host_read(words, 24, string - 24))
 		walk->fault = string;
 	h = py_mix(h, length);
