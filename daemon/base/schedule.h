@@ -18,7 +18,7 @@
 #define SCHEDULE_RUSH_TICKS 5u
 /* What was urgent and not done is tried again after this. */
 #define SCHEDULE_URGENT_NS (20 * MS)
-/* Records are kept for a batch: where JITs replace their code no longer than this, as polls before and after tell what the code was. */
+/* Records are kept for a batch: where JITs write files no longer than this, as polls before and after tell what the code was. */
 #define SCHEDULE_HOLD_JIT_NS (90 * MS)
 /* The kernel's counters of losses are read. */
 #define SCHEDULE_COUNTS_NS (500 * MS)

@@ -68,8 +68,6 @@ int jit_descriptor__open(const struct elf_bytes *file, int fd, int folder, uint6
 /* Adds a descriptor to those that are polled. 0 (also if it was added before), -ENOSPC. */
 int jit__add_descriptor(struct jit *jit, uint64_t address);
 
-/* Can code be replaced by other code at the same address? True if a list dropped an object, or if there are files. */
-bool jit__replaces(const struct jit *jit);
 /* Are there files? They have no record of an end: what they name may be replaced at any time. */
 bool jit__has_files(const struct jit *jit);
 

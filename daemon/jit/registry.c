@@ -134,14 +134,6 @@ uint32_t jit__replaced(const struct jit *jit, uint64_t *cursor, struct range *re
 	return n;
 }
 
-bool jit__replaces(const struct jit *jit)
-{
-	for (uint32_t i = 0; i < jit->n_lists; i++)
-		if (jit->lists[i].drops)
-			return true;
-	return jit__has_files(jit);
-}
-
 bool jit__has_files(const struct jit *jit)
 {
 	return jit->perf_map.ended || jit->dump.ended;

@@ -93,9 +93,7 @@ void modules_process__mapped(struct modules_process *process, uint64_t start, ui
 /* Reads the mappings of processes for which modules_process__mapped() was called, unless that would be too expensive
  * now. Returns when there will be more to do; UINT64_MAX: nothing. */
 uint64_t modules__refresh(struct modules *modules, uint64_t now);
-/* Does some process have a JIT that puts new code where other code was? Then samples are not held for long. */
-bool modules__replace_code(const struct modules *modules);
-/* ... whose code only files name? */
+/* Does some process have a JIT whose code only files name? They do not say when code was replaced, so samples are not held for long. */
 bool modules__jit_files(const struct modules *modules);
 /* May a frame of the walk lie in code of a JIT compiler? Such code changes all the time, so the sample should be
  * processed soon. */

@@ -339,20 +339,10 @@ void objects__free(struct modules *modules, struct modules_process *process, uin
 	process->n_objects = process->n_deferred = 0;
 }
 
-static bool any_jit(const struct modules *modules, bool (*is)(const struct jit *jit))
-{
-	for (const struct modules_process *process = modules->processes; process; process = process->next)
-		if (!process->closed && process->jit && is(process->jit))
-			return true;
-	return false;
-}
-
-bool modules__replace_code(const struct modules *modules)
-{
-	return any_jit(modules, jit__replaces);
-}
-
 bool modules__jit_files(const struct modules *modules)
 {
-	return any_jit(modules, jit__has_files);
+	for (const struct modules_process *process = modules->processes; process; process = process->next)
+		if (!process->closed && process->jit && jit__has_files(process->jit))
+			return true;
+	return false;
 }

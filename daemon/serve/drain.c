@@ -360,23 +360,23 @@ static uint64_t latency_of(const struct session *session)
 	return session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* polls come every 100 ms */
 }
 
-/* ... and before they are handed on. Where a JIT replaces code, not for long: the code that they interrupted has to be
- * read while it is there. */
+/* ... and before they are handed on. Where a JIT writes files, which do not say when code was replaced, not for long. (Of lists
+ * there are urgent samples: near_jit().) */
 static uint64_t hold_of(const struct session *session)
 {
 	uint64_t ns = latency_of(session);
 
-	return session->modules && modules__replace_code(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
+	return session->modules && modules__jit_files(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
 }
 
-/* Samples that were not held back so long wait as lines for the rest of the latency: each time that a client is woken costs it more
+/* Lines of samples that were not held back so long wait for the rest of the latency: each time that a client is woken costs it more
  * than the lines do. */
-static bool publishes(struct session *session, uint64_t now)
+static void publish_if_due(struct engine *engine, struct session *session, uint64_t now)
 {
-	if (now < session->publish_due && session->pending.len < PENDING_MAX)
-		return false;
-	session->publish_due = now + latency_of(session) - hold_of(session);
-	return true;
+	if (!session->pending.len || (now < session->publish_due && session->pending.len < PENDING_MAX))
+		return;
+	session->publish_due = now + latency_of(session);
+	session__publish(engine, session);
 }
 
 /* Samples near JIT code are urgent; all others need nothing of it. So objects of a list are looked for with the urgent ones,
@@ -435,8 +435,12 @@ static void tick(struct engine *engine, struct session *session)
 	blocking__owner(session->id);
 	if (session->detached)
 		session__linger(engine, session, now);
-	if (session->state != SESSION_RUNNING || holds_back(session, now))
+	if (session->state != SESSION_RUNNING)
 		return;
+	if (holds_back(session, now)) {
+		publish_if_due(engine, session, now);
+		return;
+	}
 	/* JITs register code before they run it, so what this finds is complete for the samples that are handed on
 	 * next. */
 	poll_modules(session, now);
@@ -455,8 +459,7 @@ static void tick(struct engine *engine, struct session *session)
 		session->error = profile__tick(session->profile, now);
 	if (profile__resends_codes(session->profile))
 		ring__resend_codes(session->ring);
-	if (publishes(session, now))
-		session__publish(engine, session);
+	publish_if_due(engine, session, now);
 	session__flush_spool_if_due(session, now);
 	if (session->error)
 		fail(engine, session);

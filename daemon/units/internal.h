@@ -36,6 +36,7 @@ struct value {
 struct seen_frame {
 	uint64_t address, words; /* of the frame; hash of its words. Both 0: the locals could not be read */
 	uint64_t key;            /* of its code object */
+	uint64_t called_from;    /* hash of the places of the Python frames outside of it; 0: some may be missing */
 	uint32_t outside;        /* number of Python frames outside of it: its depth */
 	bool unset;              /* a captured local, not an argument, is not assigned yet */
 	bool deleted;            /* an argument has no value: the function deleted it (del x) */
@@ -205,8 +206,6 @@ const struct rule_code *captures__find(const struct units *units, uint64_t key);
 const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t time);
 /* The same for a wait that ended at `time`, whose stack was recorded at `taken`. */
 const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t taken, uint64_t time);
-/* The thread's frame at this address turned out to be another call: its values are read again with the next record. */
-void read__again(struct units *units, uint32_t tid, uint64_t address);
 void read__free(struct units *units);
 /* tree.c: fills in row->unit, and queues rows, names and ends of units for the next batch. */
 int tree__sample(struct units *units, struct sample_row *row);

@@ -241,12 +241,15 @@ static bool same_but_unset(const uint64_t *before, uint8_t asked, const struct f
 }
 
 /* The same call in the sample before. Its values were read then, and the frame has held references to the objects
- * since, so they are still right. A name survives when further locals are set: a second read might come too late. */
+ * since, so they are still right. A name survives when further locals are set: a second read might come too late.
+ * Called from elsewhere it is another call, whose words may point to new objects in the memory of freed ones: a unit of
+ * its own for tree.c, too, which sees that by the lines of the callers. */
 static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame,
 					    const struct frame_values *values, const struct rule_code *rule_code)
 {
 	for (uint32_t i = 0; i < reading->n; i++)
 		if (reading->frames[i].address == frame->address && reading->frames[i].key == frame->key &&
+		    (reading->frames[i].called_from == frame->called_from || !frame->called_from || !reading->frames[i].called_from) &&
 		    (reading->frames[i].words == frame->words ||
 		     (reading->frames[i].value.named && !rule_code->object &&
 		      same_but_unset(reading->words[i], reading->frames[i].value.asked, values))))
@@ -260,6 +263,14 @@ static bool is_in(const uint64_t *keys, uint32_t n, uint64_t key)
 		if (keys[i] == key)
 			return true;
 	return false;
+}
+
+/* Never 0, which means "not known". A target that made two places alike would have a wrong name, of its own. */
+static uint64_t mix_frame(uint64_t places, const struct py_frame *frame)
+{
+	places = (places ^ frame->code) * 0x9e3779b97f4a7c15ull;
+	places = ((places >> 32 ^ places) + (uint32_t)frame->offset) * 0xbf58476d1ce4e5b9ull;
+	return places | 1;
 }
 
 /* Has a phase that a unit has only once begun again? Then the frame that looks like the unit of the record before is a
@@ -419,7 +430,8 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 	uint64_t words[VALUES_FRAMES_MAX][FRAME_VALUES_WORDS];
 	struct reading *reading;
 	struct waiting *waiting;
-	uint32_t i, n_values, n = 0;
+	uint32_t i, n_values, n = 0, outer = python ? python->n : 0;
+	uint64_t called_from = 1;
 	bool again;
 
 	if (!sample->values || !python) {
@@ -452,6 +464,9 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 		if (!rule_code)
 			continue;
 		memset(to, 0, sizeof(*to)); /* padding too: frames are compared with memcmp() */
+		while (outer > values[i].frame + 1u)
+			called_from = mix_frame(called_from, &python->frames[--outer]);
+		to->called_from = python->part.loss ? 0 : called_from; /* the outermost frames may be missing */
 		memcpy(words[n], values[i].words, sizeof(words[n]));
 		to->key = rule_code->key;
 		to->rule = rule_code->rule;
@@ -532,15 +547,6 @@ const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t tim
 {
 	drop_before(units, time);
 	return find_waiting(units, tid, time, false);
-}
-
-void read__again(struct units *units, uint32_t tid, uint64_t address)
-{
-	struct reading *reading = find_reading(units, tid);
-
-	for (uint32_t i = 0; reading && i < reading->n; i++)
-		if (reading->frames[i].address == address)
-			reading->frames[i].value = (struct value){};
 }
 
 void read__free(struct units *units)

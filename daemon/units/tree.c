@@ -440,8 +440,6 @@ int tree__sample(struct units *units, struct sample_row *row)
 	/* The first `again` units continue; those after them end here, and the rest of the stack begins. */
 	again = begun_again(units, thread, frames, n, i);
 	doubted = again == i && i < n && i < thread->n && same_words(&thread->open[i], &frames[i]);
-	if ((doubted || again < i) && frames[again].seen)
-		read__again(units, thread->tid, frames[again].seen->address);
 	i = doubted || again < i ? again : UINT32_MAX;
 	/* The time of the record, by the same clock as value.read. */
 	since = waiting ? waiting->time : row->time;
