@@ -17,6 +17,8 @@
 /* Bytes of held records for each ms of latency: 999 Hz of whole stacks. With more, samples are handed on before the
  * latency is over. */
 #define HOLD_BYTES_PER_MS 800u
+/* A rush: more stacks than these wait for tables. */
+#define RUSH_STACKS 8u
 /* Lines that wait. */
 #define PENDING_MAX (64u << 10)
 
@@ -338,7 +340,7 @@ static void poll_after(struct session *session, uint64_t ns)
 	tick_after(session, ns);
 }
 
-/* Samples with copies of stacks fill a ring within 20 ms: while there are such samples (until unwind tables are built),
+/* Samples with copies of stacks fill a ring within 20 ms: while there are many such samples (until unwind tables are built),
  * polls come every few ms. */
 static void rush(struct session *session, uint64_t now)
 {
@@ -347,7 +349,7 @@ static void rush(struct session *session, uint64_t now)
 	if (!session->rush_until)
 		session->rush_until = now + SCHEDULE_RUSH_NS;
 	rushes = session->modules && session->request.native == REQUEST_NATIVE_FULL &&
-		 (now < session->rush_until || profile__unfinished(session->profile));
+		 (now < session->rush_until || profile__unfinished(session->profile) > RUSH_STACKS);
 	if (rushes == session->rushes)
 		return;
 	session->rushes = rushes;
@@ -424,6 +426,21 @@ static void fail(struct engine *engine, struct session *session)
 	session__stop(engine, session, "failed", words);
 }
 
+/* Some stacks wait for tables, which a worker may have made by now. What else is held goes on waiting: batches are cheaper. */
+void drain__finish_stacks(struct session *session)
+{
+	uint64_t now = engine__now();
+
+	if (session->rushes || !profile__unfinished(session->profile))
+		return;
+	modules__tick(session->modules, now);
+	codemap__tick(session->codemap);
+	if (!session->error)
+		session->error = profile__tick(session->profile, now);
+	if (profile__unfinished(session->profile))
+		poll_after(session, SCHEDULE_URGENT_NS);
+}
+
 /* A poll. Its first half (holds_back) is done each time: rings are emptied, and what cannot wait is read. The second
  * half, which makes events of samples, is done when it is due, or when something is urgent. It takes only records that
  * are older than SCHEDULE_SETTLE_NS: rings of several CPUs are read one after the other, and a younger record could
@@ -438,6 +455,7 @@ static void tick(struct engine *engine, struct session *session)
 	if (session->state != SESSION_RUNNING)
 		return;
 	if (holds_back(session, now)) {
+		drain__finish_stacks(session);
 		publish_if_due(engine, session, now);
 		return;
 	}
@@ -459,6 +477,8 @@ static void tick(struct engine *engine, struct session *session)
 		session->error = profile__tick(session->profile, now);
 	if (profile__resends_codes(session->profile))
 		ring__resend_codes(session->ring);
+	if (profile__unfinished(session->profile))
+		poll_after(session, SCHEDULE_URGENT_NS);
 	publish_if_due(engine, session, now);
 	session__flush_spool_if_due(session, now);
 	if (session->error)

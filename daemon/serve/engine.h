@@ -468,6 +468,8 @@ void drain__poll_soon(struct engine *engine, struct session *session);
 void drain__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);
 /* Everything that is in the ring; hands on what is older than `up_to`. */
 void drain__run(struct engine *engine, struct session *session, uint64_t up_to);
+/* Stacks that wait for tables, as some may be there now. */
+void drain__finish_stacks(struct session *session);
 void drain__counts(struct session *session);
 void drain__close(struct session *session);
 

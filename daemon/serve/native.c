@@ -173,6 +173,8 @@ static void worked(struct engine *engine, struct watch *watch, uint32_t events)
 
 	blocking__owner(session->id);
 	modules__tick(session->modules, engine__now());
+	if (session->state == SESSION_RUNNING && session->profile)
+		drain__finish_stacks(session);
 }
 
 /* --- the session's life --- */
