@@ -23,6 +23,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/thread.h"
 #include "broker/attach_points.h"
@@ -573,4 +574,25 @@ bool sampler__is_target(const struct sampler *sampler, pid_t pid)
 	struct target as;
 
 	return !bpf_map_lookup_elem(bpf_map__fd(sampler->skel->maps.targets), &key, &as);
+}
+
+/* Where a key has gone meanwhile, the kernel begins again: hence "twice", and the bound. */
+int sampler__targets(const struct sampler *sampler, pid_t **ret, uint32_t *ret_n)
+{
+	const struct bpf_map *map = sampler->skel->maps.targets;
+	uint32_t key = 0, next, n = 0, capacity = 0;
+	pid_t *pids = NULL;
+
+	while (n < bpf_map__max_entries(map) && !bpf_map_get_next_key(bpf_map__fd(map), n ? &key : NULL, &next)) {
+		int err = ARRAY_ADD(pids, n, capacity, (pid_t)next);
+
+		if (err) {
+			free(pids);
+			return err;
+		}
+		key = next;
+	}
+	*ret = pids;
+	*ret_n = n;
+	return 0;
 }

@@ -88,3 +88,5 @@ int sampler__note(struct sampler *sampler, pid_t pid, struct target *ret);
 int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target *as);
 int sampler__publish(struct sampler *sampler, pid_t pid, const struct target *as);
 bool sampler__is_target(const struct sampler *sampler, pid_t pid);
+/* All targets that there are, some perhaps twice. The array is the caller's. */
+int sampler__targets(const struct sampler *sampler, pid_t **ret, uint32_t *ret_n);

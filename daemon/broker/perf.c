@@ -268,25 +268,12 @@ int perf_events__add(struct perf_events *events, pid_t pid, pid_t tid, const str
 	return err ? err : perf_events__enable(events);
 }
 
-/* An event whose thread, and all that inherited it, are gone hangs up. */
-static void close_ended(struct perf_events *events)
-{
-	struct pollfd poll_fd = {};
-	uint32_t i, kept = 0;
-
-	for (i = 0; i < events->n; i++) {
-		poll_fd.fd = events->threads[i].fd;
-		if (poll_fd.fd >= 0 && poll(&poll_fd, 1, 0) > 0 && poll_fd.revents & POLLHUP)
-			close_event(events, poll_fd.fd);
-		else
-			events->threads[kept++] = events->threads[i];
-	}
-	events->n = kept;
-}
-
+/* With follow_children the others stay: a child that was forked before may have inherited from any of them, and closing an
+ * event closes all that inherited it. (poll() does not say which are of use: without a buffer each event hangs up.) */
 int perf_events__renew(struct perf_events *events, pid_t pid, const struct perf_options *options)
 {
-	close_ended(events);
+	if (!options->follow_children)
+		close_from(events, 0);
 	return perf_events__open(events, pid, options) ?: perf_events__enable(events);
 }
 

@@ -47,7 +47,7 @@ struct perf_events {
 int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_options *options);
 /* Opens an event for one thread of `pid`, which fires at once. */
 int perf_events__add(struct perf_events *events, pid_t pid, pid_t tid, const struct perf_options *options);
-/* The kernel took its events away, in an exec: opens new ones, which tick at once. Those of threads that are gone are closed. */
+/* The kernel took its events away, in an exec: opens new ones, which tick at once. */
 int perf_events__renew(struct perf_events *events, pid_t pid, const struct perf_options *options);
 int perf_events__enable(struct perf_events *events);
 /* Number of threads that got an event here. */

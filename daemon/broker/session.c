@@ -474,10 +474,31 @@ fail:
 	return session__free(session);
 }
 
+/* Events that tick for nobody any more cannot be told from others (perf_events__renew). So that a shell whose commands call
+ * sudo for hours does not use up descriptors, all are closed now and then, and opened for whoever lives. Ticks that are
+ * missed meanwhile are counted. */
+#define RENEWED_MOST 256u
+
+static void renew_events(struct session *session, pid_t pid)
+{
+	const struct perf_options timers = timers_of(session);
+	_cleanup_free_ pid_t *pids = NULL;
+	uint32_t n = 0;
+
+	if (++session->n_renewed < RENEWED_MOST || sampler__targets(session->sampler, &pids, &n)) {
+		perf_events__renew(&session->events, pid, &timers);
+		return;
+	}
+	session->n_renewed = 0;
+	perf_events__close(&session->events);
+	for (uint32_t i = 0; i < n; i++)
+		perf_events__open(&session->events, pids[i], &timers);
+	perf_events__enable(&session->events);
+}
+
 void session__open_process(struct session *session, const struct identity *client, const struct broker_message *request, struct reply *reply)
 {
 	pid_t pid = request->pid;
-	const struct perf_options timers = timers_of(session);
 	struct process_fds fds;
 	struct process_stat stat;
 	struct target as;
@@ -501,7 +522,7 @@ void session__open_process(struct session *session, const struct identity *clien
 		remember(session, client, pid, &stat, &as);
 	/* As in an attach, the sampler compares what ticks with what was authorised. Without them, ticks are missed, which is counted. */
 	if (!err && request->number && session->sampler)
-		perf_events__renew(&session->events, pid, &timers);
+		renew_events(session, pid);
 	if (err)
 		reply__fail(reply, process__error(err), err);
 	else

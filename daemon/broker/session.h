@@ -35,6 +35,7 @@ struct session {
 	struct dumper *dumper;      /* NULL: none */
 	struct charge charge;       /* what the session holds, of its user */
 	struct perf_events events;
+	uint32_t n_renewed;         /* processes whose events were opened again since all were */
 	struct cpu_clocks clocks;
 	struct perf_events watched[BROKER_WATCHED_MAX]; /* one thread each, whose switches are followed */
 	pid_t *children;      /* descendants that ran already: reported after ATTACHED */
