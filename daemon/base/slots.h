@@ -86,6 +86,10 @@ static inline bool slots__row(const struct slots *slots, uint32_t at, uint32_t *
 	return true;
 }
 
+/* ARRAY_ADD() of an item that the index finds from then on. On an error nothing was added. */
+#define SLOTS_ADD(index, hash, holder, items, n, capacity, ...)                                                        \
+	(ARRAY_RESERVE(items, n, capacity) ?: ((items)[n] = (__VA_ARGS__), slots__add(index, n, hash, holder)) ?: ((n)++, 0))
+
 /* May the row at `at` have this hash? Most rows with another hash are rejected without reading them, which would be a
  * cache miss. */
 static inline bool slots__may(const struct slots *slots, uint32_t at, uint64_t hash)

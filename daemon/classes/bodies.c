@@ -26,7 +26,6 @@
 #include "base/order.h"
 #include "classes/classes.h"
 
-#define CODE_AT_ONCE (64u << 10)
 /* bits of a Bloom filter: does a row or outsider begin at such an address? Nearly all are rejected by it */
 #define TARGETS (1u << 16)
 #define LEADS_MAX 65536u
@@ -188,8 +187,9 @@ static void scan_data(struct bodies *bodies, const struct data_segment *segment)
 
 /* --- code. Bytes are tried as instructions wherever they could be one: a false one meets a begin by chance only --- */
 
-static int find_leads(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size)
+static int find_leads(void *ctx, uint64_t at, const uint8_t *code, uint32_t size)
 {
+	struct bodies *bodies = ctx;
 	enum machine_transfer transfer;
 	uint32_t i, j, may;
 	uint64_t to;
@@ -220,8 +220,9 @@ static void find_addresses(struct bodies *bodies, const uint8_t *code, uint32_t 
 }
 
 /* Addresses that code makes, too. */
-static int find_pointers(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size)
+static int find_pointers(void *ctx, uint64_t at, const uint8_t *code, uint32_t size)
 {
+	struct bodies *bodies = ctx;
 	uint32_t i, j, may;
 	uint64_t to;
 
@@ -234,25 +235,6 @@ static int find_pointers(struct bodies *bodies, uint64_t at, const uint8_t *code
 	if (bodies->fixed)
 		find_addresses(bodies, code, size);
 	return 0;
-}
-
-/* Blocks overlap by the longest instruction that is searched for. `code` has room behind it, as the vectorised search
- * reads MACHINE_SCAN bytes at once. */
-static int scan(struct bodies *bodies, const struct data_segment *segment, uint8_t *code,
-		int (*find)(struct bodies *bodies, uint64_t at, const uint8_t *code, uint32_t size))
-{
-	uint64_t at, left;
-	uint32_t size;
-	int err = 0;
-
-	for (at = segment->start; !err && at < segment->end; at += CODE_AT_ONCE) {
-		left = segment->end - at;
-		size = left < CODE_AT_ONCE + MACHINE_TRANSFER_BYTES ? (uint32_t)left : CODE_AT_ONCE + MACHINE_TRANSFER_BYTES;
-		if (!data__bytes(bodies->search->data, at, code, size))
-			return -EBADMSG;
-		err = find(bodies, at, code, size);
-	}
-	return err;
 }
 
 /* What shared code leads to is shared, too. Real chains of jumps are short; after CHAIN_MAX rounds (a hostile file)
@@ -284,12 +266,11 @@ static void name_bodies(struct callables *out)
 
 int search__bodies(struct search *search, const struct code_frames *frames)
 {
-	_cleanup_free_ uint8_t *code = malloc(CODE_AT_ONCE + MACHINE_TRANSFER_BYTES + MACHINE_SCAN + 1);
 	_cleanup_free_ struct bodies *bodies = calloc(1, sizeof(*bodies));
 	const struct data *data = search->data;
-	int err = 0;
+	int err;
 
-	if (!code || !bodies)
+	if (!bodies)
 		return -ENOMEM;
 	bodies->search = search;
 	bodies->frames = frames;
@@ -297,16 +278,12 @@ int search__bodies(struct search *search, const struct code_frames *frames)
 	for (uint32_t i = 0; i < data->n_segments; i++)
 		bodies->fixed &= data->segments[i].start >= MACHINE_FIXED_FROM;
 	collect(bodies);
-	for (uint32_t i = 0; !err && i < data->n_segments; i++)
-		if (data->segments[i].code)
-			err = scan(bodies, &data->segments[i], code, find_leads);
+	err = data__each_code(data, MACHINE_TRANSFER_BYTES, find_leads, bodies);
 	sort_outsiders(bodies);
-	for (uint32_t i = 0; !err && i < data->n_segments; i++) {
-		if (data->segments[i].code)
-			err = scan(bodies, &data->segments[i], code, find_pointers);
-		else if (data->segments[i].writable)
+	err = err ?: data__each_code(data, MACHINE_TRANSFER_BYTES, find_pointers, bodies);
+	for (uint32_t i = 0; !err && i < data->n_segments; i++)
+		if (data->segments[i].writable && !data->segments[i].code)
 			scan_data(bodies, &data->segments[i]);
-	}
 	spread(bodies);
 	if (!err)
 		name_bodies(search->out);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/order.h"
 #include "elf/relocation.h"
@@ -123,6 +124,32 @@ bool data__bytes(const struct data *data, uint64_t vaddr, void *ret, uint32_t si
 	uint64_t offset;
 
 	return file_offset(data, vaddr, size, &offset) && !get_near(data, ret, size, offset);
+}
+
+static int each_block(const struct data *data, const struct data_segment *segment, uint32_t overlap, uint8_t *code,
+		      int (*find)(void *ctx, uint64_t at, const uint8_t *code, uint32_t size), void *ctx)
+{
+	int err = 0;
+
+	for (uint64_t at = segment->start; !err && at < segment->end; at += DATA_CODE_AT_ONCE) {
+		const uint64_t left = segment->end - at;
+		const uint32_t size = left < DATA_CODE_AT_ONCE + overlap ? (uint32_t)left : DATA_CODE_AT_ONCE + overlap;
+
+		err = data__bytes(data, at, code, size) ? find(ctx, at, code, size) : -EBADMSG;
+	}
+	return err;
+}
+
+int data__each_code(const struct data *data, uint32_t overlap, int (*find)(void *ctx, uint64_t at, const uint8_t *code, uint32_t size), void *ctx)
+{
+	/* The vectorised search reads MACHINE_SCAN bytes at once, and one more. */
+	_cleanup_free_ uint8_t *code = malloc(DATA_CODE_AT_ONCE + overlap + MACHINE_SCAN + 1);
+	int err = code ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; !err && i < data->n_segments; i++)
+		if (data->segments[i].code)
+			err = each_block(data, &data->segments[i], overlap, code, find, ctx);
+	return err;
 }
 
 /* A sorted array of addresses: data__is_exported() is called for each jump that is found. */

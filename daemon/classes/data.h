@@ -15,6 +15,7 @@
 
 #define DATA_SEGMENTS 32u
 #define DATA_BYTES (64u << 20)  /* of writable segments; libtorch_python has 3 MB, an interpreter 1 MB */
+#define DATA_CODE_AT_ONCE (64u << 10)
 #define DATA_STRINGS (1u << 20) /* bytes of dynamic symbol names that are searched */
 
 /* A PT_LOAD segment. At most DATA_SEGMENTS of them; files have 4 to 6. */
@@ -49,6 +50,9 @@ bool data__is_code(const struct data *data, uint64_t vaddr);
 bool data__is_constant(const struct data *data, uint64_t vaddr);
 bool data__is_variable(const struct data *data, uint64_t vaddr);
 bool data__bytes(const struct data *data, uint64_t vaddr, void *ret, uint32_t size);
+/* Calls `find` with the bytes of all code segments, DATA_CODE_AT_ONCE at a time and the next `overlap` bytes (the longest instruction that
+ * is searched for), and room for MACHINE_SCAN more. -EBADMSG: the file has not all of it; -ENOMEM; what `find` returned. */
+int data__each_code(const struct data *data, uint32_t overlap, int (*find)(void *ctx, uint64_t at, const uint8_t *code, uint32_t size), void *ctx);
 /* The address of the dynamic function symbol `name`, if this file defines it. */
 bool data__symbol(const struct data *data, const char *name, uint64_t *ret);
 bool data__is_exported(const struct data *data, uint64_t vaddr);

@@ -17,9 +17,7 @@
 #include <string.h>
 
 #include "arch/arch.h"
-#include "base/cleanup.h"
 
-#define CODE_AT_ONCE (64u << 10)
 #define MAKER_BYTES (8u << 10) /* PyUFunc_FromFuncAndData... has 1 KB */
 
 void search__instance(struct search *search, uint64_t offset, uint64_t at, uint64_t maker, const char *type)
@@ -111,52 +109,33 @@ static int take(struct search *search, const struct code_frames *frames, const u
 	return type && piece && piece->start == function ? add(search, function, type->type) : 0;
 }
 
+struct scan {
+	struct search *search;
+	const struct code_frames *frames;
+};
+
 /* machine__storers() gives a bit for each of the next MACHINE_SCAN bytes that could begin such a load; most have
  * none. */
-static int scan_code(struct search *search, const struct code_frames *frames, const uint8_t *code, uint32_t size, uint64_t vaddr)
+static int find_stores(void *ctx, uint64_t vaddr, const uint8_t *code, uint32_t size)
 {
+	const struct scan *scan = ctx;
 	uint32_t i, j, may;
 	int err = 0;
 
-	for (i = 0; !err && i < CODE_AT_ONCE && i + MACHINE_STORES_BYTES <= size; i += MACHINE_SCAN)
+	for (i = 0; !err && i < DATA_CODE_AT_ONCE && i + MACHINE_STORES_BYTES <= size; i += MACHINE_SCAN)
 		for (may = machine__storers(code + i); !err && may; may &= may - 1) {
 			j = i + (uint32_t)__builtin_ctz(may);
 			if (j + MACHINE_STORES_BYTES > size)
 				break;
-			err = take(search, frames, code + j, vaddr + j);
+			err = take(scan->search, scan->frames, code + j, vaddr + j);
 		}
-	return err;
-}
-
-/* Blocks overlap by MACHINE_STORES_BYTES, so that an instruction across their border is seen. */
-static int scan(struct search *search, const struct code_frames *frames, const struct data_segment *segment, uint8_t *code)
-{
-	uint64_t at, left;
-	uint32_t size;
-	int err = 0;
-
-	for (at = segment->start; !err && at < segment->end; at += CODE_AT_ONCE) {
-		left = segment->end - at;
-		size = left < CODE_AT_ONCE + MACHINE_STORES_BYTES ? (uint32_t)left : CODE_AT_ONCE + MACHINE_STORES_BYTES;
-		if (!data__bytes(search->data, at, code, size))
-			return -EBADMSG;
-		err = scan_code(search, frames, code, size, at);
-	}
 	return err;
 }
 
 int search__instances(struct search *search, const struct code_frames *frames)
 {
-	_cleanup_free_ uint8_t *code = search->n_instances ? malloc(CODE_AT_ONCE + MACHINE_STORES_BYTES) : NULL;
-	const struct data *data = search->data;
-	int err = 0;
+	struct scan scan = {search, frames};
+	int err = search->n_instances ? data__each_code(search->data, MACHINE_STORES_BYTES, find_stores, &scan) : 0;
 
-	if (!search->n_instances)
-		return 0;
-	if (!code)
-		return -ENOMEM;
-	for (uint32_t i = 0; !err && i < data->n_segments; i++)
-		if (data->segments[i].code)
-			err = scan(search, frames, &data->segments[i], code);
 	return err == -EBADMSG ? 0 : err;
 }

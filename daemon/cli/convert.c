@@ -104,10 +104,8 @@ static int run(const struct cli_options *options, const char *format, const stru
 	char name[256];
 	int status, err;
 
-	if (input < 0) {
-		input__print_failure(-errno, path);
+	if (input < 0)
 		return CLI_COULD_NOT;
-	}
 	default_name(path, write__extension(format), name, sizeof(name));
 	target = options->output ? options->output : name;
 	/* Before the output is opened: opening "svd.cprof" for writing would truncate what is to be read. */

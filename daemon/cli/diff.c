@@ -26,10 +26,8 @@ static int read_one(struct diff *diff, const struct cli_options *options, const 
 	_cleanup_close_ int fd = input__open_recording(path);
 	int err;
 
-	if (fd < 0) {
-		input__print_failure(-errno, path);
+	if (fd < 0)
 		return CLI_COULD_NOT;
-	}
 	err = diff__read(diff, fd, path, after);
 	if (!err)
 		return CLI_DONE;

@@ -38,15 +38,6 @@ static int input__open(const char *path)
 	return fd;
 }
 
-int input__open_recording(const char *path)
-{
-	int fd = input__open(path);
-
-	if (fd >= 0)
-		limits__add_file(fd);
-	return fd;
-}
-
 /* The depth has a sentence of its own, as --no-limits does not lift it: readers keep arrays of that many
  * frames. */
 bool input__print_limit(int err, const char *path)
@@ -124,6 +115,17 @@ void input__print_failure(int err, const char *path)
 		say__failure("give it a file", "%s is a pipe, and --skip-first reads a recording twice", path);
 	else
 		say__failure("", "%s cannot be read: %s", path, strerror(-err));
+}
+
+int input__open_recording(const char *path)
+{
+	int fd = input__open(path);
+
+	if (fd < 0)
+		input__print_failure(-errno, path);
+	else
+		limits__add_file(fd);
+	return fd;
 }
 
 /* Grows the buffer by 64 kB, as a pipe has no size that could be asked for. At most HLO_MAX and one step are

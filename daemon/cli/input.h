@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 
-/* "-" is stdin. The fd, or -1 with errno. Limits what reading it may cost (base/limits.h), unless --no-limits was
+/* "-" is stdin. The fd, or -1: the error was printed. Limits what reading it may cost (base/limits.h), unless --no-limits was
  * given. */
 int input__open_recording(const char *path);
 /* If err says that a limit was exceeded, prints that and returns true. */

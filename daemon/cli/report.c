@@ -62,10 +62,8 @@ static int read_one(struct report *report, const struct cli_options *options, co
 	_cleanup_close_ int fd = input__open_recording(path);
 	int err;
 
-	if (fd < 0) {
-		input__print_failure(-errno, path);
+	if (fd < 0)
 		return CLI_COULD_NOT;
-	}
 	err = report__read(report, fd, path);
 	if (!err)
 		return CLI_DONE;

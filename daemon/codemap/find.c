@@ -452,18 +452,11 @@ static struct line_row *find_row(const struct namer *namer, const struct names *
 
 static int add_row(struct namer *namer, const struct names *names, uint64_t vaddr)
 {
-	struct line_row row = {.vaddr = vaddr, .names = names->number, .error = -EAGAIN};
-	int err;
+	const struct line_row row = {.vaddr = vaddr, .names = names->number, .error = -EAGAIN};
 
 	if (namer->n_rows >= NAMER_LINES_KEPT || namer->texts.strings.bytes >= NAMER_TEXT_MAX)
 		line_rows__free(namer);
-	err = ARRAY_RESERVE(namer->rows, namer->n_rows, namer->rows_capacity);
-	if (err)
-		return err;
-	namer->rows[namer->n_rows] = row;
-	err = slots__add(&namer->by_vaddr, namer->n_rows, hash_row, namer);
-	namer->n_rows += !err;
-	return err;
+	return SLOTS_ADD(&namer->by_vaddr, hash_row, namer, namer->rows, namer->n_rows, namer->rows_capacity, row);
 }
 
 void line_rows__take(struct namer *namer, const struct names *names, const struct line_job *job)

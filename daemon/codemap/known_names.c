@@ -26,17 +26,13 @@ static void clear_names(struct known_names *known)
 static const char *add_name(struct known_names *known, const struct known_name *name)
 {
 	const size_t size = strlen(name->name) + 1;
+	struct known_name row = *name;
 	char *copy;
 
-	if (known->text.bytes + size > KNOWN_NAMES_BYTES ||
-	    ARRAY_RESERVE(known->rows, known->n, known->capacity) || !(copy = arena__take(&known->text, size)))
+	if (known->text.bytes + size > KNOWN_NAMES_BYTES || !(copy = arena__take(&known->text, size)))
 		return NULL;
-	known->rows[known->n] = *name;
-	known->rows[known->n].name = memcpy(copy, name->name, size);
-	if (slots__add(&known->by_vaddr, known->n, hash_name, known))
-		return NULL;
-	known->n++;
-	return copy;
+	row.name = memcpy(copy, name->name, size);
+	return SLOTS_ADD(&known->by_vaddr, hash_name, known, known->rows, known->n, known->capacity, row) ? NULL : copy;
 }
 
 /* Into a text of their own: the old one goes as a whole. */

@@ -328,8 +328,6 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 	bool unknown;
 	int err, per;
 
-	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
-		return -errno;
 	how.lines = diff__wants(diff, REPORT_LINE);
 	recording->after = after;
 	recording->measures[DIFF_SHARE].cell = CELL_FIRST_NS;

@@ -328,6 +328,8 @@ int recording_writer__lines(struct recording_writer *writer, const char *lines, 
 int recording_writer__event(struct recording_writer *writer, const struct event *event, struct buf *scratch);
 int recording_writer__flush(struct recording_writer *writer);   /* ends a zstd frame */
 struct recording_writer *recording_writer__free(struct recording_writer *writer);
+/* `end` of a snapshot, as a frame of its own: behind what a session that goes on has flushed. `detail`: of the event. */
+int recording__put_end(int fd, const char *detail);
 
 /* Reads a recording (plain or zstd, by its first bytes) from the descriptor's position into the sink, in constant
  * memory. *ret_cut: it ends in the middle of a line or frame, or without an `end` event; complete lines were delivered.

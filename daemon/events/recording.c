@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "events/events.h"
@@ -145,6 +146,20 @@ int recording_writer__event(struct recording_writer *writer, const struct event 
 	buf__clear(scratch);
 	err = event__encode(event, scratch) ?: recording_writer__lines(writer, scratch->data, scratch->len);
 	return err || event->kind != EVENT_LEDGER ? err : recording_writer__flush(writer);
+}
+
+int recording__put_end(int fd, const char *detail)
+{
+	const struct event end = {.kind = EVENT_END, .end = {.time = clock__now(), .reason = "snapshot", .detail = detail}};
+	_cleanup_(buf__free) struct buf scratch = {};
+	struct recording_writer *writer;
+	int err = recording_writer__new(fd, true, &writer);
+
+	if (err)
+		return err;
+	err = recording_writer__event(writer, &end, &scratch) ?: recording_writer__flush(writer);
+	recording_writer__free(writer);
+	return err;
 }
 
 struct recording_writer *recording_writer__free(struct recording_writer *writer)

@@ -32,10 +32,9 @@ int quiet__find(int recording_fd, const struct export_options *how, struct buf *
 	int err;
 
 	buf__clear(ret);
-	/* A pipe. */
-	*ret_unknown = lseek(recording_fd, 0, SEEK_CUR) < 0;
+	*ret_unknown = lseek(recording_fd, 0, SEEK_SET) < 0;
 	if (*ret_unknown)
-		return 0;
+		return errno == ESPIPE ? 0 : -errno;
 	err = model__init(&model, how);
 	model.slice = model__no_slice;
 	model.epoch = model__no_epoch;

@@ -17,9 +17,9 @@ static inline bool thread__is_quiet(uint64_t cpu, uint64_t wall, uint64_t all_cp
 	return cpu < all_cpu / QUIET_CPU && wall >= all_wall / QUIET_WALL;
 }
 
-/* A first pass over a recording: which threads are quiet, one char for each thread id of a model that is read with
+/* A first pass over a recording, from its start: which threads are quiet, one char for each thread id of a model that is read with
  * the same options. For readers that handle samples as they come, before that is known. A recording of CPU time has
- * no quiet threads; one from a pipe can be read only once: *ret_unknown. Afterwards the fd is at the start. -ENOMEM. */
+ * no quiet threads; one from a pipe can be read only once: *ret_unknown. Afterwards the fd is at the start, a pipe where it was. -ENOMEM. */
 struct export_options;
 int quiet__find(int recording_fd, const struct export_options *how, struct buf *ret, bool *ret_unknown);
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 
 /* A call without an end lasts until its thread ends, and a caller at least as long as what it called. */
 static void set_ends(struct model *model)
@@ -93,13 +94,6 @@ static int add_span(struct unit_spans *spans, const struct model *model, uint64_
 	return 0;
 }
 
-static int compare_length(const void *left, const void *right)
-{
-	const uint64_t *a = left, *b = right;
-
-	return *a > *b ? -1 : *a < *b;
-}
-
 /* If there are too many, drops the shortest. Spans inside of a dropped one are as short, so they go, too. */
 static int drop_short(struct unit_spans *spans, uint64_t max)
 {
@@ -113,9 +107,9 @@ static int drop_short(struct unit_spans *spans, uint64_t max)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		lengths[i] = unit_spans__item(spans, i)->end - unit_spans__item(spans, i)->begin;
-	qsort(lengths, n, sizeof(*lengths), compare_length);
-	/* Sorted from the longest: `max` are longer than this, or as long. */
-	spans->below = lengths[max] + 1;
+	qsort(lengths, n, sizeof(*lengths), order__u64);
+	/* `max` are longer than this, or as long. */
+	spans->below = lengths[n - 1 - max] + 1;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "html/html.h"
 #include "report/report.h"
 #include "rules/rules.h"
@@ -21,13 +22,6 @@
 	 1u << REPORT_TREE | 1u << REPORT_REPEAT | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
 
 /* --- fewer rows --- */
-
-static int compare_down(const void *left, const void *right)
-{
-	const uint64_t *a = left, *b = right;
-
-	return *a > *b ? -1 : *a < *b;
-}
 
 /* Counts the rows of a table, those below others included; with `ret` also returns their weights. Only the
  * tree has rows within rows, and it is as deep as units are nested (export/units.h). */
@@ -76,10 +70,10 @@ static int keep(json_t *table, size_t max)
 	if (!weights)
 		return -ENOMEM;
 	collect(rows, weights);
-	qsort(weights, n, sizeof(*weights), compare_down);
+	qsort(weights, n, sizeof(*weights), order__u64);
 	/* Everything as light as the first row too many goes, so that rows of equal weight do not depend on
 	 * their order. */
-	prune(rows, weights[max] + 1);
+	prune(rows, weights[n - 1 - max] + 1);
 	return 0;
 }
 

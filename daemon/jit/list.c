@@ -57,19 +57,11 @@ static struct entry *known(const struct list *list, uint64_t address)
 static int remember(struct list *list, const struct entry *entry)
 {
 	struct entry *there = known(list, entry->address);
-	int err;
 
-	if (there) {
-		*there = *entry;
-		return 0;
-	}
-	err = ARRAY_RESERVE(list->entries, list->n, list->capacity);
-	if (err)
-		return err;
-	list->entries[list->n] = *entry;
-	err = slots__add(&list->slots, list->n, hash_entry, list);
-	list->n += !err;
-	return err;
+	if (!there)
+		return SLOTS_ADD(&list->slots, hash_entry, list, list->entries, list->n, list->capacity, *entry);
+	*there = *entry;
+	return 0;
 }
 
 /* True as well of an entry without a probe: nothing was made of it, so there is nothing to confuse it with. */

@@ -238,14 +238,7 @@ static size_t growth(const struct code *code, const struct record_code *record)
 
 static int add_code(struct codes *codes, const struct code *code)
 {
-	int err = ARRAY_RESERVE(codes->codes, codes->n, codes->capacity);
-
-	if (err)
-		return err;
-	codes->codes[codes->n] = *code;
-	err = slots__add(&codes->by_key, codes->n, hash_key, codes);
-	codes->n += !err;
-	return err;
+	return SLOTS_ADD(&codes->by_key, hash_key, codes, codes->codes, codes->n, codes->capacity, *code);
 }
 
 static int append(struct codes *codes, const struct record_code *record, uint32_t *ret_serial)

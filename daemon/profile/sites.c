@@ -55,12 +55,8 @@ struct site *sites__of(struct profile *profile, const struct py_frame *frame)
 		return known;
 	if (sites->n >= SITES_MAX)
 		sites__clear(sites);
-	if (ARRAY_RESERVE(sites->rows, sites->n, sites->capacity))
-		return NULL;
-	sites->rows[sites->n] = (struct site){.key = frame->code, .offset = frame->offset};
-	if (slots__add(&sites->by_call, sites->n, hash_call, profile))
-		return NULL;
-	return &sites->rows[sites->n++];
+	return SLOTS_ADD(&sites->by_call, hash_call, profile, sites->rows, sites->n, sites->capacity,
+			 (struct site){.key = frame->code, .offset = frame->offset}) ? NULL : &sites->rows[sites->n - 1];
 }
 
 /* --- what the instructions say --- */

@@ -113,14 +113,7 @@ static bool hash_stack(const void *holder, uint32_t i, uint64_t *ret)
 
 int tables__add_function(struct tables *tables, const struct function *function)
 {
-	int err = ARRAY_RESERVE(tables->functions, tables->n_functions, tables->functions_capacity);
-
-	if (err)
-		return err;
-	tables->functions[tables->n_functions] = *function;
-	err = slots__add(&tables->by_key, tables->n_functions, hash_function, tables);
-	tables->n_functions += !err;
-	return err;
+	return SLOTS_ADD(&tables->by_key, hash_function, tables, tables->functions, tables->n_functions, tables->functions_capacity, *function);
 }
 
 struct function *tables__find_function(const struct tables *tables, uint64_t module, uint64_t key)

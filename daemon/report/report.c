@@ -311,9 +311,6 @@ int report__read(struct report *report, int recording_fd, const char *name)
 	bool unknown;
 	int err;
 
-	/* A pipe is read from where it is. */
-	if (lseek(recording_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
-		return -errno;
 	/* Unless a table needs lines, frames that differ only in their line are one: fewer frames, fewer stacks,
 	 * less memory. Lines are needed for callers, callees and the table of lines, and for what caused a compile. */
 	how.lines = how.lines || report__wants(report, REPORT_LINE) || report__wants(report, REPORT_CALLEE) ||

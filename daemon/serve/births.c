@@ -16,13 +16,9 @@ void births__record(struct session *session, const struct record_header *header)
 
 static void set_clocks(struct session *session, bool on)
 {
-	struct broker_message message = {.kind = BROKER_SET_CLOCKS,
-					 .token = engine__token(session->engine),
-					 .session = session->broker,
-					 .pid = session->request.pid,
-					 .number = on};
+	struct broker_message message = {.kind = BROKER_SET_CLOCKS, .pid = session->request.pid, .number = on};
 
-	if (!engine__ask(session->engine, &message))
+	if (!session__ask(session, &message, NULL))
 		session->clocks = on ? CLOCKS_ON : CLOCKS_OFF;
 }
 

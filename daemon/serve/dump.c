@@ -440,15 +440,11 @@ static void tick(struct engine *engine, struct watch *watch, uint32_t events)
 /* The process is identified: asks the broker for a fast timer on its threads, for those that run. */
 void dump__identified(struct engine *engine, struct session *session)
 {
-	struct broker_message resume = {.kind = BROKER_RESUME,
-					.token = engine__token(engine),
-					.session = session->broker,
-					.pid = session->request.pid};
+	struct broker_message resume = {.kind = BROKER_RESUME, .pid = session->request.pid};
 	int err;
 
-	session->token = resume.token;
 	session->state = SESSION_RESUMING;
-	err = engine__ask(engine, &resume);
+	err = session__ask(session, &resume, &session->token);
 	if (err)
 		failed(engine, session, "the broker cannot be asked", err);
 }

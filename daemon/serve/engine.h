@@ -532,6 +532,8 @@ void refusal__set_internal(struct refusal *refusal, const struct engine *engine,
 uint32_t engine__token(struct engine *engine);
 /* Sends a message to the broker, or queues it when the channel is full. -EPIPE: the broker is gone; -ENOMEM. */
 int engine__ask(struct engine *engine, const struct broker_message *message);
+/* The same about this session, with a number of its own, which is returned (NULL: nobody waits for the answer). */
+int session__ask(struct session *session, struct broker_message *message, uint32_t *ret_token);
 /* Registers a watch, or changes its events. With events 0 only hang-ups and errors are reported. EPOLLIN and others:
  * epoll(7). */
 int engine__watch(struct engine *engine, struct watch *watch, uint32_t events);

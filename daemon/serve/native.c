@@ -28,43 +28,26 @@ static struct session *of(struct modules_host *host)
  * BROKER_FILE. */
 static int open_file(struct modules_host *host, int32_t pid, uint64_t start, uint64_t end)
 {
-	struct session *session = of(host);
-	struct broker_message message = {.kind = BROKER_OPEN_FILE,
-					 .token = engine__token(session->engine),
-					 .session = session->broker,
-					 .pid = pid,
-					 .start = start,
-					 .end = end};
+	struct broker_message message = {.kind = BROKER_OPEN_FILE, .pid = pid, .start = start, .end = end};
 
-	session->file_token = message.token;
-	return engine__ask(session->engine, &message);
+	return session__ask(of(host), &message, &of(host)->file_token);
 }
 
 /* A further BPF map for unwind tables, of this many bytes. Answer: BROKER_POOL. */
 static int add_pool(struct modules_host *host, uint64_t bytes)
 {
-	struct session *session = of(host);
-	struct broker_message message = {.kind = BROKER_ADD_POOL,
-					 .token = engine__token(session->engine),
-					 .session = session->broker,
-					 .pool_bytes = bytes};
+	struct broker_message message = {.kind = BROKER_ADD_POOL, .pool_bytes = bytes};
 
-	session->pool_token = message.token;
-	return engine__ask(session->engine, &message);
+	return session__ask(of(host), &message, &of(host)->pool_token);
 }
 
 /* /tmp/perf-PID.map. Answer: BROKER_PERF_MAP, also with the pid that the process has in its own namespace: its name has
  * that. */
 static int open_perf_map(struct modules_host *host, int32_t pid)
 {
-	struct session *session = of(host);
-	struct broker_message message = {.kind = BROKER_OPEN_PERF_MAP,
-					 .token = engine__token(session->engine),
-					 .session = session->broker,
-					 .pid = pid};
+	struct broker_message message = {.kind = BROKER_OPEN_PERF_MAP, .pid = pid};
 
-	session->map_token = message.token;
-	return engine__ask(session->engine, &message);
+	return session__ask(of(host), &message, &of(host)->map_token);
 }
 
 /* NULL: the sampler forgets the process. */

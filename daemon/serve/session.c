@@ -140,6 +140,15 @@ unsigned session__subscribers(const struct engine *engine, const struct session 
 	return n;
 }
 
+int session__ask(struct session *session, struct broker_message *message, uint32_t *ret_token)
+{
+	message->token = engine__token(session->engine);
+	message->session = session->broker;
+	if (ret_token)
+		*ret_token = message->token;
+	return engine__ask(session->engine, message);
+}
+
 /* --- its way out --- */
 
 /* Requests its end from the broker. If that is gone, or never had this session, there is nothing to wait for. */
@@ -315,10 +324,7 @@ static void attached(struct engine *engine, struct session *session, const struc
 void session__identified(struct engine *engine, struct session *session)
 {
 	const struct request *request = &session->request;
-	struct broker_message resume = {.kind = BROKER_RESUME,
-					.token = engine__token(engine),
-					.session = session->broker,
-					.pid = request->pid};
+	struct broker_message resume = {.kind = BROKER_RESUME, .pid = request->pid};
 	char command[1024], boot_id[64];
 	struct event_session event = {.id = session->id,
 				      .pid = request->pid,
@@ -353,9 +359,8 @@ void session__identified(struct engine *engine, struct session *session)
 				err = tracee__announce(t);
 	}
 	if (!err) {
-		session->token = resume.token;
 		session->state = SESSION_RESUMING;
-		err = engine__ask(engine, &resume);
+		err = session__ask(session, &resume, &session->token);
 	}
 	if (err)
 		internal_error(engine, session, "the session cannot begin", err);

@@ -35,24 +35,12 @@ void snapshot__drop(struct snapshot *snapshot)
  * event has some 100 bytes. */
 static int make_tail(struct chunk **ret)
 {
-	struct event event = {.kind = EVENT_END, .end = {engine__now(), "snapshot", "the session goes on"}};
 	_cleanup_close_ int fd = memfd_create("cprofd-snapshot", MFD_CLOEXEC);
-	struct recording_writer *writer = NULL;
-	_cleanup_(buf__free) struct buf line = {};
 	char data[1024];
-	ssize_t n = 0;
-	int err = fd < 0 ? -errno : recording_writer__new(fd, true, &writer);
+	int err = fd < 0 ? -errno : recording__put_end(fd, "the session goes on");
+	ssize_t n = err ? 0 : pread(fd, data, sizeof(data), 0);
 
-	err = err ?: event__encode(&event, &line);
-	if (!err)
-		err = recording_writer__lines(writer, line.data, line.len);
-	err = err ?: recording_writer__flush(writer);
-	recording_writer__free(writer);
-	if (!err) {
-		n = pread(fd, data, sizeof(data), 0);
-		err = n < 0 ? -errno : chunk__new(data, (size_t)n, 0, ret);
-	}
-	return err;
+	return err ?: n < 0 ? -errno : chunk__new(data, (size_t)n, 0, ret);
 }
 
 static void answer(struct engine *engine, struct client *client, bool has_id, uint64_t id, uint64_t bytes)

@@ -250,16 +250,11 @@ void tracee__open(struct engine *engine, struct tracee *tracee, const struct bro
 	}
 }
 
-static int ask_fds(struct engine *engine, struct tracee *tracee)
+static int ask_fds(struct tracee *tracee)
 {
-	struct broker_message message = {.kind = BROKER_OPEN_PROCESS,
-					 .token = engine__token(engine),
-					 .session = tracee->session->broker,
-					 .pid = tracee->pid,
-					 .number = tracee->untimed};
+	struct broker_message message = {.kind = BROKER_OPEN_PROCESS, .pid = tracee->pid, .number = tracee->untimed};
 
-	tracee->token = message.token;
-	return engine__ask(engine, &message);
+	return session__ask(tracee->session, &message, &tracee->token);
 }
 
 /* Begins again: the image is another one, or is seen for the first time. */
@@ -267,14 +262,14 @@ static void ask(struct engine *engine, struct tracee *tracee)
 {
 	tracee->state = TRACEE_ASKED;
 	close_image(tracee);
-	if (ask_fds(engine, tracee))
+	if (ask_fds(tracee))
 		end(engine, tracee, UINT64_MAX, engine__now());
 }
 
 void tracee__ask_memory(struct engine *engine, struct tracee *tracee)
 {
 	if (tracee->state == TRACEE_FORKED && !tracee->token)
-		ask_fds(engine, tracee);
+		ask_fds(tracee);
 }
 
 /* --- records of the sampler --- */
@@ -363,7 +358,7 @@ static void forked(struct engine *engine, struct session *session, const struct 
 	native__forked(child, parent, fork->header.time);
 	child->untimed = parent->untimed;
 	if (child->untimed)
-		ask_fds(engine, child);
+		ask_fds(child);
 	if (session->state == SESSION_RUNNING && child->image.runtime)
 		announce_forked(child, fork->header.time);
 }

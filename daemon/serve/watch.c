@@ -24,8 +24,6 @@ static struct watched_thread *find(struct session *session, const struct record_
 void watch__thread(struct session *session, const struct record_header *header, bool compiles)
 {
 	struct broker_message message = {.kind = BROKER_WATCH,
-					 .token = engine__token(session->engine),
-					 .session = session->broker,
 					 .pid = (int32_t)header->task.tgid,
 					 .number = header->task.tid};
 	struct watched_thread *of;
@@ -40,7 +38,7 @@ void watch__thread(struct session *session, const struct record_header *header, 
 	if (of->tid == header->task.tid && of->start == header->task.thread_start)
 		of->seen = compiles ? header->time : of->seen;
 	else if ((compiles ? header->time > of->seen + (of->tid ? SCHEDULE_LATELY_NS : 0) : !of->tid) &&
-		 !engine__ask(session->engine, &message))
+		 !session__ask(session, &message, NULL))
 		*of = (struct watched_thread){.start = header->task.thread_start, .seen = compiles ? header->time : 1, .tid = header->task.tid};
 	else
 		profile__loss(session->profile, LOSS_WATCH_FULL, 1);

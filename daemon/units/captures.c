@@ -145,13 +145,7 @@ const struct rule_code *captures__find(const struct units *units, uint64_t key)
 /* False without memory: then the unit has no name. */
 static bool capture(struct units *units, const struct rule_code *rule_code)
 {
-	if (ARRAY_RESERVE(units->rule_codes, units->n_rule_codes, units->rule_codes_capacity))
-		return false;
-	units->rule_codes[units->n_rule_codes] = *rule_code;
-	if (slots__add(&units->by_key, units->n_rule_codes, hash_rule_code, units))
-		return false;
-	units->n_rule_codes++;
-	return true;
+	return !SLOTS_ADD(&units->by_key, hash_rule_code, units, units->rule_codes, units->n_rule_codes, units->rule_codes_capacity, *rule_code);
 }
 
 /* --- functions, by their variables --- */
@@ -179,11 +173,9 @@ static const struct function_rule *find_function_rule(const struct units *units,
 /* Remembers the answer for captures__rule(). Without memory it is left out: the function's name alone decides then. */
 static void keep_function_rule(struct units *units, uint64_t hash, uint32_t rule, bool valued)
 {
-	if (find_function_rule(units, hash) ||
-	    ARRAY_RESERVE(units->function_rules, units->n_function_rules, units->function_rules_capacity))
-		return;
-	units->function_rules[units->n_function_rules] = (struct function_rule){hash, rule, valued};
-	units->n_function_rules += !slots__add(&units->by_function, units->n_function_rules, hash_function_rule, units);
+	if (!find_function_rule(units, hash))
+		(void)SLOTS_ADD(&units->by_function, hash_function_rule, units, units->function_rules, units->n_function_rules,
+				units->function_rules_capacity, (struct function_rule){hash, rule, valued});
 }
 
 uint32_t captures__rule(const struct units *units, const char *name, const char *file, uint32_t line, bool *ret_valued)

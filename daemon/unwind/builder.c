@@ -39,14 +39,10 @@ static int rule_find(struct builder *b, const uint64_t words[2], uint32_t *ret)
 		*ret = RULE_FULL;
 		return 0;
 	}
-	err = ARRAY_RESERVE(b->rules, b->n_rules, b->rules_capacity);
+	err = SLOTS_ADD(&b->by_words, rule_hash, b, b->rules, b->n_rules, b->rules_capacity, (struct rule){.words = {words[0], words[1]}});
 	if (err)
 		return err;
-	b->rules[b->n_rules] = (struct rule){.words = {words[0], words[1]}};
-	err = slots__add(&b->by_words, b->n_rules, rule_hash, b);
-	if (err)
-		return err;
-	*ret = b->n_rules++;
+	*ret = b->n_rules - 1;
 	b->words += size;
 	return 0;
 }

@@ -54,7 +54,7 @@ void expression__cfa(const uint8_t *at, const uint8_t *end, struct cfi_state *st
 void expression__location(const uint8_t *at, const uint8_t *end, struct cfi_location *place);
 
 /* LEB128 numbers. On failure *at moves beyond `end`. */
-static inline uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end)
+static inline __attribute__((always_inline)) uint64_t cfi_leb(const uint8_t **at, const uint8_t *end, bool is_signed)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -67,6 +67,8 @@ static inline uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
 		if (!(byte & 0x80)) {
+			if (is_signed && byte & 0x40 && shift < 64)
+				value |= ~0ull << shift;
 			*at = p;
 			return value;
 		}
@@ -75,25 +77,12 @@ static inline uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end)
 	return 0;
 }
 
+static inline uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end)
+{
+	return cfi_leb(at, end, false);
+}
+
 static inline int64_t cfi_sleb(const uint8_t **at, const uint8_t *end)
 {
-	uint64_t value = 0;
-	unsigned shift = 0;
-	const uint8_t *p = *at;
-
-	while (p < end) {
-		uint8_t byte = *p++;
-
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-		if (!(byte & 0x80)) {
-			if (byte & 0x40 && shift < 64)
-				value |= ~0ull << shift;
-			*at = p;
-			return (int64_t)value;
-		}
-	}
-	*at = end + 1;
-	return 0;
+	return (int64_t)cfi_leb(at, end, true);
 }

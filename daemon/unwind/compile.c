@@ -84,11 +84,11 @@ static struct cfi_cie *cies__add(struct cies *cies, uint64_t id)
 
 	if (known)
 		return known;
-	if (cies->n >= CIES_MAX || ARRAY_RESERVE(cies->items, cies->n, cies->capacity))
+	if (cies->n >= CIES_MAX)
 		return NULL;
 	cies->last = NULL;
-	cies->items[cies->n] = (struct cfi_cie){.id = id};
-	return slots__add(&cies->by_id, cies->n, hash_cie, cies) ? NULL : &cies->items[cies->n++];
+	return SLOTS_ADD(&cies->by_id, hash_cie, cies, cies->items, cies->n, cies->capacity, (struct cfi_cie){.id = id})
+		       ? NULL : &cies->items[cies->n - 1];
 }
 
 struct entry {

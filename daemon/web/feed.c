@@ -9,7 +9,6 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "events/events.h"
 #include "web/internal.h"
@@ -134,26 +133,12 @@ static int copy(int from, int to, uint64_t size)
 	return err;
 }
 
-static int put_end(int fd)
-{
-	const struct event end = {.kind = EVENT_END, .end = {.time = clock__now(), .reason = "snapshot", .detail = ""}};
-	struct recording_writer *writer;
-	_cleanup_(buf__free) struct buf scratch = {};
-	int err = recording_writer__new(fd, true, &writer);
-
-	if (err)
-		return err;
-	err = recording_writer__event(writer, &end, &scratch) ?: recording_writer__flush(writer);
-	recording_writer__free(writer);
-	return err;
-}
-
 int feed__snapshot(const struct feed *feed, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
 	int err = temporary__open(&fd);
 
-	err = err ?: copy(feed->fd, fd, feed->flushed) ?: feed->ended ? err : put_end(fd);
+	err = err ?: copy(feed->fd, fd, feed->flushed) ?: feed->ended ? err : recording__put_end(fd, "");
 	if (!err && lseek(fd, 0, SEEK_SET) < 0)
 		err = -errno;
 	if (!err)

@@ -85,27 +85,21 @@ static const char *const headers[][2] = {
 	{"Cross-Origin-Resource-Policy", "same-origin"},
 	{"Cross-Origin-Opener-Policy", "same-origin"},
 	{"X-Frame-Options", "DENY"},
+	{"Content-Security-Policy", "frame-ancestors 'none'"},
 };
 
 /* Scripts and styles of the page are files of it; there is nothing inline. */
 #define POLICY "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'"
-#define POLICY_EVERYWHERE "frame-ancestors 'none'"
 
 /* Takes the response over. NULL: no memory. */
 static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status, struct MHD_Response *response, const char *type, const char *policy)
 {
 	enum MHD_Result done = response ? MHD_YES : MHD_NO;
 
-	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]) && done == MHD_YES; i++)
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]) && done; i++)
 		done = library.MHD_add_response_header(response, headers[i][0], headers[i][1]);
-	if (done == MHD_YES)
-		done = library.MHD_add_response_header(response, "Content-Security-Policy", POLICY_EVERYWHERE);
-	if (done == MHD_YES)
-		done = library.MHD_add_response_header(response, "Content-Security-Policy", policy);
-	if (done == MHD_YES)
-		done = library.MHD_add_response_header(response, "Content-Type", type);
-	if (done == MHD_YES)
-		done = library.MHD_queue_response(connection, status, response);
+	done = done && library.MHD_add_response_header(response, "Content-Security-Policy", policy) &&
+	       library.MHD_add_response_header(response, "Content-Type", type) && library.MHD_queue_response(connection, status, response);
 	if (response)
 		library.MHD_destroy_response(response);
 	return done;
