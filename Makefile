@@ -223,6 +223,15 @@ test-tools: $(TOOLS) $(B)/tests/bpf/unwind.bpf.o
 check-live: all docs test-tools ## real BPF, real Pythons, real Numba (root); LIVE=FILE for one
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tools/run-live.sh $(LIVE)
 
+# A finding is a signal, which no test takes for an answer. What is freed is overwritten, as the kernel (exec's environment) reads unseen.
+SANITIZED := ASAN_OPTIONS=abort_on_error=1:detect_leaks=0:symbolize=0:max_free_fill_size=1048576 \
+	UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1:symbolize=0
+CLI_LIVE := $(addprefix tests/live/,broker.sh cli.py dump.py hostile_text.py outputs_agree.py python_package.py report.py top.py user_rules.py view.py)
+.PHONY: check-sanitized
+check-sanitized: all docs test-tools ## live tests of the command line, with sanitizers, on an idle machine (root); LIVE=FILE for another
+	$(Q)$(AS_USER) $(MAKE) --no-print-directory $(SANITIZE) build/san/cprofd
+	$(Q)$(SANITIZED) CPROFD=$(abspath build/san/cprofd) tools/run-live.sh $(if $(filter command,$(origin LIVE)),$(LIVE),$(CLI_LIVE))
+
 check-browser: ## the result in the real speedscope in a real browser
 	$(Q)tools/run-live.sh tests/browser/run.sh
 

@@ -4,7 +4,9 @@
 classes, functions and units: the summary, report as text, JSON and CSV, the HTML page, SVG, collapsed stacks, pprof, speedscope, Firefox Profiler, Perfetto. And classes add up
 to all there is. Needs root.
 
-    outputs_agree.py [--seconds N]"""
+    outputs_agree.py [--seconds N]
+
+run-live: beside"""
 import argparse
 import collections
 import csv

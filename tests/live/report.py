@@ -4,7 +4,8 @@
 itself from the lines of the recording.
 
     report.py [NAME ...]     only the tests whose names contain one of these. Needs root.
-"""
+
+run-live: beside"""
 import collections
 import json
 import os
