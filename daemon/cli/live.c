@@ -23,7 +23,7 @@
 #define ATTACH_ID 1
 #define ANSWER_MS 30000
 
-int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, uint32_t latency_ms)
+int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, struct live_for use)
 {
 	static const char *const words[] = {"false", "true"};
 	char request[512];
@@ -33,10 +33,10 @@ int live__attach(struct live *live, const struct cli_options *options, pid_t pid
 	 * the client keeps the events itself and never asks the engine for a snapshot. */
 	snprintf(request, sizeof(request),
 		 "{\"req\":\"attach\",\"id\":%d,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,\"latency_ms\":%u,\"mode\":\"%s\",\"native\":\"%s\","
-		 "\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"stream\":true,\"spool\":false,\"starting\":%s}",
-		 ATTACH_ID, pid, options->rate, (unsigned long long)options->duration_ms, latency_ms, options->wall ? "wall" : "cpu",
+		 "\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"native_lines\":%s,\"stream\":true,\"spool\":false,\"starting\":%s}",
+		 ATTACH_ID, pid, options->rate, (unsigned long long)options->duration_ms, use.latency_ms, options->wall ? "wall" : "cpu",
 		 options->native, words[options->subprocesses], words[options->kernel], words[options->gil],
-		 words[options->idle], words[starting]);
+		 words[options->idle], words[use.native_lines], words[starting]);
 	return user_rules__send(live->connection, options->rules) ?: connection__request(live->connection, request);
 }
 

@@ -39,15 +39,19 @@ struct live {
 	uint64_t rate;                   /* samples a second, over these ledgers */
 };
 
-/* latency_ms of the request, the longest time until a sample is emitted: when a person watches, in a page that shows it at
- * once, and for files. */
-#define LIVE_SEEN_MS 200u
-#define LIVE_SHOWN_MS 100u
-#define LIVE_KEPT_MS 1000u
+/* Who gets the samples. */
+struct live_for {
+	uint32_t latency_ms; /* the longest time until a sample is emitted */
+	bool native_lines;   /* samples wait for them, some for 2 s: nobody who watches wants that */
+};
+#define LIVE_SCREEN ((struct live_for){200, false})
+#define LIVE_PAGE ((struct live_for){100, false})
+#define LIVE_STREAM ((struct live_for){200, true})
+#define LIVE_FILE ((struct live_for){1000, true})
 
 /* Sends the user's rules and the request `attach`; the events that follow belong to it. `starting`: the process will
  * call exec soon. -errno. */
-int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, uint32_t latency_ms);
+int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, struct live_for use);
 /* Waits for the answer to that; `take` reads what has arrived. CLI_*; a refusal was already printed. */
 int live__await_answer(struct live *live, int (*take)(void *), void *of);
 /* Handles one complete line. */

@@ -350,7 +350,7 @@ static int sample(struct recorder *recorder, int fd, bool compressed)
 		return status;
 	err = fd >= 0 ? recording_writer__new(fd, compressed, &recorder->live.writer) : 0;
 	err = err ?: live__attach(&recorder->live, options, recorder->pid, recorder->launch != NULL,
-				  options->stream ? LIVE_SEEN_MS : LIVE_KEPT_MS);
+				  options->stream ? LIVE_STREAM : LIVE_FILE);
 	if (err) {
 		say("the engine could not be asked: %s", strerror(-err));
 		return CLI_COULD_NOT;

@@ -132,7 +132,7 @@ static int view(const struct cli_options *options, pid_t pid, struct launch *lau
 	if (!err)
 		/* Names come from the target and go to a terminal. */
 		event_decoder__readable(viewer.decoder);
-	err = err ?: live__attach(&viewer.live, options, pid, launch->name != NULL, LIVE_SEEN_MS);
+	err = err ?: live__attach(&viewer.live, options, pid, launch->name != NULL, LIVE_SCREEN);
 	/* Before the screen is opened: an error is printed on the normal terminal. */
 	status = err ? CLI_COULD_NOT : live__await_answer(&viewer.live, take_lines, &viewer) ?: let_go(launch);
 	if (status == CLI_DONE) {

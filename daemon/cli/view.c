@@ -244,7 +244,7 @@ static int view_process(const struct cli_options *options, pid_t pid)
 		status = say_no_server(err);
 		goto out;
 	}
-	err = live__attach(&show.live, options, pid, false, LIVE_SHOWN_MS);
+	err = live__attach(&show.live, options, pid, false, LIVE_PAGE);
 	status = err ? CLI_COULD_NOT : live__await_answer(&show.live, take_lines, &show);
 	if (status != CLI_DONE)
 		goto out;

@@ -418,6 +418,17 @@ int code_cache__ask(struct code_cache *cache, struct tables *tables, uint64_t sp
 
 /* --- lines --- */
 
+/* -EAGAIN: not known yet. JIT objects have their lines with them, so these are there soon. */
+static int ask_line(const struct tables *tables, const struct function *function, uint32_t offset, const char **ret_file,
+		    uint32_t *ret_line, uint32_t *ret_column)
+{
+	const struct native *native = &tables->natives[function->code];
+
+	if (tables->without_lines && native->kind != FUNCTION_JIT)
+		return -ENOENT;
+	return codemap__line(tables->codemap, module_of(function), native->start + offset, ret_file, ret_line, ret_column);
+}
+
 /* The function's own file and line, from its first address. False: not known yet. An answer is final. */
 bool tables__native_lines(struct tables *tables, struct function *function)
 {
@@ -428,8 +439,7 @@ bool tables__native_lines(struct tables *tables, struct function *function)
 
 	if (native->lines_asked)
 		return true;
-	err = codemap__line(tables->codemap, module_of(function), native->start, &file,
-				   &line, &column);
+	err = ask_line(tables, function, 0, &file, &line, &column);
 	if (err == -EAGAIN)
 		return false;
 	native->lines_asked = true;
@@ -450,8 +460,7 @@ bool tables__native_line(const struct tables *tables, const struct function *fun
 	uint32_t line = 0, column = 0;
 	int err;
 
-	err = codemap__line(tables->codemap, module_of(function),
-				   native->start + (uint32_t)row->offset, &file, &line, &column);
+	err = ask_line(tables, function, (uint32_t)row->offset, &file, &line, &column);
 	/* A line of another file (an inlined function's) would be shown in this one. */
 	if (!err && file && line && !strcmp(file, native->file)) {
 		row->line = line;

@@ -47,6 +47,7 @@ int profile__new(const struct profile_options *options, struct event_sink *sink,
 	if (!err)
 		err = tables__init(&profile->tables, profile->codes, options->codemap,
 				   profile->ledger.own);
+	profile->tables.without_lines = options->without_lines;
 	if (err) {
 		profile__free(profile);
 		return err;

@@ -40,6 +40,7 @@ void tables__clear(struct tables *tables)
 	*tables = (struct tables){
 		.codes = old.codes,
 		.codemap = old.codemap,
+		.without_lines = old.without_lines,
 		.seed = old.seed,
 		.losses = old.losses,
 		.tick = old.tick,

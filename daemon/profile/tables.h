@@ -82,6 +82,7 @@ enum note { NOTE_NO_PYTHON, NOTE_NO_FRAME, NOTE_EXITING, NOTE_UNKNOWN, NOTE_NO_P
 struct tables {
 	struct codes *codes;
 	struct codemap *codemap; /* NULL: no native frames */
+	bool without_lines;      /* as in struct profile_options */
 	struct hash_seed seed;
 	uint64_t *losses;   /* by enum loss; the ledger's own[] */
 	uint32_t tick;

@@ -86,6 +86,7 @@ static const struct key keys[] = {
 	{"idle", BOOL, AT(idle), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"kernel", BOOL, AT(kernel), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"gil", BOOL, AT(gil), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"native_lines", BOOL, AT(native_lines), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"stream", BOOL, AT(stream), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"spool", BOOL, AT(spool), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"keep", BOOL, AT(keep), BIT(ATTACH), 0, 0, 0, NULL, ""},
@@ -227,7 +228,7 @@ int request__parse(const char *line, size_t len, struct request *ret, struct ref
 	int err;
 
 	/* The defaults of docs/protocol.md. */
-	*ret = (struct request){.rate = 999, .latency_ms = REQUEST_LATENCY_MS, .native = REQUEST_NATIVE_OFF, .stream = true};
+	*ret = (struct request){.rate = 999, .latency_ms = REQUEST_LATENCY_MS, .native = REQUEST_NATIVE_OFF, .native_lines = true, .stream = true};
 	*ret_refusal = (struct refusal){};
 	if (len > SERVE_REQUEST_MAX) {
 		refusal__set(ret_refusal, "TOO_LONG", "", "a request has at most %u bytes", SERVE_REQUEST_MAX);

@@ -42,6 +42,7 @@ struct request {
 	bool wall;              /* mode */
 	enum request_native native;
 	bool subprocesses, idle, kernel, gil;
+	bool native_lines;      /* false: native frames of files have none, and no sample waits for them */
 	bool stream;            /* the asker is subscribed */
 	bool spool;             /* a recording is kept, for snapshot */
 	bool keep;              /* goes on when its clients are gone */
