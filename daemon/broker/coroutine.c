@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <ucontext.h>
 
 #include "base/clock.h"
 #include "base/fiber.h"
@@ -19,7 +18,7 @@
 #define SHARE_NS 3000000u /* a coroutine that ran this long lets others run */
 
 struct coroutine {
-	ucontext_t own, loop;
+	struct fiber own, loop;
 	struct fiber_stack stack, loop_stack;
 	int (*main)(void *);
 	void *context;
@@ -59,8 +58,7 @@ static void give_stack(char *bytes)
 
 /* --- switches --- */
 
-/* The first function on a new stack. makecontext(3) passes int arguments only, so it takes what it needs from
- * `current`. */
+/* The first function on a new stack. It gets no arguments: it takes what it needs from `current`. */
 static void enter(void)
 {
 	struct coroutine *coroutine = current;
@@ -69,7 +67,7 @@ static void enter(void)
 	coroutine->result = coroutine->main(coroutine->context);
 	coroutine->ended = true;
 	fiber__leave_for(&coroutine->loop_stack, NULL);
-	/* returns to the loop, by uc_link */
+	fiber__switch(&coroutine->own, &coroutine->loop); /* does not return */
 }
 
 /* Runs it until its next wait. True: it has ended. */
@@ -80,7 +78,7 @@ static bool run(struct coroutine *coroutine)
 	current = coroutine;
 	coroutine->since = clock__now();
 	fiber__leave_for(&coroutine->stack, &coroutine->loop_stack);
-	swapcontext(&coroutine->loop, &coroutine->own);
+	fiber__switch(&coroutine->loop, &coroutine->own);
 	fiber__arrive(&coroutine->loop_stack, &ignored);
 	current = NULL;
 	return coroutine->ended;
@@ -94,7 +92,7 @@ static int suspend(struct coroutine *coroutine, struct pollfd wants, uint64_t un
 	coroutine->wants = wants;
 	coroutine->until = until;
 	fiber__leave_for(&coroutine->loop_stack, &coroutine->stack);
-	swapcontext(&coroutine->own, &coroutine->loop);
+	fiber__switch(&coroutine->own, &coroutine->loop);
 	fiber__arrive(&coroutine->stack, &coroutine->loop_stack);
 	return coroutine->outcome;
 }
@@ -121,10 +119,7 @@ bool coroutine__begin(int (*main)(void *context), void *context, struct coroutin
 	coroutine->main = main;
 	coroutine->context = context;
 	coroutine->stack = (struct fiber_stack){.bytes = bytes, .size = STACK_BYTES};
-	getcontext(&coroutine->own);
-	coroutine->own.uc_stack = (stack_t){.ss_sp = coroutine->stack.bytes, .ss_size = STACK_BYTES};
-	coroutine->own.uc_link = &coroutine->loop;
-	makecontext(&coroutine->own, enter, 0);
+	fiber__make(&coroutine->own, bytes, STACK_BYTES, enter);
 	if (run(coroutine))
 		return finish(coroutine, ret_result);
 	*ret = coroutine;
