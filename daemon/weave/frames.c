@@ -163,7 +163,7 @@ static int take_row(struct cfi_rows *self, uint64_t pc, const struct cfi_cie *ci
 bool code_frames__is_entry(const struct code_frames *frames, const struct code_piece *piece)
 {
 	const struct cfi_section section = {.elf = &frames->elf};
-	struct first_row first = {.rows = {take_row}, .start = piece->start, .entry = true};
+	struct first_row first = {.rows = {.row = take_row}, .start = piece->start, .entry = true};
 	struct cfi_bytes bytes;
 	struct cfi_cie cie;
 	uint64_t start, size;
