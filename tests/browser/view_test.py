@@ -27,8 +27,8 @@ WATCH = """(() => { const seen = window.delays = []; let last = cprofd.model.uni
       if (units.first[last] > 0) seen.push(performance.timeOrigin + performance.now() - clock - units.first[last] / 1e6);
     requestAnimationFrame(frame); };
   requestAnimationFrame(frame); return true; })()"""
-# Sums of the page by its own columns, and by its tables.
-SUMS = """(() => { const m = cprofd.model, s = cprofd.sums; let rows = 0; for (let i = 0; i < m.rows.count; i++) rows += m.rows.w[i];
+# Sums of the page by its own columns, and by its tables; of one moment, as events go on coming between two calls.
+SUMS = """(() => { cprofd.refresh(); const m = cprofd.model, s = cprofd.sums; let rows = 0; for (let i = 0; i < m.rows.count; i++) rows += m.rows.w[i];
   return {rows, total: s.total, kinds: m.classes.values.reduce((a, _, k) => a + s.kind[k], 0), root: s.node[0],
     self: s.self.reduce((a, b) => a + b, 0), fn: s.fn_self.reduce((a, b) => a + b, 0), lines: s.line.reduce((a, b) => a + b, 0), samples: m.samples}; })()"""
 
@@ -67,7 +67,6 @@ def check_page(page, view, artifacts):
     page.wait("window.cprofd && cprofd.model.session && cprofd.model.units.count > 50")
     page.run(WATCH)
     time.sleep(6)
-    page.run("cprofd.refresh()")
     sums = page.run(SUMS)
     check(sums["total"] > 1e9 and all(close(sums["total"], sums[k]) for k in ("rows", "kinds", "root", "self", "fn", "lines")), "all tables have the same sum", sums)
     words = page.run("document.querySelector('#units tbody').innerText")
