@@ -22,6 +22,7 @@ void symbol__free(struct symbol *symbol)
 {
 	buf__free(&symbol->name);
 	buf__free(&symbol->module);
+	buf__free(&symbol->strings);
 }
 
 void symbol_file__free(struct symbol_file *file)

@@ -14,6 +14,8 @@
 #include "symbols/numba.h"
 #include "symbols/symbols.h"
 
+#define STRINGS_MAX (4u << 20) /* bytes of names that are read at once; of libpython3.13 0.2 MB */
+
 /* --- in one table --- */
 
 /* The entry of this row. There is one: symbol_table__build() made it, and table_kept.c checks it of a table that was
@@ -123,6 +125,32 @@ int symbol_table__name(const struct symbol_table *table, uint32_t name, struct b
 
 /* --- in all tables of a file --- */
 
+/* Are all names of the table in ret->strings? */
+static bool hold(const struct symbol_table *table, struct symbol *ret)
+{
+	if (ret->strings_of == table)
+		return true;
+	ret->strings_of = NULL;
+	buf__clear(&ret->strings);
+	if (!ret->many || table->strings_size > STRINGS_MAX || buf__reserve(&ret->strings, table->strings_size) ||
+	    elf_bytes__read_some(table->bytes, table->strings, ret->strings.data, table->strings_size, &ret->strings.len))
+		return false;
+	ret->strings_of = table;
+	return true;
+}
+
+/* As symbol_table__name(). */
+static int table_name(const struct symbol_table *table, uint32_t name, struct symbol *ret)
+{
+	size_t left;
+
+	if (!hold(table, ret) || name >= ret->strings.len)
+		return symbol_table__name(table, name, &ret->name);
+	left = ret->strings.len - name;
+	return buf__append(&ret->name, ret->strings.data + name,
+			   strnlen(ret->strings.data + name, left < SYMBOL_NAME_MAX ? left : SYMBOL_NAME_MAX));
+}
+
 /* The tables in the order in which they are asked. */
 static const struct symbol_table *table_of(const struct symbol_file *file,
 					   enum symbol_source source)
@@ -142,7 +170,7 @@ static int read_name(const struct symbol_table *table, uint32_t name, struct sym
 	const char *tab, *at;
 	int err;
 
-	err = table->source == SYMBOL_FROM_VTABLE ? virtual_name__append(table, name, &ret->name) : symbol_table__name(table, name, &ret->name);
+	err = table->source == SYMBOL_FROM_VTABLE ? virtual_name__append(table, name, &ret->name) : table_name(table, name, ret);
 	/* A symbol's version is a part of its name in .symtab: "popen@@GLIBC_2.2.5". */
 	if (!err && ret->name.len > 1 && (at = memchr(ret->name.data + 1, '@', ret->name.len - 1)))
 		ret->name.len = (size_t)(at - ret->name.data);

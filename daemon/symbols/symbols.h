@@ -64,6 +64,10 @@ struct symbol {
 	struct buf module;    /* kernel module, NUL-terminated; "" otherwise */
 	enum symbol_source source;
 	bool extended;        /* the table gives no size: it ends where the next begins */
+	/* Set by who asks for the names of a whole file: a table's names are read at once then, and held here. */
+	bool many;
+	struct buf strings;
+	const void *strings_of; /* the table */
 };
 void symbol__free(struct symbol *symbol);
 

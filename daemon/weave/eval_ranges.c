@@ -62,7 +62,7 @@ static bool has(const struct eval_ranges *found, uint64_t start)
  * handlers. */
 static int find_named(struct search *search, const struct symbol_file *symbols)
 {
-	struct symbol symbol = {};
+	struct symbol symbol = {.many = true};
 	enum frame_role role;
 	int err = 0;
 
