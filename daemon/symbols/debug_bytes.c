@@ -90,20 +90,22 @@ void debug_section__close(struct debug_section *section)
  * section the window belongs to unpack.c and is valid until its next call: one section, one cursor at a time. */
 static int fill(struct debug_section *section, uint64_t at)
 {
-	uint64_t left = section->size - at;
+	uint64_t left = section->size - at, end = section->window_at + section->window_len;
+	/* Who reads on will go on. */
+	uint32_t most = section->window_len && at >= end && at - end < DEBUG_WINDOW ? DEBUG_WINDOW_ON : DEBUG_WINDOW;
 	int err;
 
 	section->window_len = 0;
 	if (section->unpack)
 		return unpack__window(section->unpack, at, section->work, &section->window, &section->window_at,
 				      &section->window_len);
-	if (!section->own && !(section->own = malloc(DEBUG_WINDOW)))
+	if (!section->own && !(section->own = malloc(DEBUG_WINDOW_ON)))
 		return -ENOMEM;
 	if (!*section->work)
 		return -EFBIG;
-	*section->work -= *section->work < DEBUG_WINDOW ? *section->work : DEBUG_WINDOW;
-	if (left > DEBUG_WINDOW)
-		left = DEBUG_WINDOW;
+	*section->work -= *section->work < most ? *section->work : most;
+	if (left > most)
+		left = most;
 	err = elf_bytes__read(section->bytes, section->offset + at, section->own, left);
 	if (err)
 		return err;
@@ -118,7 +120,7 @@ void debug_cursor__init(struct debug_cursor *cursor, struct debug_section *secti
 	*cursor = (struct debug_cursor){section, at, section->bytes ? section->size : 0, 0};
 }
 
-/* The part of debug_cursor__u8() that is not inlined: once for each window of 8 KB, or at the end. */
+/* The part of debug_cursor__u8() that is not inlined: once for each window, or at the end. */
 uint8_t debug_cursor__slow(struct debug_cursor *cursor)
 {
 	struct debug_section *section = cursor->section;

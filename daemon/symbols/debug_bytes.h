@@ -12,7 +12,8 @@
 #include "elf/elf.h"
 #include "symbols/unpack.h"
 
-#define DEBUG_WINDOW (8u << 10)
+#define DEBUG_WINDOW (8u << 10)     /* bytes that are read at once */
+#define DEBUG_WINDOW_ON (32u << 10) /* the same, where what is before them was read */
 
 /* One section, such as .debug_info. Not thread-safe: it belongs to who owns the struct dwarf. */
 struct debug_section {
