@@ -60,6 +60,8 @@ class Stream(Recording):
         for frame in reversed(frames):
             function, offset, _, _ = self.frames[frame]
             name, _, _, module, kind = (self.functions[function] + ["", 0])[:5]
+            if kind == 3 and name.startswith(("(waiting", "(ready")): # a compile whose thread waits: its stack is below
+                continue
             if kind == 3:
                 lost.append(SENTENCES.get(name[6:-1], name))
                 note = note or name.startswith("(cut")
