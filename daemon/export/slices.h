@@ -33,5 +33,6 @@ static inline struct slices_cursor SLICES(const struct slices *slices)
 {
 	const unsigned char *packed = (const unsigned char *)slices->packed.data;
 
-	return (struct slices_cursor){packed, packed + slices->packed.len, slices->n ? &slices->last : NULL};
+	/* Of one slice nothing is packed, and there is no buffer. */
+	return (struct slices_cursor){packed, packed ? packed + slices->packed.len : NULL, slices->n ? &slices->last : NULL};
 }
