@@ -92,12 +92,12 @@ $(B)/libcprofd.a: $(OBJECTS)
 
 $(B)/cprofd: $(B)/daemon/main.o $(B)/libcprofd.a | $(B)/cprofd-engine
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(ALL_LIBS) -o $@
 
 # Nobody but its owner may read it: so it is not dumpable from its first instruction on (execve(2)).
 $(B)/cprofd-engine: $(B)/daemon/engine.o $(B)/libcprofd.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $^ -Wl,--as-needed,-z,relro,-z,now $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ -Wl,--as-needed,-z,relro,-z,now $(ALL_LIBS) -o $@
 	$(Q)chmod 711 $@
 
 # The oracles of unwinding: no part of the program.
@@ -106,11 +106,11 @@ $(B)/tests/tools/unwind_% $(B)/tests/tools/weave_live $(B)/tests/unit/test_unwin
 
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libcprofd.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -lcmocka -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(ALL_LIBS) -lcmocka -o $@
 
 $(B)/tests/tools/%: $(B)/tests/tools/%.o $(B)/libcprofd.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(ALL_LIBS) -o $@
 
 compile_commands.json: Makefile
 	$(Q)tools/compile-commands.sh "$(CC) $(ALL_CFLAGS) $(CPPFLAGS)" $(SOURCES) daemon/main.c daemon/engine.c > $@ 2>/dev/null || true
@@ -156,6 +156,15 @@ uninstall: ## what install put there
 		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket \
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 	rmdir $(DESTDIR)$(PREFIX)/libexec/cprofd $(DESTDIR)$(PREFIX)/share/doc/cprofd 2>/dev/null || true
+
+# Of a copy, as a build may not see what lies in a working tree.
+.PHONY: deb
+deb: ## Debian's package of this tree, below $(B)/deb (debhelper)
+	$(Q)tools/deps.sh $(DEPS_BUILD) libcmocka-dev python3 debhelper fakeroot
+	$(Q)rm -rf $(B)/deb && mkdir -p $(B)/deb/cprofd
+	$(Q)git ls-files -z | xargs -0 cp -a --parents -t $(B)/deb/cprofd
+	$(Q)cd $(B)/deb/cprofd && dpkg-buildpackage -us -uc -b -j$(JOBS)
+	$(Q)ls $(B)/deb/*.deb
 
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \
@@ -293,7 +302,7 @@ $(B)/tools/bench/empty.bpf.o: tools/bench/empty.bpf.c
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
 $(B)/tools/bench/empty: $(B)/tools/bench/empty.o
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(ALL_LIBS) -o $@
 # ... and cprofd that has no rules, so reads no locals.
 .PHONY: $(B)/no-rules/cprofd
 $(B)/no-rules/cprofd:
@@ -327,7 +336,7 @@ $(B)/tests/replay/%.o: tests/fuzz/%.c
 $(B)/tests/fuzz/replay.o: $(B)/tests/fuzz/targets.inc
 $(B)/tests/replay/replay: $(B)/tests/fuzz/replay.o $(REPLAY) $(B)/libcprofd.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $^ $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(ALL_LIBS) -o $@
 .PHONY: check-corpus
 check-corpus: $(B)/tests/replay/replay
 	$(Q)$< tests/fuzz/corpus > $<.log 2>&1 || { tail -60 $<.log; echo "  FAILED  $<"; exit 1; }
@@ -351,4 +360,4 @@ help: ## this list
 	@echo '  variables: V=1 (say all), B=DIR, CC, PREFIX, DESTDIR, FUZZ_SECONDS'
 
 # Below build/pythons are sources of others, with *.d of another kind.
--include $(shell find $(B) -path $(B)/pythons -prune -o -name '*.d' -print 2>/dev/null)
+-include $(shell find $(B) \( -path $(B)/pythons -o -path $(B)/deb \) -prune -o -type f -name '*.d' -print 2>/dev/null)
