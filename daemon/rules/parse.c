@@ -307,6 +307,14 @@ static int word_apart(struct parser *parser)
 	return 0;
 }
 
+static int word_lasting(struct parser *parser)
+{
+	if (parser->line.at != parser->line.end)
+		return line__fail(&parser->line, "here the line should end");
+	parser->rule->lasting = true;
+	return 0;
+}
+
 static int read_choices(struct parser *parser, struct choices *choices)
 {
 	if (choices->n)
@@ -354,6 +362,7 @@ static const struct {
 	{"from", RULE, word_from},
 	{"once", RULE, word_once},
 	{"apart", RULE, word_apart},
+	{"lasting", RULE, word_lasting},
 	{"name", RULE, word_name},
 	{"signature", RULE, word_signature},
 	{"defined", RULE, word_defined},
@@ -404,7 +413,7 @@ static int parse_line(struct parser *parser)
 	}
 	line->at = start;
 	return line__fail(line, "no such word; there are: compiler own loaded strip group stage unit phase pass "
-				"file function native not has from once apart name signature defined");
+				"file function native not has from once apart lasting name signature defined");
 }
 
 /* A compiler of the same name that was parsed before is removed: a user's file replaces a built-in one. Its

@@ -197,10 +197,25 @@ static void keep_once(struct units *units, uint64_t key)
 	units->once[units->n_once++] = key;
 }
 
-/* What the sampler needs: the slots to copy, and which of them is the object whose bytes it copies, too. */
-static void fill_capture(const struct rule_code *rule_code, struct locals_capture *ret)
+/* The text of a symbol is copied by the sampler; else what the values point to has to be read. */
+static uint16_t wakes_of(const struct rule *rule)
 {
-	*ret = (struct locals_capture){.key = rule_code->key, .object = rule_code->object};
+	const struct choices *all[3] = {&rule->name, &rule->signature, &rule->defined};
+	uint32_t i, j;
+
+	for (i = 0; i < 3; i++)
+		for (j = 0; j < all[i]->n; j++)
+			if (all[i]->sources[j].kind == SOURCE_VALUE && !all[i]->sources[j].symbol)
+				return rule->lasting ? CAPTURE_WAKES_ONCE : CAPTURE_WAKES_CALLS;
+	return CAPTURE_WAKES_NEVER;
+}
+
+/* What the sampler needs: the slots to copy, which of them is the object whose bytes it copies, too, and whether values wake. */
+static void fill_capture(const struct units *units, const struct rule_code *rule_code, struct locals_capture *ret)
+{
+	*ret = (struct locals_capture){.key = rule_code->key,
+				       .object = rule_code->object,
+				       .wakes = wakes_of(rules__get(units->rules, rule_code->rule))};
 	memcpy(ret->slots, rule_code->slots, sizeof(ret->slots));
 }
 
@@ -217,7 +232,7 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 
 	/* The kernel sends a code object again when its cache was full. */
 	if (known) {
-		fill_capture(known, ret);
+		fill_capture(units, known, ret);
 		return true;
 	}
 	if (!name)
@@ -249,7 +264,8 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 		wanted = capture(units, &rule_code);
 	}
 	keep_function_rule(units, hash, rule_code.rule, wanted);
-	fill_capture(&rule_code, ret);
+	if (wanted)
+		fill_capture(units, &rule_code, ret);
 	buf__free(&names.text);
 	return wanted;
 }

@@ -81,6 +81,13 @@ struct waiting {
 
 #define OFF_CPU_MAX 16u /* places of a thread, as in profile/waits.c */
 
+/* The value of a rule with `lasting`: the same words of the same process give it again, so it is read once. */
+struct lasting_value {
+	uint64_t hash;           /* of process, code object and words; 0: free */
+	struct value value;
+};
+#define LASTING_MAX 256u
+
 /* A thread, as its records show it: the frames and values of its last sample, so that equal ones are not read again. */
 struct reading {
 	uint32_t tid, n;
@@ -164,6 +171,8 @@ struct units {
 
 	/* Functions that no rule names, at a place by their hash: programs make the same ones again and again. */
 	uint64_t unruled[UNRULED_MAX];
+
+	struct lasting_value lasting[LASTING_MAX]; /* at a place by their hash */
 
 	uint64_t once[ONCE_MAX]; /* code objects of `once` phases */
 	uint32_t n_once;

@@ -175,6 +175,26 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 		ret->skip = ret->backoff = (uint16_t)(ret->backoff < BACKOFF_MAX ? 2 * ret->backoff + 1 : BACKOFF_MAX);
 }
 
+/* The same, but what lasts is read once. */
+static void read_or_recall(struct units *units, const struct rule_code *rule_code, const struct frame_values *frame, const struct seen_frame *seen,
+			   const struct part_object *object, struct host_reader *memory, const struct py_layout *layout, struct value *ret)
+{
+	uint64_t hash = hash__pair(&units->seed, hash__pair(&units->seed, units->process, rule_code->key), seen->words) | 1;
+	struct lasting_value *lasting = &units->lasting[(hash >> 32) % LASTING_MAX];
+
+	if (!rules__get(units->rules, rule_code->rule)->lasting) {
+		read_value(units, rule_code, frame, object, memory, layout, ret);
+		return;
+	}
+	if (lasting->hash == hash) {
+		*ret = lasting->value;
+		return;
+	}
+	read_value(units, rule_code, frame, object, memory, layout, ret);
+	if (ret->named)
+		*lasting = (struct lasting_value){hash, *ret};
+}
+
 /* Linear: threads that compile are few. */
 static struct reading *find_reading(struct units *units, uint32_t tid)
 {
@@ -486,7 +506,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 		if (before)
 			to->value = before->value;
 		if (memory && to_be_read(&to->value)) {
-			read_value(units, rule_code, &values[i], object, memory, layout, &to->value);
+			read_or_recall(units, rule_code, &values[i], to, object, memory, layout, &to->value);
 			to->value.read = header->time;
 		}
 	}

@@ -357,8 +357,12 @@ struct sampler_counts {
 struct locals_capture {
 	__u64 key;          /* record_code.key; 0: free */
 	__u8 slots[FRAME_VALUES_WORDS]; /* the locals to copy */
-	__u32 object;       /* which of them (from 1) also gets the bytes of its object (struct part_object); 0: none */
+	__u16 object;       /* which of them (from 1) also gets the bytes of its object (struct part_object); 0: none */
+	__u16 wakes;        /* CAPTURE_WAKES_*: do values wake the engine, so that what they point to is read soon? */
 };
+#define CAPTURE_WAKES_NEVER 0u /* nothing is read: the record has all of it */
+#define CAPTURE_WAKES_ONCE 1u  /* words that were not seen before: what they point to lives as long as the program */
+#define CAPTURE_WAKES_CALLS 2u /* words that were not seen lately at this address */
 #define LOCALS_CAPTURE_BITS 4096u
 #define LOCALS_CAPTURE_SETS 64u
 #define LOCALS_CAPTURE_WAYS 4u

@@ -149,6 +149,16 @@ def case_own(work):
     check(abs(sums.get((1, "optimise"), 0) / all_of_it - 2 / 3) < 0.05, "two thirds in the phase", sums, all_of_it)
 
 
+def case_lasting(work):
+    """What lasts is read once: its name is that of each call, and of what is called with the next object at once."""
+    done, sums, all_of_it = attached(work, RULES.replace("    name kernel.none", "    lasting\n    name kernel.none").replace(
+        "    name @function", "    lasting\n    name kernel.name", 1))
+    for kind, names in (0, KERNELS), (1, ["kernel_" + x for x in "abc"]):
+        shares = [sums.get((kind, x), 0) / all_of_it for x in names]
+        whole = 2 / 9 if kind else 1 / 3
+        check({name for of, name in sums if of == kind} <= {*names, ""} and all(abs(x - whole) < 0.06 for x in shares), "what lasts, by its name", done.stderr, sums)
+
+
 def case_doubts(work):
     done, sums, all_of_it = attached(work, DOUBTFUL)
     names = ["build of kernel_%s(by hand)" % x for x in "abc"]
