@@ -19,9 +19,6 @@ struct engine {
 	bool stalled;
 	struct coroutine *request; /* the request in progress, or NULL */
 	struct openers openers;
-	bool files_stall;      /* a file that it asked for did not open in time: it gets no more files,
-				* because each attempt leaves a process behind */
-	bool maps_stall;       /* the same for perf maps */
 	uint64_t until;        /* after engine__leave(): deadline, CLOCK_MONOTONIC ns */
 	bool killed;
 	struct charge charge;  /* for the engine itself */

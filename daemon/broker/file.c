@@ -28,6 +28,9 @@
 
 #define SENT_MS 10000 /* sending needs nothing but a CPU */
 #define IDLE_MS 5000 /* an opener exits after this; files are mostly requested at the begin of a session */
+/* After an opener was late a second time in a row, and so on, doubled. The first time it may just have lacked a CPU. */
+#define PAUSE_FIRST_NS 1000000000ull
+#define PAUSE_LAST_NS 64000000000ull
 
 /* What an opener is for. All zero: files mapped by processes. */
 struct purpose {
@@ -242,18 +245,33 @@ static int take_answer(struct helper *opener, unsigned ms, bool *ret_answered, u
 
 void openers__leave(struct openers *openers)
 {
-	helper__end(&openers->mapped);
-	helper__end(&openers->debug);
-	helper__end(&openers->perf_map);
+	helper__end(&openers->mapped.helper);
+	helper__end(&openers->debug.helper);
+	helper__end(&openers->perf_map.helper);
+}
+
+static void end_late(struct opener_slot *slot)
+{
+	slot->late = slot->helper.pid;
+	helper__end(&slot->helper);
+}
+
+static void pause_longer(struct opener_slot *slot)
+{
+	slot->again = clock__now() + slot->pause;
+	slot->pause = !slot->pause ? PAUSE_FIRST_NS : slot->pause < PAUSE_LAST_NS ? slot->pause * 2 : PAUSE_LAST_NS;
 }
 
 /* If the opener was killed or has exited, starts a new one and asks again. `err` of the opening itself is an answer,
  * and is not tried again. */
-static int ask(struct helper *opener, uid_t payer, struct purpose *purpose, const struct broker_message *message, uint32_t *ret_number)
+static int ask(struct opener_slot *slot, uid_t payer, struct purpose *purpose, const struct broker_message *message, uint32_t *ret_number)
 {
+	struct helper *opener = &slot->helper;
 	bool answered = false;
 	int err = 0, tries;
 
+	if (clock__now() < slot->again || helper__hangs(slot->late))
+		return -ETIMEDOUT;
 	for (tries = 0; tries < 2 && !answered && err != -ETIMEDOUT && err != -ECANCELED; tries++) {
 		err = opener->pid ? 0 : helper__begin(opener, payer, serve, purpose, NULL, 0);
 		if (err)
@@ -261,8 +279,12 @@ static int ask(struct helper *opener, uid_t payer, struct purpose *purpose, cons
 		err = broker__send(opener->socket, message, NULL, 0);
 		err = err ?: take_answer(opener, FILE_OPEN_MS, &answered, ret_number);
 		if (!answered)
-			helper__end(opener);
+			end_late(slot);
 	}
+	if (answered)
+		slot->pause = 0;
+	else if (err == -ETIMEDOUT)
+		pause_longer(slot);
 	return err;
 }
 
@@ -271,8 +293,8 @@ int file__open_mapped(struct openers *openers, uid_t payer, pid_t pid, uint64_t 
 	const struct broker_message message = {.kind = BROKER_OPEN_FILE, .pid = pid, .start = start, .end = end};
 	struct purpose purpose = {};
 
-	*ret = &openers->mapped;
-	return ask(*ret, payer, &purpose, &message, NULL);
+	*ret = &openers->mapped.helper;
+	return ask(&openers->mapped, payer, &purpose, &message, NULL);
 }
 
 int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const struct identity *client, const char *path, struct helper **ret)
@@ -282,12 +304,12 @@ int file__open_debug(struct openers *openers, pid_t pid, uint64_t started, const
 
 	if (openers->root != pid || openers->root_started != started)
 		/* It opens files below the root of one process: for another process, another opener. */
-		helper__end(&openers->debug);
+		helper__end(&openers->debug.helper);
 	openers->root = pid;
 	openers->root_started = started;
 	snprintf(message.debug_path, sizeof(message.debug_path), "%s", path);
-	*ret = &openers->debug;
-	return ask(*ret, client->payer, &purpose, &message, NULL);
+	*ret = &openers->debug.helper;
+	return ask(&openers->debug, client->payer, &purpose, &message, NULL);
 }
 
 int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, uint64_t start_ticks, struct helper **ret, uint32_t *ret_own)
@@ -295,9 +317,9 @@ int file__open_perf_map(struct openers *openers, uid_t payer, pid_t pid, uint64_
 	const struct broker_message message = {.kind = BROKER_OPEN_PERF_MAP};
 	struct purpose purpose = {.pid = pid, .start_ticks = start_ticks};
 
-	helper__end(&openers->perf_map); /* the last one was for another process */
-	*ret = &openers->perf_map;
-	return ask(*ret, payer, &purpose, &message, ret_own);
+	helper__end(&openers->perf_map.helper); /* the last one was for another process */
+	*ret = &openers->perf_map.helper;
+	return ask(&openers->perf_map, payer, &purpose, &message, ret_own);
 }
 
 int file__hand_over(struct helper *opener, int channel, const struct broker_message *message)

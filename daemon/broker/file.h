@@ -9,16 +9,26 @@
 
 #define FILE_OPEN_MS 500
 
-/* Helpers that open one file after the other for one engine; HELPER_NONE: not started. */
+/* A helper that opens one file after the other for one engine; HELPER_NONE: not started. One that did not open a file in
+ * time is killed, and while it hangs nevertheless there is no other, as each would leave a process behind. If it ends, the
+ * machine was busy, or the file system slow: after a pause there is another one. */
+struct opener_slot {
+	struct helper helper;
+	pid_t late;     /* the last one that was late */
+	uint64_t again; /* CLOCK_MONOTONIC ns: not before */
+	uint64_t pause; /* ns: after the next time that one is late */
+};
+#define OPENER_NONE ((struct opener_slot){.helper = HELPER_NONE})
+
 struct openers {
-	struct helper mapped, debug, perf_map;
+	struct opener_slot mapped, debug, perf_map;
 	pid_t root; /* the process whose root `debug` uses, and its start time */
 	uint64_t root_started;
 };
-#define OPENERS_NONE ((struct openers){.mapped = HELPER_NONE, .debug = HELPER_NONE, .perf_map = HELPER_NONE})
+#define OPENERS_NONE ((struct openers){.mapped = OPENER_NONE, .debug = OPENER_NONE, .perf_map = OPENER_NONE})
 void openers__leave(struct openers *openers);
 
-/* Each of these lets an opener open a file and keep it: *ret is that opener. -ETIMEDOUT: not within FILE_OPEN_MS.
+/* Each of these lets an opener open a file and keep it: *ret is that opener. -ETIMEDOUT: not within FILE_OPEN_MS, or one before was not (struct opener_slot).
  * -EBUSY: too many openers of this user hang (helper.h). */
 
 /* A file that a process has mapped: process__open_file(). */

@@ -36,14 +36,22 @@ static void remove_pid(pid_t pid)
 			running[i] = running[--n_running];
 }
 
-/* False: too many helpers of this user hang. Reaps those that ended meanwhile first. */
-static bool has_room(uid_t payer)
+/* Those that were late, and have ended since. */
+static void reap_late(void)
 {
-	unsigned i = n_running, all = 0, own = 0;
+	unsigned i = n_running;
 
 	while (i-- > 0)
 		if (running[i].late && waitpid(running[i].pid, NULL, WNOHANG))
 			running[i] = running[--n_running];
+}
+
+/* False: too many helpers of this user hang. */
+static bool has_room(uid_t payer)
+{
+	unsigned i, all = 0, own = 0;
+
+	reap_late();
 	for (i = 0; i < n_running; i++) {
 		all += running[i].late;
 		own += running[i].late && running[i].payer == payer;
@@ -125,6 +133,16 @@ static void set_late(pid_t pid)
 	for (unsigned i = 0; i < n_running; i++)
 		if (running[i].pid == pid)
 			running[i].late = true;
+}
+
+bool helper__hangs(pid_t pid)
+{
+	bool hangs = false;
+
+	reap_late();
+	for (unsigned i = 0; i < n_running; i++)
+		hangs = hangs || (running[i].pid == pid && running[i].late);
+	return hangs;
 }
 
 void helper__end(struct helper *helper)

@@ -35,3 +35,5 @@ int helper__begin(struct helper *helper, uid_t payer, helper_work *work, void *c
 int helper__take(struct helper *helper, struct broker_message *ret, int fds[BROKER_FDS_MAX], unsigned *ret_n);
 /* Kills it; does not wait for one that hangs. HELPER_NONE is accepted. */
 void helper__end(struct helper *helper);
+/* Was this one late when it was ended, and is it still there? */
+bool helper__hangs(pid_t pid);

@@ -170,17 +170,17 @@ static bool serve_session(struct engine *engine, struct session **slot, const st
 	case BROKER_OPEN_FILE:
 		reply->message.kind = BROKER_FILE;
 		if (session)
-			session__open_file(session, &engine->client, request, &engine->openers, &engine->files_stall, reply);
+			session__open_file(session, &engine->client, request, &engine->openers, reply);
 		return true;
 	case BROKER_OPEN_DEBUG:
 		reply->message.kind = BROKER_DEBUG;
 		if (session)
-			session__open_file(session, &engine->client, request, &engine->openers, &engine->files_stall, reply);
+			session__open_file(session, &engine->client, request, &engine->openers, reply);
 		return true;
 	case BROKER_OPEN_PERF_MAP:
 		reply->message.kind = BROKER_PERF_MAP;
 		if (session)
-			session__open_file(session, &engine->client, request, &engine->openers, &engine->maps_stall, reply);
+			session__open_file(session, &engine->client, request, &engine->openers, reply);
 		return true;
 	case BROKER_OPEN_KALLSYMS:
 		reply->message.kind = BROKER_KALLSYMS;

@@ -530,24 +530,17 @@ void session__open_process(struct session *session, const struct identity *clien
 }
 
 static int open_file(const struct broker_message *request, const struct identity *client,
-		     const struct process_stat *stat, struct openers *openers, bool *stalled, struct reply *reply)
+		     const struct process_stat *stat, struct openers *openers, struct reply *reply)
 {
-	int err;
-
-	if (*stalled)
-		err = -ETIMEDOUT;
-	else if (request->kind == BROKER_OPEN_PERF_MAP)
-		err = file__open_perf_map(openers, client->payer, request->pid, stat->start_ticks, &reply->opener, &reply->message.number);
-	else if (request->kind == BROKER_OPEN_DEBUG)
-		err = file__open_debug(openers, request->pid, stat->start_ticks, client, request->debug_path, &reply->opener);
-	else
-		err = file__open_mapped(openers, client->payer, request->pid, request->start, request->end, &reply->opener);
-	*stalled = err == -ETIMEDOUT;
-	return err;
+	if (request->kind == BROKER_OPEN_PERF_MAP)
+		return file__open_perf_map(openers, client->payer, request->pid, stat->start_ticks, &reply->opener, &reply->message.number);
+	if (request->kind == BROKER_OPEN_DEBUG)
+		return file__open_debug(openers, request->pid, stat->start_ticks, client, request->debug_path, &reply->opener);
+	return file__open_mapped(openers, client->payer, request->pid, request->start, request->end, &reply->opener);
 }
 
 void session__open_file(struct session *session, const struct identity *client,
-			const struct broker_message *request, struct openers *openers, bool *stalled, struct reply *reply)
+			const struct broker_message *request, struct openers *openers, struct reply *reply)
 {
 	struct process_fds fds = PROCESS_FDS_NONE;
 	pid_t pid = request->pid;
@@ -567,7 +560,7 @@ void session__open_file(struct session *session, const struct identity *client,
 	known = recognises(session, pid, &stat);
 	err = known ? 0
 		    : open_authorised(NULL, pid, client, policy__of_process(client, session->started), &fds, &stat, NULL);
-	err = err ?: open_file(request, client, &stat, openers, stalled, reply);
+	err = err ?: open_file(request, client, &stat, openers, reply);
 	opened = !err;
 	if (!err) /* did the mapping belong to the image that the client may read? */
 		err = known ? (recognises(session, pid, &stat) ? 0 : -ESTALE) : authorise__again(client, pid, policy__of_process(client, session->started), &fds, &stat);

@@ -85,10 +85,9 @@ void spare__free(struct spare *spare);
 struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
 				const struct charge *payer, struct spare *spare, bool verbose, struct reply *reply);
 void session__open_process(struct session *session, const struct identity *client, const struct broker_message *request, struct reply *reply);
-/* OPEN_FILE, OPEN_DEBUG, OPEN_PERF_MAP. `openers`: the engine's. *stalled: set once a file did not open in time; no
- * further file is opened then. */
+/* OPEN_FILE, OPEN_DEBUG, OPEN_PERF_MAP. `openers`: the engine's. */
 void session__open_file(struct session *session, const struct identity *client,
-			const struct broker_message *request, struct openers *openers, bool *stalled, struct reply *reply);
+			const struct broker_message *request, struct openers *openers, struct reply *reply);
 void session__open_kallsyms(struct session *session, struct reply *reply);
 void session__add_pool(struct session *session, const struct broker_message *request, struct reply *reply);
 void session__resume(struct session *session, struct reply *reply);

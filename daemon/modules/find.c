@@ -120,10 +120,16 @@ int modules__find(struct modules *modules, const struct modules_process *process
 		  uint64_t time, struct modules_found *ret)
 {
 	const struct code *code = modules_process__code(process, pc, time);
+	const bool memory = !code || !code->file || files__is_memory(code->file);
 	int err;
 
 	*ret = (struct modules_found){};
-	if (code && code->file && !(files__is_memory(code->file) && !find_jit(process, pc, time, &ret->object))) {
+	err = memory ? find_jit(process, pc, time, &ret->object) : -ENOENT;
+	if (err && code && !code->file)
+		err = jit_tables__copy(process, pc, &ret->object);
+	if (err && memory && code)
+		jit_files__miss(process);
+	if (err && code && code->file) {
 		ret->module = &code->file->seen;
 		ret->interpreter = code->file == process->interpreter;
 		ret->stable = code < process->code + process->n && !files__is_memory(code->file) && code->file->seen.state != MODULE_WAITS;
@@ -139,12 +145,7 @@ int modules__find(struct modules *modules, const struct modules_process *process
 						: pc - code->start + code->offset;
 		return 0;
 	}
-	err = find_jit(process, pc, time, &ret->object);
-	if (err && code)
-		err = jit_tables__copy(process, pc, &ret->object);
 	ret->jit = !err;
-	if (err && code)
-		jit_files__miss(process, time);
 	return err && code ? 0 : err;
 }
 

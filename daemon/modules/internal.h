@@ -150,8 +150,8 @@ struct jit_files {
 	int32_t own; /* the process's own pid; 0: not known yet */
 	bool asked;
 	uint64_t asked_at, pause;
-	/* The latest time at which a walk reached code that nothing names; the perf map may have appeared since. */
-	uint64_t wanted;
+	/* Code that nothing names was reached since the last question; the perf map may have appeared. */
+	bool wanted;
 	uint64_t news;	   /* when something was read */
 	/* Cursor of jit__replaced(). */
 	uint64_t replaced;
@@ -405,7 +405,7 @@ bool jit_files__known(const struct modules_process *process, enum jit_source sou
 /* Is the perf map on its way? */
 bool jit_files__awaited(const struct modules_process *process);
 /* A walk reached code that no file names. */
-void jit_files__miss(const struct modules_process *process, uint64_t time);
+void jit_files__miss(const struct modules_process *process);
 void jit_files__close(struct modules_process *process);
 void jit_files__free(struct modules *modules, struct modules_process *process, uint64_t now);
 /* The process's `jit`, made if need be; NULL: no memory. */

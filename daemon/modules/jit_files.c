@@ -200,7 +200,7 @@ static bool has_code(const struct modules_process *process)
 
 static bool is_due(const struct jit_files *files, uint64_t now)
 {
-	return !files->asked && (!files->asked_at || ((files->map.removed || files->wanted > files->asked_at) &&
+	return !files->asked && (!files->asked_at || ((files->map.removed || files->wanted) &&
 						      now >= files->asked_at + files->pause));
 }
 
@@ -215,6 +215,7 @@ static void ask(struct modules *modules, struct modules_process *process, uint64
 	files->pause = !files->pause ? PAUSE_FIRST : files->pause < PAUSE_LAST ? files->pause * 2 : PAUSE_LAST;
 	files->asked_at = now;
 	files->asked = true;
+	files->wanted = false;
 	modules->map_asked = process->id;
 	if (modules->host->open_perf_map(modules->host, process->pid)) {
 		files->asked = false;
@@ -244,6 +245,7 @@ static void take_map(struct modules *modules, struct modules_process *process, i
 	drop(map);
 	*map = fresh;
 	process->files->pause = 0;
+	process->files->wanted = false;
 	process->files->asked_at = modules__clock();
 }
 
@@ -258,6 +260,8 @@ void modules__perf_map(struct modules *modules, int fd, int32_t own)
 		process->files->asked = false;
 		if (own > 0)
 			process->files->own = own;
+		/* Who keeps answers asks again for code that nothing names, so that it is missed again. */
+		modules->answers++;
 	}
 	if (fd >= 0 && process && process->files && !process->closed)
 		take_map(modules, process, fd);
@@ -356,10 +360,10 @@ bool jit_files__awaited(const struct modules_process *process)
 	return process->files && process->files->asked;
 }
 
-void jit_files__miss(const struct modules_process *process, uint64_t time)
+void jit_files__miss(const struct modules_process *process)
 {
-	if (process->files && time > process->files->wanted)
-		process->files->wanted = time;
+	if (process->files)
+		process->files->wanted = true;
 }
 
 void jit_files__close(struct modules_process *process)

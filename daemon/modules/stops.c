@@ -26,7 +26,7 @@ void modules__wants(struct modules *modules, struct modules_process *process, ui
 	if (code) {
 		jit_tables__want(modules, process, native_address(pc));
 		if (!known)
-			jit_files__miss(process, time);
+			jit_files__miss(process);
 	} else if (!(known && found.source == JIT_SOURCE_GDB) && time > process->asked_for) { /* its table needs no mapping */
 		process->asked_for = time;
 		process->poll_soon |= !process->pause; /* later ones wait, while it finds nothing */

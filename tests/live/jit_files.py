@@ -323,8 +323,8 @@ while time.monotonic() < end:
     spin(3000000)
     {each}
 """
-# A file system of its own over /tmp, which has this one file. It never answers a request of the kind NONE, and one
-# to read after PAUSE, each time anew.
+# A file system of its own over /tmp, which has this one file. It never answers a request of the kind NONE, one
+# to read after PAUSE, each time anew, and the first one to open after LATE.
 FUSE = """
 import struct, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -353,6 +353,7 @@ def answer():
             time.sleep(PAUSE)
             body = line.encode()[struct.unpack_from("=Q", request, 48)[0]:]
         elif kind in (14, 27):
+            time.sleep(LATE.pop() if kind == 14 and LATE else 0)
             body = struct.pack("=Q2I", 1, PAUSE > 0, 0)
         elif kind not in (18, 25, 29):
             error = -38
@@ -361,7 +362,7 @@ threading.Thread(target=answer, daemon=True).start()
 assert os.stat(path).st_size == len(line)
 """
 CASES = {
-    # setup, each round, the least and the largest share that is named by it
+    # setup, each round, the least and the largest share that is named by it, options
     "a usual file": ("open(path, 'w').write(line)", "pass", (0.5, 1)),
     "a FIFO": ("os.mkfifo(path)", "pass", (0, 0)),
     "a folder": ("os.mkdir(path)", "pass", (0, 0)),
@@ -372,10 +373,15 @@ CASES = {
     "an old file": ("open(path, 'w').write(line); os.utime(path, (1, time.time() - 60))", "pass", (0, 0)),
     "an old file that it goes on with": ("open(path, 'w').write(line); os.utime(path, (1, time.time() - 60))",
                                          "time.monotonic() > end - 299.7 and open(path, 'a').write(line)", (0.1, 1)),
-    "a file of a file system of its own": ("NONE, PAUSE = 0, 0" + FUSE, "pass", (0.5, 1)),
-    "a file that is read slowly": ("NONE, PAUSE = 0, 0.1" + FUSE, "pass", (0.5, 1)),
-    "a file that is never open": ("NONE, PAUSE = 14, 0" + FUSE, "pass", (0, 0)),
-    "a file that is never read": ("NONE, PAUSE = 15, 0" + FUSE, "pass", (0, 0)),
+    # Whatever else the engine keeps of the code, it asks for the file again.
+    "a late file": ("pass", "time.monotonic() > end - 299 and not os.path.exists(path) and open(path, 'w').write(line)", (0.1, 1)),
+    "a late file, leaves": ("pass", "time.monotonic() > end - 299 and not os.path.exists(path) and open(path, 'w').write(line)", (0.1, 1), "--native=leaf"),
+    "a file of a file system of its own": ("NONE, PAUSE, LATE = 0, 0, []" + FUSE, "pass", (0.5, 1)),
+    "a file that is read slowly": ("NONE, PAUSE, LATE = 0, 0.1, []" + FUSE, "pass", (0.5, 1)),
+    # Nothing but the begin is late: it is asked for again.
+    "a file that is open late once": ("NONE, PAUSE, LATE = 0, 0, [0.8]" + FUSE, "pass", (0.1, 1)),
+    "a file that is never open": ("NONE, PAUSE, LATE = 14, 0, []" + FUSE, "pass", (0, 0)),
+    "a file that is never read": ("NONE, PAUSE, LATE = 15, 0, []" + FUSE, "pass", (0, 0)),
     "a file of 3 GB": ("f = open(path, 'w'); f.truncate(3 << 30); f.close(); open(path, 'a').write('\\n' + line)", "pass", (0, 1)),
     "a file that shrinks and grows": ("open(path, 'w').write(line)",
                                       "f = open(path, 'w'); f.write(('%x 1 x\\n' % (at + 99)) * 50000 + line); f.close(); os.truncate(path, 7)", (0, 1)),
@@ -400,16 +406,16 @@ def engine_memory(seconds, pid):
     return most / 1024
 
 
-def hostile_file(work, name, setup, each, least, most, again=True):
+def hostile_file(work, name, setup, each, least, most, options=(), again=True):
     process = subprocess.Popen([PYTHON, "-c", HOSTILE.replace("{setup}", setup).replace("{each}", each)], stdout=subprocess.PIPE, text=True)
     path = "/tmp/perf-%d.map" % process.pid
     out = os.path.join(work, re.sub(r"\W", "_", name) + ".cprof")
     try:
         if not check(process.stdout.readline().startswith("up"), "hostile: %s: the target runs" % name):
             return
-        seconds = "2" if "/dev/fuse" in setup or each != "pass" else "1"
+        seconds = "5" if "late" in name else "2" if "/dev/fuse" in setup or each != "pass" else "1"
         begin = time.monotonic()
-        cprofd = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", seconds, "-r", "499", "-f", "events", "-o", out],
+        cprofd = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", seconds, "-r", "499", "-f", "events", "-o", out, *options],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         begun = used(process.pid)
         memory = engine_memory(int(seconds), cprofd.pid)
@@ -428,7 +434,7 @@ def hostile_file(work, name, setup, each, least, most, again=True):
                  (name, took, error[-300:] if cprofd.returncode else "")):
         return
     if again and took > int(seconds) + 6 and "/dev/fuse" not in setup: # the machine stood still
-        return hostile_file(work, name, setup, each, least, most, False)
+        return hostile_file(work, name, setup, each, least, most, options, False)
     stacks = [stack for times in read(out).times.values() for at, stack in times]
     names = [any(w.startswith("mine") for w in stack) for stack in stacks]
     # Where it is to be read: as soon as it is, on a busy machine later.
@@ -442,13 +448,13 @@ def hostile(work):
     mounts = mount_namespaces()
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         running = []
-        for name, (setup, each, (least, most)) in CASES.items():
+        for name, (setup, each, (least, most), *options) in CASES.items():
             if FUSE in setup and not os.path.exists("/dev/fuse"):
                 skip("hostile: %s: no /dev/fuse here" % name)
             elif FUSE in setup and not mounts:
                 skip("hostile: %s: no mount namespace can be made here (is / a mount point?)" % name)
             else:
-                running.append(pool.submit(hostile_file, work, name, setup, each, least, most))
+                running.append(pool.submit(hostile_file, work, name, setup, each, least, most, options))
         for of in running:
             of.result()
 
