@@ -30,19 +30,7 @@ static __always_inline __u32 values_count(__u32 bits)
 	return ((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
 }
 
-/* Reads a word that is outside of the window that the walk read (e.g. a generator's), or the content of a cell.
- * Rare, so not inlined. */
-HOST_APART int values_word(const struct image *image, __u64 *to, __u64 address, __u32 slot)
-{
-	long err;
-
-	if (!image || !to)
-		return 1;
-	err = host_read(to, 8, address);
-	if (slot & VALUE_SLOT_CELL && *to && !err)
-		err = host_read(to, 8, (*to & ~7ull) + image->layout.cell_ref);
-	return err != 0;
-}
+#include "cprofd/py/value.h" /* values_word(): of what is outside of the window that the walk read (e.g. a generator's) */
 
 /* Reads the locals that the capture requests; sets a bit for each that could not be read. */
 static __always_inline void values_words(const struct py_walk *walk, const struct image *image, const __u8 *slots,

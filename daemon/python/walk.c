@@ -19,6 +19,7 @@ static inline int py_seen(__u64 key)
 }
 #define PY_SEEN
 #include "cprofd/pywalk.h"
+#include "cprofd/py/value.h"
 
 #include "base/clock.h"
 #include "python/code.h"
@@ -150,6 +151,25 @@ int python_walker__take(struct python_walker *self, const struct dump_slot *slot
 	*ret = (struct python_frames){.loss = slot->loss < LOSS_COUNT ? slot->loss : LOSS_FRAME_READ,
 				    .no_python = slot->no_python};
 	return copy(slot->python.frames, slot->n_frames, ret);
+}
+
+void python_walker__locals(struct python_walker *self, uint32_t frame, const uint8_t slots[FRAME_VALUES_WORDS], struct frame_values *ret)
+{
+	struct host_reader *before = host_reader_current;
+	uint64_t locals;
+
+	*ret = (struct frame_values){.frame = (uint16_t)frame, .address = self->walk.places[frame]};
+	memcpy(ret->slots, slots, sizeof(ret->slots));
+	locals = ret->address + self->image.layout.frame_locals;
+	host_reader_current = self->memory;
+	for (; ret->n < FRAME_VALUES_WORDS && slots[ret->n] != VALUE_SLOT_NONE; ret->n++) {
+		__u64 word = 0;
+
+		if (values_word(&self->image, &word, locals + (slots[ret->n] & ~VALUE_SLOT_CELL) * 8, slots[ret->n]))
+			ret->unread |= (uint8_t)(1u << ret->n);
+		ret->words[ret->n] = word;
+	}
+	host_reader_current = before;
 }
 
 uint64_t python_walker__code(const struct python_walker *self, uint64_t key)

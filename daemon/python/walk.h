@@ -55,6 +55,9 @@ int python_walker__walk(struct python_walker *python, const struct dump_thread *
 int python_walker__take(struct python_walker *python, const struct dump_slot *slot, struct python_frames *ret);
 void python_walker__learn(struct python_walker *python, const struct dump_slot *slot);
 
+/* The locals in `slots` of a frame of the last walk, as the sampler copies them (bpf/values.h). */
+void python_walker__locals(struct python_walker *python, uint32_t frame, const uint8_t slots[FRAME_VALUES_WORDS], struct frame_values *ret);
+
 /* The address of the code object with this key; 0: unknown. */
 uint64_t python_walker__code(const struct python_walker *python, uint64_t key);
 /* Function, file (appended) and line of a frame that was walked; "?" and 0 for what could not be read. -ENOMEM. */

@@ -22,16 +22,17 @@
 /* Bytes of kept records of one process: some 10,000 threads. */
 #define KEPT_BYTES (4u << 20)
 
-/* Has it not run since the record was made? schedstat's third number counts its timeslices: it grows when the thread
- * gets a CPU. */
-static bool sleeps(int schedstat, const struct record_sample *sample)
+/* schedstat's third number counts its timeslices: it grows when the thread gets a CPU. The first one is its CPU time,
+ * which a record of a switch has: the kernel has brought it up to date just before. */
+bool asleep__slept(int schedstat, const struct record_sample *sample)
 {
 	unsigned long long cpu, delay, count;
 	char text[128];
 	ssize_t n = pread(schedstat, text, sizeof(text) - 1, 0);
 
 	text[n < 0 ? 0 : n] = '\0';
-	return sscanf(text, "%llu %llu %llu", &cpu, &delay, &count) == 3 && count == sample->cpu_time;
+	return sscanf(text, "%llu %llu %llu", &cpu, &delay, &count) == 3 &&
+	       (sample->flags & SAMPLE_ASLEEP ? count : cpu) == sample->cpu_time;
 }
 
 /* Reads a code object as the sampler would have, and passes it to units and profile. `of`: header of a record of its
@@ -60,10 +61,10 @@ static int list_tstates(struct tracee *tracee, struct host_reader *memory, uint6
 	return python_tstates__read(memory, &tracee->image, &tracee->tstates);
 }
 
-/* The part PART_PY_FRAMES. Code objects that the profile does not know yet are read on the way, as the sampler captures
+/* The parts PART_PY_FRAMES and PART_VALUES. Code objects that the profile does not know yet are read on the way, as the sampler captures
  * them only for threads that run. *ret_none: the thread has no thread state. */
 static int put_python(struct session *session, struct tracee *tracee, struct python_walker *python, struct host_reader *memory,
-		      const struct record_sample *sample, const struct part_wait *wait, struct buf *out, bool *ret_none)
+		      const struct record_sample *sample, const struct part_wait *wait, struct buf *out, bool *ret_none, uint16_t *parts)
 {
 	const struct record_task *task = &sample->header.task;
 	const struct dump_thread thread = {.tgid = task->tgid, .tid = task->tid, .process_start = task->process_start,
@@ -84,6 +85,7 @@ static int put_python(struct session *session, struct tracee *tracee, struct pyt
 		part.part.loss = frames.loss;
 		part.part.size = (uint32_t)(sizeof(part) + frames.n * sizeof(*frames.frames));
 		err = buf__append(out, &part, sizeof(part)) ?: buf__append(out, frames.frames, frames.n * sizeof(*frames.frames));
+		err = err ?: values__put(session, python, frames.frames, frames.n, wait->own, out, parts);
 	}
 	free(frames.frames);
 	return err;
@@ -191,16 +193,16 @@ static int make(struct session *session, struct tracee *tracee, struct taking *t
 	if (!from.stack || !from.wait || (tracee->exec_known && tracee->exec != sample->header.task.exec))
 		return 0;
 	schedstat = proc__open_task(&sample->header.task, "schedstat");
-	if (schedstat < 0 || !sleeps(schedstat, sample))
+	if (schedstat < 0 || !asleep__slept(schedstat, sample))
 		return 0;
 	record.flags &= ~SAMPLE_ASLEEP;
 	record.parts = 2;
 	err = buf__append(out, &record, sizeof(record));
-	err = err ?: put_python(session, tracee, taking->python, &taking->memory.reader, sample, from.wait, out, &none);
+	err = err ?: put_python(session, tracee, taking->python, &taking->memory.reader, sample, from.wait, out, &none, &record.parts);
 	native = out->len;
 	err = err ?: put_native(session, &taking->memory, from.stack, from.wait->own, out, &record.parts);
 	err = err ?: buf__append(out, from.wait, from.wait->part.size);
-	if (err || !sleeps(schedstat, sample))
+	if (err || !asleep__slept(schedstat, sample))
 		return err;
 	record.flags |= none ? SAMPLE_NO_PYTHON : 0;
 	record.header.size = (uint32_t)out->len;
@@ -224,7 +226,7 @@ static int take(struct session *session, struct tracee *tracee, struct taking *t
 	if (empty || (err && err != -EAGAIN))
 		return err;
 	record__parse((const void *)out.data, &made);
-	return profile__sample(session->profile, &made);
+	return session_units__sample(session, &made) ?: profile__sample(session->profile, &made);
 }
 
 /* All of them come at once when sampling begins, maybe from thousands of threads, and from children whose image is not

@@ -292,6 +292,8 @@ struct event_sink *session_units__sink(struct session *session);
 void session_units__code(struct session *session, const struct record_code *code);
 void session_units__other_memory(struct session *session); /* a process begins, or leaves its image */
 int session_units__sample(struct session *session, const struct sample *sample);
+/* Which locals of this code object does a rule ask for? False: of none. */
+bool session_units__capture(struct session *session, uint64_t key, struct locals_capture *ret);
 uint32_t session_units__unnamed(struct session *session); /* compiles that ended without a name since the last call */
 /* gil.c */
 void gil__poll(struct session *session, uint64_t now);
@@ -302,6 +304,14 @@ int asleep__sample(struct session *session, const struct record_sample *sample);
 int asleep__step(struct session *session, uint64_t *ret_next);
 int asleep__last(struct session *session); /* nothing is sampled any more */
 void asleep__drop(struct tracee *tracee);
+/* Has the thread of this record not run since? `schedstat`: its file. */
+bool asleep__slept(int schedstat, const struct record_sample *sample);
+/* --- values.c: locals of a thread that sleeps --- */
+/* Appends the part, if a rule asks for locals of one of the frames, which are those of the last walk. */
+int values__put(struct session *session, struct python_walker *python, const struct py_frame *frames, uint32_t n, uint64_t own, struct buf *out,
+		uint16_t *parts);
+/* The record of a thread that was switched out, with this part. Negative: it has run since, or cannot be read. */
+int values__of_sleeping(struct session *session, const struct tracee *tracee, const struct sample *sample, struct buf *out);
 int session_units__replay(struct session *session, struct event_sink *sink);
 /* The memory of a process, in pages that were read after `time`. Valid until the next call, or the next sample. */
 struct host_reader *session_units__pages(struct session *session, const struct tracee *tracee, uint64_t time);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "serve/engine.h"
 #include "target/process.h"
 #include "units/units.h"
@@ -42,6 +43,7 @@ struct page_reader {
 struct session_units {
 	struct units *units;
 	struct page_reader memory;
+	uint64_t captured; /* until then the sampler did not know of all locals that it is to copy */
 };
 
 static const uint8_t *page_of(struct page_reader *self, uint64_t number)
@@ -141,6 +143,7 @@ void session_units__code(struct session *session, const struct record_code *code
 	if (!units__code(session->units->units, code, &capture))
 		return;
 	ring__capture_locals(session->ring, &capture);
+	session->units->captured = engine__now();
 	watch__thread(session, &code->header, true);
 }
 
@@ -148,6 +151,40 @@ void session_units__code(struct session *session, const struct record_code *code
 void session_units__other_memory(struct session *session)
 {
 	session->units->memory.of = NULL;
+}
+
+bool session_units__capture(struct session *session, uint64_t key, struct locals_capture *ret)
+{
+	return units__capture(session->units->units, key, ret);
+}
+
+/* Is it of a thread that fell asleep in a function of a rule, before the sampler was told what to copy? */
+static bool lacks_values(struct session *session, const struct sample *sample)
+{
+	struct locals_capture capture;
+	bool lacks = false;
+
+	if (!(sample->record->flags & SAMPLE_OFF_CPU) || !sample->wait || !sample->python || sample->python->part.loss ||
+	    sample->record->header.time > session->units->captured)
+		return false;
+	for (uint32_t i = 0; !lacks && i < sample->python->n; i++)
+		lacks = session_units__capture(session, sample->python->frames[i].code, &capture);
+	return lacks;
+}
+
+/* With the values that the sampler did not copy, if the thread still sleeps. */
+static int sample_without_values(struct session *session, const struct sample *sample)
+{
+	struct tracee *tracee = lacks_values(session, sample) ? tracee__find(session, (int32_t)sample->record->header.task.tgid) : NULL;
+	_cleanup_(buf__free) struct buf out = {};
+	struct sample made;
+
+	if (sample->python && sample->python->n)
+		watch__thread(session, &sample->record->header, false);
+	if (!tracee || !tracee->image.runtime || tracee->mem < 0 || values__of_sleeping(session, tracee, sample, &out))
+		return units__sample(session->units->units, sample, NULL, NULL);
+	record__parse((const void *)out.data, &made);
+	return made.values ? session_units__sample(session, &made) : units__sample(session->units->units, sample, NULL, NULL);
 }
 
 /* Values of a process that is not identified cannot be read: there is no layout. Without its memory the sample still
@@ -159,11 +196,8 @@ int session_units__sample(struct session *session, const struct sample *sample)
 
 	if (units__count(session->units->units) >= UNITS_EPOCH_MAX)
 		profile__end_epoch(session->profile);
-	if (!sample->values) {
-		if (sample->python && sample->python->n)
-			watch__thread(session, &sample->record->header, false);
-		return units__sample(session->units->units, sample, NULL, NULL);
-	}
+	if (!sample->values)
+		return sample_without_values(session, sample);
 	tracee = tracee__find(session, (int32_t)sample->record->header.task.tgid);
 	if (!tracee || !tracee->image.runtime)
 		return 0;

@@ -269,3 +269,12 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 	buf__free(&names.text);
 	return wanted;
 }
+
+bool units__capture(const struct units *units, uint64_t key, struct locals_capture *ret)
+{
+	const struct rule_code *known = captures__find(units, key);
+
+	if (known)
+		fill_capture(known, ret);
+	return known;
+}

@@ -404,17 +404,26 @@ static bool grow_waiting(struct units *units)
 }
 
 /* The ring is full: the oldest record loses its values, and its unit perhaps its name. */
-static struct waiting *wait_for(struct units *units, struct seen_frame *frames)
+static struct waiting *wait_for(struct units *units, struct seen_frame *frames, uint64_t time)
 {
-	struct waiting *waiting;
+	struct waiting *waiting, *before;
+	uint32_t at;
 
 	if (units->n_waiting == units->waiting_capacity && !grow_waiting(units)) {
 		if (!units->n_waiting)
 			return NULL;
 		drop_first(units);
 	}
-	waiting = &units->waiting[(units->waiting_first + units->n_waiting++) % units->waiting_capacity];
-	*waiting = (struct waiting){.frames = frames__share(frames)};
+	/* One of a thread that has slept since the session began is older than others that came before. */
+	for (at = units->n_waiting++; at; at--) {
+		waiting = &units->waiting[(units->waiting_first + at) % units->waiting_capacity];
+		before = &units->waiting[(units->waiting_first + at - 1) % units->waiting_capacity];
+		if (before->time <= time)
+			break;
+		*waiting = *before;
+	}
+	waiting = &units->waiting[(units->waiting_first + at) % units->waiting_capacity];
+	*waiting = (struct waiting){.frames = frames__share(frames), .time = time};
 	return waiting;
 }
 
@@ -518,10 +527,9 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 	memcpy(reading->frames, frames, n * sizeof(*frames));
 	memcpy(reading->words, words, n * sizeof(*words));
 	reading->n = n;
-	waiting = reading->shared ? wait_for(units, reading->shared) : NULL;
+	waiting = reading->shared ? wait_for(units, reading->shared, header->time) : NULL;
 	if (!waiting)
 		return -ENOMEM;
-	waiting->time = header->time;
 	waiting->tid = header->task.tid;
 	waiting->n = n;
 	waiting->off_cpu = sample->record->flags & SAMPLE_OFF_CPU;

@@ -39,6 +39,8 @@ struct event_sink *units__sink(struct units *units);
 
 /* A checked code record. True: the sampler should capture the locals in *ret. */
 bool units__code(struct units *units, const struct record_code *code, struct locals_capture *ret);
+/* The same, of a code object that was given before, by its key. */
+bool units__capture(const struct units *units, uint64_t key, struct locals_capture *ret);
 /* A checked sample record, of a tick or of a thread that is switched out, before its event comes. `memory` NULL: values
  * cannot be read now. `layout` may be NULL if the record has no Python frames. */
 int units__sample(struct units *units, const struct sample *sample, struct host_reader *memory,
