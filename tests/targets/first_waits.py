@@ -36,6 +36,7 @@ class Wait:
 class Job:
     def __init__(self, name):
         self.name = name
+        names.append(self)  # it lives on: what is freed gives its address to the next one
 
 
 def by_name(name, wait):
@@ -59,10 +60,7 @@ def by_later_local(given, wait):
     return name
 
 
-class Compiler:
-    def __init__(self, name):
-        self.name = name
-
+class Compiler(Job):
     def by_self(self, wait):
         wait.once()
 
