@@ -275,6 +275,6 @@ bool units__capture(const struct units *units, uint64_t key, struct locals_captu
 	const struct rule_code *known = captures__find(units, key);
 
 	if (known)
-		fill_capture(known, ret);
+		fill_capture(units, known, ret);
 	return known;
 }
