@@ -29,6 +29,7 @@ enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2, CLI_GREW = 3 /* 
 #define CLI_SOCKET "/run/cprofd/cprofd.sock"
 #define CLI_SOCKET_VARIABLE "CPROFD_SOCKET"
 #define CLI_SOCKET_NONE "none" /* no daemon */
+#define CLI_BASELINES_VARIABLE "CPROFD_BASELINES"
 #define CLI_SPEEDSCOPE "https://www.speedscope.app"
 
 #define CLI_PIDS_MAX 16u /* as many as the sessions that one user may have in a daemon, by default (broker/limit.h) */
@@ -85,6 +86,9 @@ struct cli_options {
 	/* diff: confidence of its intervals, such as 0.999. 0: not given */
 	double level;
 	struct diff_limits fail_on;
+	const char *directory;   /* baseline; NULL: not given */
+	bool force, any_machine; /* baseline */
+	bool one_machine;        /* diff: of recordings of several machines it is refused */
 	/* Events go to stdout as they come, and no file is written. */
 	bool stream;
 	bool open;               /* in a browser */
@@ -131,6 +135,7 @@ struct command {
 #define COMMAND_RULES 4096u
 #define COMMAND_TOP 8192u
 #define COMMAND_VIEW 16384u
+#define COMMAND_BASELINE 32768u
 /* The order is that of --help. */
 extern const struct command commands[]; /* ended by a NULL name */
 /* NULL: no such command. */
@@ -148,6 +153,7 @@ int status__run(const struct cli_options *options);
 int dump__run(const struct cli_options *options);
 int report__run(const struct cli_options *options);
 int diff__run(const struct cli_options *options);
+int baseline__run(const struct cli_options *options);
 int rules__run(const struct cli_options *options);
 int top__run(const struct cli_options *options);
 int view__run(const struct cli_options *options);

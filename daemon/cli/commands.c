@@ -155,6 +155,24 @@ const struct command commands[] = {
 		.run = diff__run,
 	},
 	{
+		.name = "baseline",
+		.operands = "save|compare NAME FILE... | list | remove NAME",
+		.summary = "keep recordings under a name, and compare others with them: for CI",
+		.text = "`save` copies recordings, complete ones of one machine (take three or more), into a directory under a name. `compare` is "
+			"`cprofd diff` with these as the first side, and has its options and exit statuses: with --fail-on it is 3 when something "
+			"surely grew.\n"
+			"Times of two machines are not comparable: recordings say the model and the number of their CPUs, and where these differ "
+			"`compare` refuses, unless --any-machine is given.\n"
+			"A baseline is a directory of .cprof files: a CI job can keep it as its cache or artifact (docs/ci.md).",
+		.examples = "cprofd baseline save main m1.cprof m2.cprof m3.cprof\t\n"
+			    "cprofd baseline compare main n1.cprof n2.cprof n3.cprof --fail-on 'total>3%,phase>10%'\tstatus 3: something grew\n"
+			    "cprofd baseline save main --force n?.cprof\tthe new state is what counts from now on\n"
+			    "cprofd baseline list --dir ~/baselines\t\n"
+			    "cprofd baseline remove main\t\n",
+		.bit = COMMAND_BASELINE,
+		.run = baseline__run,
+	},
+	{
 		.name = "dump",
 		.operands = "PID|NAME...",
 		.summary = "where is each thread now? every stack, native and Python frames in their true order",

@@ -117,8 +117,16 @@ static int judge(const struct diff *diff, const struct diff_limits *limits)
 
 static int finish(struct diff *diff, const struct cli_options *options, struct output *output)
 {
-	int err = diff__finish(diff);
+	const char *first, *other = options->one_machine ? diff__other_machine(diff, &first) : NULL;
+	int err;
 
+	if (other) {
+		say__failure("save a baseline of this machine under a name of its own, or give --any-machine",
+			     "the baseline and these recordings are not of one machine (%s; %s): what differs may be the machine", *first ? first : "not known",
+			     *other ? other : "not known");
+		return CLI_COULD_NOT;
+	}
+	err = diff__finish(diff);
 	if (err == -ENODATA) {
 		say__failure("are they recordings of the same program?",
 			     "the two sides have nothing in common: no Python function of the one "

@@ -236,9 +236,9 @@ static void man_page(FILE *out)
 		roff(out, exporter->description);
 		fputc('\n', out);
 	}
-	fputs(".SH EXIT STATUS\n0: done. 1: could not, the reason is on stderr. 2: wrong usage. 3: diff --fail-on, something grew.\n",
+	fputs(".SH EXIT STATUS\n0: done. 1: could not, the reason is on stderr. 2: wrong usage. 3: diff or baseline compare, with --fail-on: something grew.\n",
 	      out);
-	fprintf(out, ".SH ENVIRONMENT\n.TP\n.B %s\nThe daemon's socket.\n", CLI_SOCKET_VARIABLE);
+	fprintf(out, ".SH ENVIRONMENT\n.TP\n.B %s\nThe daemon's socket.\n.TP\n.B %s\nThe directory of baselines.\n", CLI_SOCKET_VARIABLE, CLI_BASELINES_VARIABLE);
 	fprintf(out, ".SH FILES\n.TP\n.B %s\nThe daemon's socket, unless another one is given.\n",
 		CLI_SOCKET);
 }
@@ -334,6 +334,7 @@ static void bash_completion(FILE *out)
 	      "\trecord:*) COMPREPLY=($(compgen -c -f -- \"$word\")) ;;\n"
 	      "\tconvert:*|report:*|diff:*) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
 	      "\trules:*) COMPREPLY=($(compgen -f -W 'list check' -- \"$word\")) ;;\n"
+	      "\tbaseline:*) COMPREPLY=($(compgen -f -W 'save compare list remove' -- \"$word\")) ;;\n"
 	      "\thelp:*) COMPREPLY=($(compgen -W '",
 	      out);
 	for (const struct command *command = commands; command->name; command++)
@@ -460,7 +461,8 @@ static void fish_completion(FILE *out)
 	      "complete -c cprofd -n '__cprofd_is attach check top dump' -a '(__fish_complete_pids)'\n"
 	      "complete -c cprofd -n '__cprofd_is record' -a '(__fish_complete_subcommand --fcs-skip=2)'\n"
 	      "complete -c cprofd -n '__cprofd_is rules' -a 'list check'\n"
-	      "complete -c cprofd -n '__cprofd_is record convert report diff rules' -F\n",
+	      "complete -c cprofd -n '__cprofd_is baseline' -a 'save compare list remove'\n"
+	      "complete -c cprofd -n '__cprofd_is record convert report diff rules baseline' -F\n",
 	      out);
 }
 

@@ -283,8 +283,9 @@ static const char *set_man(struct cli_options *options, const char *value)
 #define SAMPLING (COMMAND_ATTACH | COMMAND_RECORD)
 #define ATTACHING (SAMPLING | COMMAND_TOP | COMMAND_VIEW)
 #define WRITING (SAMPLING | COMMAND_CONVERT)
-#define READING (COMMAND_CONVERT | COMMAND_REPORT | COMMAND_DIFF)
-#define TABLES (COMMAND_REPORT | COMMAND_DIFF)
+#define COMPARING (COMMAND_DIFF | COMMAND_BASELINE)
+#define READING (COMMAND_CONVERT | COMMAND_REPORT | COMPARING)
+#define TABLES (COMMAND_REPORT | COMPARING)
 #define EVERYONE (SAMPLING | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_TOP | COMMAND_VIEW)
 
 /* The last columns of a row without a setter. FLAG: a bool that becomes true. TEXT: a string, and the sentence
@@ -307,7 +308,7 @@ const struct option_row option_rows[] = {
 	{"output", 'o', "FILE", "@file", SAMPLING, "where to write; - is stdout. Default: cprofd-PID-TIME with the format's ending, in this directory", TEXT(output, "is no file name")},
 	{"output", 'o', "FILE", "@file", COMMAND_CONVERT, "where to write; - is stdout. Default: the recording's name with the format's ending, in this directory", TEXT(output, "is no file name")},
 	{"format", 'f', "FORMAT", "@format", WRITING, "what to write; default: what the end of FILE says (.html, .svg, .pb.gz, .folded, .cprof ...), else speedscope", .set = set_format},
-	{"output", 'o', "FILE", "@file", COMMAND_DIFF, "a flame graph of both sides, too, in which what surely differs has a colour: .html (with the tables below it) or .svg for a browser; .speedscope.json: the stacks of before, after, more, less", TEXT(output, "is no file name")},
+	{"output", 'o', "FILE", "@file", COMPARING, "a flame graph of both sides, too, in which what surely differs has a colour: .html (with the tables below it) or .svg for a browser; .speedscope.json: the stacks of before, after, more, less", TEXT(output, "is no file name")},
 	{"functions", 'F', NULL, NULL, WRITING, "a frame is a function (default; of this and --lines the last one counts)", .set = set_functions},
 	{"functions", 'F', NULL, NULL, COMMAND_REPORT, "the table of functions alone: --by=function", .set = set_functions},
 	{"functions", 'F', NULL, NULL, COMMAND_TOP, "begin with functions (default)", .set = set_functions},
@@ -345,13 +346,13 @@ const struct option_row option_rows[] = {
 	{"open", 0, NULL, NULL, WRITING, "then open the file in a browser (xdg-open), as the user who called sudo; the format is html unless -f or -o asks for svg", FLAG(open)},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", .set = set_window},
 	{"by", 'b', "WHAT", "class|thread|unit|source|phase|pass|trigger|tree|chain|repeat|failed|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), failed (compiles that ended before the last stage that their rules name, as by an exception, and in which phase), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line. Lines of Python alone: --by=line --native=off", .set = set_by},
-	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMMAND_DIFF, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; default: class,unit,phase,pass,function", .set = set_by},
+	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMPARING, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; default: class,unit,phase,pass,function", .set = set_by},
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", TEXT(callers, "is no function")},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", TEXT(callees, "is no function")},
 	{"sort", 0, "TIME", "exclusive|inclusive|start", COMMAND_REPORT, "by which time rows are in order; default: exclusive, but inclusive for --callers, --callees and the tree. start: compiles, phases and passes by when the first of them began (other tables by their default). Chains are in the order of their start, else by their length", CHOICE(sort, REPORT_SORT_EXCLUSIVE)},
-	{"sort", 0, "TIME", "exclusive|inclusive", COMMAND_DIFF, "which time is compared; default exclusive", CHOICE(sort, REPORT_SORT_EXCLUSIVE)},
+	{"sort", 0, "TIME", "exclusive|inclusive", COMPARING, "which time is compared; default exclusive", CHOICE(sort, REPORT_SORT_EXCLUSIVE)},
 	{"top", 0, "N", NULL, COMMAND_REPORT, "so many rows of each table, 0: all; default: 20, or all with --json, --csv, --until or --min-share", .set = set_top},
-	{"top", 0, "N", NULL, COMMAND_DIFF, "so many rows of each table, whether they differ or not; default: those that surely differ (--json: all)", .set = set_top},
+	{"top", 0, "N", NULL, COMPARING, "so many rows of each table, whether they differ or not; default: those that surely differ (--json: all)", .set = set_top},
 	{"top", 'n', "N", NULL, TABLES, NULL, .set = set_top}, /* its letter once, but -n is --native elsewhere */
 	{"until", 0, "PERCENT", NULL, COMMAND_REPORT, "rows until their exclusive times add up to this (as 99%)", .set = set_until},
 	{"min-share", 0, "PERCENT", NULL, COMMAND_REPORT, "no rows below this share of the time (as 0.5%)", .set = set_min_share},
@@ -359,11 +360,14 @@ const struct option_row option_rows[] = {
 	{"tree", 0, NULL, NULL, COMMAND_REPORT, "the same as --by=tree: compiles below the lines that caused them, in them the compiles that they needed; --top is of each branch", FLAG(tree)},
 	{"depth", 0, "N", NULL, COMMAND_REPORT, "so many levels of the tree, the lines included; default: all", .set = set_depth},
 	{"phases", 0, NULL, NULL, COMMAND_REPORT, "the tree has the phases and passes of compiles, too", FLAG(phases)},
-	{"per", 0, "WHAT", "share|compile", COMMAND_DIFF, "times as shares of all (default), or for each outermost compile", WORD(per)},
-	{"level", 0, "PERCENT", NULL, COMMAND_DIFF, "how sure a change must be to count as one; default 99.9%", .set = set_level},
-	{"fail-on", 0, "LIMITS", NULL, COMMAND_DIFF, "exit status 3 if something surely grew by more, as in 'total>3%,unit>5%': total (CPU time), elapsed, compiles, compiling (their time), class, unit, phase, pass, function ...", .set = set_fail_on},
-	{"markdown", 0, NULL, NULL, COMMAND_DIFF, "for a comment of a merge request, to stdout", FLAG(markdown)},
-	{"junit", 0, NULL, NULL, COMMAND_DIFF, "the limits of --fail-on as a test report (XML), to stdout", FLAG(junit)},
+	{"per", 0, "WHAT", "share|compile", COMPARING, "times as shares of all (default), or for each outermost compile", WORD(per)},
+	{"level", 0, "PERCENT", NULL, COMPARING, "how sure a change must be to count as one; default 99.9%", .set = set_level},
+	{"fail-on", 0, "LIMITS", NULL, COMPARING, "exit status 3 if something surely grew by more, as in 'total>3%,unit>5%': total (CPU time), elapsed, compiles, compiling (their time), class, unit, phase, pass, function ...", .set = set_fail_on},
+	{"markdown", 0, NULL, NULL, COMPARING, "for a comment of a merge request, to stdout", FLAG(markdown)},
+	{"junit", 0, NULL, NULL, COMPARING, "the limits of --fail-on as a test report (XML), to stdout", FLAG(junit)},
+	{"dir", 0, "DIR", "@file", COMMAND_BASELINE, "where baselines are; default: $" CLI_BASELINES_VARIABLE ", or .cprofd/baselines in this directory", TEXT(directory, "is no path")},
+	{"force", 0, NULL, NULL, COMMAND_BASELINE, "save: replace a baseline of this name", FLAG(force)},
+	{"any-machine", 0, NULL, NULL, COMMAND_BASELINE, "compare: also with recordings of another machine; the output says so", FLAG(any_machine)},
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", FLAG(csv)},
 	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", FLAG(json)},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", FLAG(json)},

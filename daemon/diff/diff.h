@@ -18,7 +18,7 @@
 
 /* Version of the JSON: docs/diff.md. */
 #define DIFF_MAJOR 1
-#define DIFF_MINOR 4
+#define DIFF_MINOR 5
 /* Rows with fewer samples on both sides together are not compared. */
 #define DIFF_SAMPLES_MIN 30u
 
@@ -51,6 +51,9 @@ int diff__read(struct diff *diff, int recording_fd, const char *name, bool after
 /* After the last recording: compares all rows. */
 int diff__finish(struct diff *diff);
 const struct export_missing *diff__missing(const struct diff *diff);
+/* After the last recording: NULL if all are of one machine, else the first that is another one than the first recording's.
+ * *ret_first: that one. "": not known. */
+const char *diff__other_machine(const struct diff *diff, const char **ret_first);
 /* After diff__finish(): number of rows with enough samples, in all tables. */
 uint32_t diff__compared(const struct diff *diff);
 

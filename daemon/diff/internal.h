@@ -73,8 +73,8 @@ struct measure {
 };
 
 struct diff_recording {
-	/* as the caller named the file; the target's command line. Owned */
-	char *name, *command;
+	/* as the caller named the file; the target's command line; event_session.machine. Owned */
+	char *name, *command, *machine;
 	int32_t pid;
 	bool after, cut;
 	uint32_t rate;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The comparison as JSON: docs/diff.md is its schema.
  *
- *     {"schema":"cprofd-diff","major":1,"minor":4,...,"weight":"cpu","times":"exclusive","per":"share",...,
+ *     {"schema":"cprofd-diff","major":1,"minor":5,...,"weight":"cpu","times":"exclusive","per":"share",...,
  *     "recordings":[{"side":"before","file":"a.cprof",...},...],
  *     "totals":[{"what":"time","before":...,"after":...,"change":...,"differs":false},...],
  *     "tables":[{"by":"class","compared":9,"differ":1,...,"rows":[
@@ -17,7 +17,7 @@ static int put_recording(const struct diff_recording *recording, struct buf *out
 {
 	int err = buf__puts(out, "{") ?: json__member(out, "side", recording->after ? "after" : "before");
 
-	err = err ?: json__member(out, "file", recording->name) ?: json__member(out, "command", recording->command);
+	err = err ?: json__member(out, "file", recording->name) ?: json__member(out, "command", recording->command) ?: json__member(out, "machine", recording->machine);
 	return err
 		       ?: buf__printf(out,
 				      ",\"pid\":%d,\"rate_hz\":%u,\"samples\":%llu,\"span_ns\":%"

@@ -61,6 +61,16 @@ static int put_totals(struct buf *out, const struct diff *diff)
 	return err;
 }
 
+static int put_machines(struct buf *out, const struct diff *diff)
+{
+	const char *first, *other = diff__other_machine(diff, &first);
+
+	if (!other)
+		return 0;
+	return buf__puts(out, "\nNot all recordings are of one machine: ") ?: put_code(out, *first ? first : "not known") ?: buf__puts(out, "; ")
+	       ?: put_code(out, *other ? other : "not known") ?: buf__puts(out, ". What differs may be the machine.\n");
+}
+
 /* The rows that differ stand first. */
 static int put_table(struct buf *out, const struct diff *diff, enum report_by by)
 {
@@ -120,6 +130,7 @@ int diff__markdown(const struct diff *diff, const struct diff_limits *limits, FI
 	for (by = 0; by < REPORT_BY_COUNT && !err; by++)
 		if (diff__wants(diff, (enum report_by)by))
 			err = put_table(&text, diff, (enum report_by)by);
+	err = err ?: put_machines(&text, diff);
 	err = err ?: buf__printf(&text, "\nTimes are %s, rows %s; \"surely\" is %g %%.\n", diff->wall ? "wall time" : "CPU time",
 				 diff->per == DIFF_SHARE ? "shares of it" : "for each outermost compile", 100 * diff->options->level);
 	return err ?: stream__write(out, text.data, text.len) ?: stream__flush(out);

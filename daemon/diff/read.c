@@ -312,12 +312,13 @@ static int describe(struct diff *diff, struct diff_recording *recording, const c
 		return -EXDEV;
 	recording->name = strdup(name);
 	recording->command = strdup(diff->model->command);
+	recording->machine = strdup(diff->model->machine);
 	recording->pid = diff->model->pid;
 	recording->rate = diff->model->rate;
 	recording->cut = diff->model->cut;
 	recording->span = model__to(diff->model) - model__from(diff->model);
 	diff->wall |= diff->model->wall_mode;
-	return recording->name && recording->command ? 0 : -ENOMEM;
+	return recording->name && recording->command && recording->machine ? 0 : -ENOMEM;
 }
 
 int diff__read(struct diff *diff, int recording_fd, const char *name, bool after)
@@ -386,6 +387,7 @@ void diff__free(struct diff *diff)
 				free_all(&recording->measures[per].series[kind]);
 		free(recording->name);
 		free(recording->command);
+		free(recording->machine);
 	}
 	for (uint32_t i = 0; i < REPORT_BY_COUNT; i++)
 		free(diff->tables[i].rows);
@@ -404,6 +406,15 @@ void diff__free(struct diff *diff)
 	free(diff->flame);
 	free(diff->shown);
 	free(diff);
+}
+
+const char *diff__other_machine(const struct diff *diff, const char **ret_first)
+{
+	*ret_first = diff->recordings[0].machine;
+	for (uint32_t i = 1; i < diff->read; i++)
+		if (strcmp(diff->recordings[i].machine, *ret_first))
+			return diff->recordings[i].machine;
+	return NULL;
 }
 
 const struct export_missing *diff__missing(const struct diff *diff)

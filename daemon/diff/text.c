@@ -141,6 +141,15 @@ static void put_recordings(const struct diff *diff, FILE *out)
 	}
 }
 
+/* Nothing in the samples tells a slower machine from a slower program. */
+static void put_machines(const struct diff *diff, FILE *out)
+{
+	const char *first, *other = diff__other_machine(diff, &first);
+
+	if (other)
+		put_note(diff, out, "Not all are of one machine: %s; %s. What differs may be the machine.\n", *first ? first : "not known", *other ? other : "not known");
+}
+
 static void put_total(const struct diff *diff, enum diff_total_kind kind, FILE *out)
 {
 	const struct comparison total = diff__total(diff, kind);
@@ -425,6 +434,7 @@ static int put_all(void *of, FILE *out)
 
 	errno = 0;
 	put_recordings(diff, out);
+	put_machines(diff, out);
 	put_totals(diff, out);
 	fprintf(out, "%s%s%s, %s; a row differs when that is sure to %.6g %%\n",
 		diff->per == DIFF_SHARE ? "shares of the " : "milliseconds of ",

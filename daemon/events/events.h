@@ -19,7 +19,7 @@
 /* A newer minor version only adds: events, members, elements at the end of rows. Readers skip what they do
  * not know, so a recording can be read by older and newer programs of one major version. */
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 9
+#define EVENTS_MINOR 10
 /* Encoders never make a longer line, and decoders refuse it. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line: bounds what a decoder allocates for it. */
@@ -85,6 +85,8 @@ struct event_session {
 	const char *boot_id;
 	const char *command;            /* the target's command line, for people */
 	bool subprocesses, native, idle;
+	/* since 1.10 */
+	const char *machine;            /* "AMD EPYC 7B13, 2 CPUs"; NULL or "": not known */
 };
 
 /* All tables begin anew; rows that are still needed are emitted again, with new ids. So the

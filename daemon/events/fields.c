@@ -37,6 +37,7 @@ static const struct field session[] = {
 	O(BOOL, session.subprocesses, "subprocesses"),
 	O(BOOL, session.native, "native"),
 	O(BOOL, session.idle, "idle"),
+	S(STRING, session.machine, "machine"),
 };
 static const struct field epoch[] = {
 	M(U32, epoch.number, "number"),

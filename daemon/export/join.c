@@ -207,9 +207,10 @@ static int on_first_pass(struct event_sink *self, const struct event *event)
 	err = err ?: buf__puts(&join->commands, session->command);
 	if (!err && (!join->session.pid || session->monotonic < join->session.monotonic)) {
 		join->session = *session;
-		err = keep(&join->kept[0], session->mode) ?: keep(&join->kept[1], session->boot_id);
+		err = keep(&join->kept[0], session->mode) ?: keep(&join->kept[1], session->boot_id) ?: keep(&join->kept[2], session->machine);
 		join->session.mode = join->kept[0];
 		join->session.boot_id = join->kept[1];
+		join->session.machine = join->kept[2];
 		join->session.pid = pid;
 	}
 	return err ?: -ECANCELED; /* stop reading: the session is all that this pass needs */

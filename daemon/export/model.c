@@ -255,7 +255,7 @@ static int on_session(struct model *model, const struct event_session *event)
 	model->wall_mode = !strcmp(event->mode, "wall");
 	model->native_asked = event->native;
 	model->waits_asked = event->idle || model->wall_mode;
-	return err ? err : replace(&model->command, event->command);
+	return err ?: replace(&model->command, event->command) ?: replace(&model->machine, event->machine ?: "");
 }
 
 /* Resets the tree of stacks to the notes, "(idle)" and so on. They get the same ids each time, so an id of a note
@@ -425,7 +425,7 @@ static int init(struct model *model, const struct export_options *options, bool 
 	*model = (struct model){.sink = {on_event}, .options = options, .detailed = detailed,
 				.period = 1000000000 / 999};
 	err = reset_tree(model) ?: start_epoch(model);
-	err = err ?: replace(&model->mode, "") ?: replace(&model->command, "");
+	err = err ?: replace(&model->mode, "") ?: replace(&model->command, "") ?: replace(&model->machine, "");
 	return err ?: replace(&model->reason, "") ?: replace(&model->detail, "");
 }
 
@@ -626,6 +626,7 @@ void model__free(struct model *model)
 	class_names__free(&model->classes);
 	free(model->mode);
 	free(model->command);
+	free(model->machine);
 	free(model->reason);
 	free(model->detail);
 	free(model->unsupported);

@@ -115,7 +115,7 @@ struct model {
 	bool begun, wall_mode, cut;
 	bool native_asked; /* the session has native stacks */
 	bool waits_asked;  /* ... and stacks of threads that wait */
-	char *mode, *command, *reason, *detail;
+	char *mode, *command, *machine, *reason, *detail;
 	uint64_t samples, whole, gap_events; /* ledger */
 	uint64_t native, native_whole, stops_more; /* native 0: recorded without native stacks */
 	struct buf stops;     /* of the last ledger: items of a JSON array */

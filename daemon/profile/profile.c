@@ -63,6 +63,7 @@ struct profile *profile__free(struct profile *profile)
 	free((char *)profile->session.mode);
 	free((char *)profile->session.boot_id);
 	free((char *)profile->session.command);
+	free((char *)profile->session.machine);
 	unfinished__free(profile);
 	for (struct thread *thread = profile->tasks.threads; thread; thread = thread->next)
 		waits__free(profile, thread);
@@ -105,7 +106,8 @@ int profile__begin(struct profile *profile, const struct event_session *session)
 	own->mode = strdup(session->mode ? session->mode : "");
 	own->boot_id = strdup(session->boot_id ? session->boot_id : "");
 	own->command = strdup(session->command ? session->command : "");
-	if (!own->mode || !own->boot_id || !own->command)
+	own->machine = strdup(session->machine ? session->machine : "");
+	if (!own->mode || !own->boot_id || !own->command || !own->machine)
 		return -ENOMEM;
 	profile->begun = true;
 	profile->wall = own->idle || !strcmp(own->mode, "wall");

@@ -497,6 +497,7 @@ int proc__cpu_time(int32_t pid, uint64_t *ret);
 int proc__open_task(const struct record_task *task, const char *name); /* a file of /proc/PID/task/TID; -errno */
 bool proc__alive(int32_t pid, uint64_t start);
 void proc__boot_id(char *ret, size_t size);
+void proc__machine(char *ret, size_t size); /* its CPUs, as "AMD EPYC 7B13, 2 CPUs" */
 uint64_t proc__own_data(void);   /* bytes that RLIMIT_DATA counts */
 uint64_t proc__own_memory(void); /* PSS, bytes */
 

@@ -325,13 +325,14 @@ void session__identified(struct engine *engine, struct session *session)
 {
 	const struct request *request = &session->request;
 	struct broker_message resume = {.kind = BROKER_RESUME, .pid = request->pid};
-	char command[1024], boot_id[64];
+	char command[1024], boot_id[64], machine[192];
 	struct event_session event = {.id = session->id,
 				      .pid = request->pid,
 				      .rate = request->rate,
 				      .mode = request->wall ? "wall" : "cpu",
 				      .boot_id = boot_id,
 				      .command = command,
+				      .machine = machine,
 				      .subprocesses = request->subprocesses,
 				      .native = request->native != REQUEST_NATIVE_OFF,
 				      .idle = request->idle};
@@ -343,6 +344,7 @@ void session__identified(struct engine *engine, struct session *session)
 	}
 	proc__command(request->pid, command, sizeof(command));
 	proc__boot_id(boot_id, sizeof(boot_id));
+	proc__machine(machine, sizeof(machine));
 	read_clocks(&event);
 	session->begun = event.monotonic;
 	if (request->spool) {

@@ -324,6 +324,89 @@ def test_profiles_are_known_by_content():
                 fails(1, "a.bin is a file of %s, made out of a recording" % format, "keep one with", run=cprofd(*command, "a.bin", cwd=work))
 
 
+# --- baselines ---
+
+def test_baselines():
+    """Copies of complete recordings of one machine, whole or not at all; compared as diff compares them."""
+    with folder() as work:
+        for name, seconds in (("a", 1), ("b", 2)):
+            fails(0, run=cprofd("record", "-o", name + ".cprof", "--", PYTHON, "-c", BUSY.replace("monotonic", "thread_time") + "busy(%d)" % seconds, cwd=work))
+        lines = {name: cprofd("convert", name + ".cprof", "-f", "events", "-o", "-", cwd=work).out for name in ("a", "b")}
+        model = next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
+        machine = "%s, %d CPUs" % (model, os.sysconf("SC_NPROCESSORS_ONLN"))
+        expect(json.loads(lines["a"].splitlines()[1])["machine"] == machine, "the machine", lines["a"].splitlines()[1])
+        with open(os.path.join(work, "other.cprof"), "w") as file:
+            file.write(lines["b"].replace(json.dumps(machine, ensure_ascii=False), '"Z80, 1 CPUs"'))
+        with open(os.path.join(work, "old.cprof"), "w") as file:
+            file.write(lines["b"].replace(',"machine":' + json.dumps(machine, ensure_ascii=False), ""))
+        with open(os.path.join(work, "cut.cprof"), "w") as file:
+            file.write("".join(lines["b"].splitlines(True)[:-1]))
+
+        def baseline(status, *args, says=(), env=None):
+            run = cprofd("baseline", *args, cwd=work, env=env)
+            fails(status, *says, run=run)
+            hidden = [name for _, folders, _ in os.walk(work) for name in folders if name.startswith(".") and name != ".cprofd"]
+            expect(not hidden, "temporary folders are left", hidden)
+            return run
+
+        store = os.path.join(work, ".cprofd", "baselines")
+        baseline(0, "list", says=["there is no baseline"])
+        baseline(1, "compare", "main", "a.cprof", says=["there is no baseline .cprofd/baselines/main", "baseline save"])
+        for file, words in (("cut.cprof", "ends in the middle"), ("other.cprof", "of another machine (Z80, 1 CPUs)"), ("none.cprof", "cannot be read"), ("-", "is empty")):
+            baseline(1, "save", "main", "a.cprof", file, says=[words])
+        expect(not os.path.exists(store), "nothing was saved", os.listdir(work))
+        for name in ("../main", ".main", "-main", "a/b", "", "a b", "..", "x" * 300):
+            baseline(2, "save", "--", name, "a.cprof", says=["is no name"])
+        for words in ((), ("save", "main"), ("compare", "main"), ("list", "x"), ("remove",), ("make", "main", "a.cprof"), ("save", "main", "a.cprof", "--any-machine"),
+                      ("compare", "main", "a.cprof", "--force"), ("save", "main", "a.cprof", "--fail-on", "total>3%")):
+            baseline(2, *words)
+        baseline(0, "save", "main", "a.cprof", "b.cprof", says=["2 recordings", machine])
+        for i, name in enumerate(("a", "b")):
+            expect(open(os.path.join(store, "main", "%02d.cprof" % (i + 1)), "rb").read() == open(os.path.join(work, name + ".cprof"), "rb").read(), "a copy")
+        listed = baseline(0, "list").out
+        version = subprocess.run([PYTHON, "-c", "import platform; print(platform.python_version())"], stdout=subprocess.PIPE, text=True).stdout.strip()
+        expect(all(word in listed for word in ("main ", "2 recordings", machine, "Python " + version, PYTHON)), "list", listed)
+
+        options = ("--fail-on", "total>900%", "--json")
+        diff = json.loads(cprofd("diff", "a.cprof", "b.cprof", "vs", "b.cprof", "a.cprof", *options, cwd=work).out)
+        compared = json.loads(baseline(0, "compare", "main", "b.cprof", "a.cprof", *options).out)
+        expect([row.pop("file") for row in compared["recordings"]][:2] == [".cprofd/baselines/main/0%d.cprof" % i for i in (1, 2)], "the first side")
+        [row.pop("file") for row in diff["recordings"]]
+        expect(compared == diff and {row["machine"] for row in diff["recordings"]} == {machine}, "it is diff")
+        baseline(0, "save", "twice", "a.cprof", "a.cprof")
+        cpu = [row["time_ns"] for row in diff["recordings"][:2]]
+        growth = 100 * (cpu[1] / cpu[0] - 1)
+        baseline(3, "compare", "twice", "b.cprof", "b.cprof", "--fail-on", "total>%.1f%%" % (growth - 1), says=["cprofd: grew: CPU time"])
+        baseline(0, "compare", "twice", "b.cprof", "b.cprof", "--fail-on", "total>%.1f%%" % (growth + 1))
+
+        for file, words in (("other.cprof", "(%s; Z80, 1 CPUs)" % machine), ("old.cprof", "(%s; not known)" % machine)):
+            baseline(1, "compare", "main", file, says=[words, "--any-machine"])
+            run = baseline(0, "compare", "main", file, "--any-machine")
+            expect("Not all are of one machine" in run.out, "the text says so", run.out)
+            expect("Not all recordings are of one machine" in baseline(0, "compare", "main", file, "--any-machine", "--markdown").out, "Markdown, too")
+            expect("Not all are" in cprofd("diff", "a.cprof", file, cwd=work).out, "diff, too")
+        expect("of one machine" not in cprofd("diff", "a.cprof", "b.cprof", cwd=work).out, "but not of one machine")
+
+        baseline(1, "save", "main", "b.cprof", says=["--force"])
+        expect(sorted(os.listdir(os.path.join(store, "main"))) == ["01.cprof", "02.cprof"], "it is as it was")
+        baseline(0, "save", "main", "b.cprof", "--force", says=["1 recording,"])
+        expect(os.listdir(os.path.join(store, "main")) == ["01.cprof"], "it is the new one", os.listdir(os.path.join(store, "main")))
+        baseline(0, "save", "main", "a.cprof", "--dir", "there")
+        baseline(0, "save", "main", "a.cprof", env=environment(CPROFD_BASELINES=os.path.join(work, "that", "place")))
+        expect(os.path.exists(work + "/there/main/01.cprof") and os.path.exists(work + "/that/place/main/01.cprof"), "other places", os.listdir(work))
+        with open(os.path.join(work, "that", "file"), "w"):
+            pass
+        baseline(1, "save", "main", "a.cprof", "--dir", "that/file", says=["could not be written", "--dir"])
+        baseline(0, "remove", "main")
+        expect(sorted(os.listdir(store)) == ["twice"], "removed", os.listdir(store))
+        baseline(1, "remove", "main", says=["there is no baseline"])
+
+    with folder(NOBODY) as work:
+        fails(0, run=cprofd("record", "-o", "a.cprof", "--", PYTHON, "-c", "pass", cwd=work, env=sudo(NOBODY)))
+        fails(0, run=cprofd("baseline", "save", "main", "a.cprof", cwd=work, env=sudo(NOBODY)))
+        expect({os.stat(os.path.join(top, name)).st_uid for top, names, files in os.walk(work) for name in names + files} == {NOBODY}, "under sudo they are the user's")
+
+
 # --- colours ---
 
 def on_terminal(*args, **variables):

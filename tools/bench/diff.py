@@ -5,6 +5,7 @@ its intervals hold the ratio of CPU clocks that a program takes itself.
 
     diff.py same [--pairs 20] [--compiles N] [--rate HZ] [--keep DIR]
     diff.py power [--pairs 10] [--each 8] [--compiles 55] [--rate HZ] [--slower 0.05] [--part NAME] [--keep DIR]
+    diff.py gate [--pairs 40] [--planted 10] [--each 3] [--compiles 100] [--rate HZ] [--slower 0.05] [--part NAME] [--for SECS] [--keep DIR]
     diff.py slower [--pairs 3] [--seconds SECS] [--rate HZ] [--slower 0.05] [--keep DIR]
     diff.py clocks --cython DIRECTORY BEFORE AFTER [--each N] [--seconds SECS] [--rate HZ] [--keep DIR]
 
@@ -13,7 +14,9 @@ keeps what it made, and looks through it.) slower: pairs of two
 processes, of which the second spends a 20th more in Numba's phase `Finalize object`. power: each experiment has several
 processes a side, one of each at the same time, so that both meet the same neighbours; those of the second spend a 20th more
 in one pass of Numba's pipeline. How often it is found, how often other sides that are the same differ (neighbouring experiments,
-halves of one), and what the processes' own clocks say. clocks: BEFORE and AFTER are
+halves of one), and what the processes' own clocks say. gate: how often `--fail-on` alarms where nothing changed, and how often it finds
+a 20th more in one pass, with three recordings a side (those of the one side and of the other at the same time; the pairs without a change
+share recordings). With --keep it goes on where it ended: --for ends it after so long. clocks: BEFORE and AFTER are
 interpreters; N processes of each translate one module again and again with a Cython of Python code alone (see
 tests/live/units_cython.py). Needs root."""
 import argparse
@@ -134,16 +137,20 @@ def record_compiles(path, slower, options):
                 process.wait()
 
 
+def record_at_once(paths, slower, options):
+    at_once = [threading.Thread(target=record_compiles, args=(path, share, options)) for path, share in zip(paths, slower)]
+    for thread in at_once:
+        thread.start()
+    for thread in at_once:
+        thread.join()
+
+
 def power(folder, options):
     sides, found = [], {"share": 0, "compile": 0, "rest": 0}
     for experiment in range(options.pairs or 10):
         paths = [[os.path.join(folder, "%d%s%02d.cprof" % (experiment, side, i)) for i in range(options.each)] for side in "ab"]
         for pair in zip(*paths):
-            at_once = [threading.Thread(target=record_compiles, args=(path, slower, options)) for path, slower in zip(pair, (0, options.slower))]
-            for thread in at_once:
-                thread.start()
-            for thread in at_once:
-                thread.join()
+            record_at_once(pair, (0, options.slower), options)
         sides.append(paths)
         share, ns = (row_of(diff(*paths[0], "vs", *paths[1], "--by=phase", "--sort=inclusive", "--per", per), options.part) for per in ("share", "compile"))
         rest = {key: ns.get("rest_" + key, 0) for key in ("ratio", "low", "high", "differs")}
@@ -162,6 +169,52 @@ def power(folder, options):
         show("%d pairs of sides that are the same, %s, shares" % (len(same_sides), sort), results["share"])
         show("... per compile", results["compile"])
         show("... to the rest", results["compile"], "rest_ratio", "rest_differs")
+
+
+GATES = (("total>3%,unit>5%",), ("total>3%,unit>5%,phase>5%", "--per=compile"), ("total>0%,unit>0%,phase>0%,pass>0%",),
+         ("total>0%,unit>0%,phase>0%,pass>0%", "--per=compile"))
+
+
+def judged(a, b, limits, *args):
+    """What grew, as the gate says it: nothing, if it was not closed."""
+    run = subprocess.run([CPROFD, "diff", *a, "vs", *b, "--fail-on", limits, "--json", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if run.returncode not in (0, 3):
+        raise SystemExit("diff could not: " + run.stderr)
+    return [line.split("grew: ")[1] for line in run.stderr.splitlines() if "grew: " in line] if run.returncode else []
+
+
+def gate(folder, options):
+    each, pairs, planted = options.each, options.pairs or 40, options.planted
+    base = [os.path.join(folder, "gate-a%02d.cprof" % i) for i in range(max(pairs + 2 * each - 1, planted * each))]
+    more = [os.path.join(folder, "gate-b%02d.cprof" % i) for i in range(planted * each)]
+    alone = base[len(more):]
+    rounds = [(pair, (0, options.slower)) for pair in zip(base, more)] + [(alone[i:i + 2], (0, 0)) for i in range(0, len(alone), 2)]
+    end = time.monotonic() + options.lasting
+    for done, (paths, slower) in enumerate(rounds):
+        if time.monotonic() > end:
+            print("%d of %d rounds are recorded; load %.1f" % (done, len(rounds), os.getloadavg()[0]))
+            return
+        record_at_once(paths, slower, options)
+    same_sides = [(base[i:i + each], base[i + each:i + 2 * each]) for i in range(pairs)]
+    for limits in GATES:
+        grew = [judged(a, b, *limits) for a, b in same_sides]
+        print("%s: %d of %d pairs without a change fail" % (" ".join(limits), sum(map(bool, grew)), pairs))
+        for line in sum(grew, [])[:12]:
+            print("    " + line)
+    same = [diff(*a, "vs", *b, "--by", TABLES) for a, b in same_sides]
+    show("all rows of these pairs, shares", same)
+    print("    in %d of %d pairs none is marked" % (sum(not tally([one])[1] for one in same), pairs), flush=True)
+    for limits in GATES[2:]:
+        found = []
+        for k in range(planted):
+            a, b = (side[k * each:(k + 1) * each] for side in (base, more))
+            grew = judged(a, b, *limits)
+            clock = math.exp(sum(map(clock_of, b)) / each - sum(map(clock_of, a)) / each)
+            found.append(any(options.part in line for line in grew))
+            row = row_of(diff(*a, "vs", *b, "--by=phase", *limits[1:]), options.part)
+            print("    by the clocks x%.3f to the rest; x%.4f (%+.2f to %+.2f %%) of %d samples: %s" % (
+                clock, row["ratio"], 100 * row["low"] / row["before"], 100 * row["high"] / row["before"], row["samples"], "; ".join(grew) or "not found"))
+        print("%s: %.0f %% more of %s, found in %d of %d" % (" ".join(limits), 100 * options.slower, options.part, sum(found), planted), flush=True)
 
 
 def clocked(python, path, options):
@@ -212,7 +265,7 @@ def clocks(folder, options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("same", "power", "slower", "clocks"))
+    parser.add_argument("what", choices=("same", "power", "gate", "slower", "clocks"))
     parser.add_argument("before", nargs="?")
     parser.add_argument("after", nargs="?")
     parser.add_argument("--pairs", type=int)
@@ -223,16 +276,18 @@ def main():
     parser.add_argument("--each", type=int)
     parser.add_argument("--cython")
     parser.add_argument("--part", default="native_lowering")
+    parser.add_argument("--planted", type=int, default=10)
+    parser.add_argument("--for", type=float, dest="lasting", default=math.inf)
     parser.add_argument("--keep")
     options = parser.parse_intermixed_args()
     strong = options.what == "power"
-    options.compiles = options.compiles or (55 if strong else 150)
-    options.rate = options.rate or (999 if strong else 9999)
+    options.compiles = options.compiles or {"power": 55, "gate": 100}.get(options.what, 150)
+    options.rate = options.rate or (999 if options.what in ("power", "gate") else 9999)
     options.each = options.each or (8 if strong else 3)
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
         folder = options.keep or folder
         os.makedirs(folder, exist_ok=True)
-        {"same": same, "power": power, "slower": slower, "clocks": clocks}[options.what](folder, options)
+        {"same": same, "power": power, "gate": gate, "slower": slower, "clocks": clocks}[options.what](folder, options)
 
 
 main()
