@@ -41,6 +41,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--python")
     options = parser.parse_args()
+    options.python = options.python and os.path.abspath(options.python) # what runs it has another directory
     if not options.python:
         print("skipped: --python says which interpreter has Nuitka\n0 passed, 0 failed, 1 skipped")
         return 0
