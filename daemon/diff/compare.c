@@ -126,6 +126,10 @@ int diff__compare(const struct diff *diff, enum series_kind kind, uint32_t what,
 	err = of_side(diff, kind, what, false, &before) ?: of_side(diff, kind, what, true, &after);
 	if (err)
 		return err;
+	/* How fast the machine is, is the same for a whole recording, which no block of it shows; a share hardly depends on it. So
+	 * times per compile are as sure as recordings agree, as totals are. */
+	if (diff->per == DIFF_COMPILE && before.between.variance >= 0 && after.between.variance >= 0)
+		before.all.variance = -1;
 	ret->comparison =
 		estimate__compare(&before.all, &after.all, &before.between, &after.between,
 				  tick_variance(&before, &after, diff->per), diff->options->level);

@@ -554,6 +554,32 @@ static void cut_compiles_are_left_out(void **state)
 	}
 }
 
+/* Recordings of compiles that differ much among each other, each recording by as much slower than the first as `slower` says: the
+ * interval is that of Welch's test of the means, which differ by that alone, whatever blocks say. */
+static void compiles_are_as_sure_as_recordings_agree(void **state)
+{
+	const struct diff_options options = {.tables = 1u << REPORT_UNIT, .level = 0.999, .inclusive = true, .per = DIFF_COMPILE};
+	static const uint32_t slower[] = {0, 1, 2, 5, 6, 7};
+	uint32_t ms[6][65], i, k, noise = 1;
+	int fds[6], err;
+	json_t *json, *row;
+
+	for (k = 0; k < 65; k++)
+		for (noise = noise * 1103515245 + 12345, i = 0; i < 6; i++)
+			ms[i][k] = 20 + noise / 65536 % 40 + slower[i];
+	for (i = 0; i < 6; i++)
+		fds[i] = compiling(&(struct compiling){.from_begin = true, .ms = ms[i], .n = 65});
+	json = compare(fds, 6, 3, &options, &err);
+	assert_int_equal(err, 0);
+	row = row_named(rows_of(json, 0), "f");
+	near(json_number_value(json_object_get(row, "change")), 5e6, 1e-6);
+	/* Student's quantile of 4 degrees of freedom, and both sides' variance: 1 / 3 ms each. */
+	near(json_number_value(json_object_get(row, "margin")), 8.6103 * sqrt(2.0 / 3) * 1e6, 1e-4);
+	json_decref(json);
+	for (i = 0; i < 6; i++)
+		close(fds[i]);
+}
+
 /* A window cuts, too: from the middle of the compile of 20 ms, or to the middle of that of 40. */
 static void a_window_cuts_compiles(void **state)
 {
@@ -755,6 +781,7 @@ int main(void)
 		cmocka_unit_test(what_samples_stand_for),
 		cmocka_unit_test(cut_compiles_are_left_out),
 		cmocka_unit_test(a_window_cuts_compiles),
+		cmocka_unit_test(compiles_are_as_sure_as_recordings_agree),
 		cmocka_unit_test(what_is_gone_is_said),
 		cmocka_unit_test(scripts_are_the_same_by_place),
 		cmocka_unit_test(limits_of_growth),
