@@ -28,7 +28,7 @@ ifneq ($(DEFLATE),)
 CPPFLAGS += -DHAVE_LIBDEFLATE
 endif
 
-BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -D__TARGET_ARCH_x86 -idirafter /usr/include/x86_64-linux-gnu -Iinclude -Ibpf
+BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -fdebug-prefix-map=$(CURDIR)=. -Wall -Wextra -Werror -Wno-unused-parameter -D__TARGET_ARCH_x86 -idirafter /usr/include/x86_64-linux-gnu -Iinclude -Ibpf
 
 SOURCES := $(filter-out daemon/main.c,$(wildcard daemon/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(B)/%.o)
