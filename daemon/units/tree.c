@@ -119,6 +119,13 @@ static bool is_renamed(const struct open_unit *open, const struct seen_frame *se
 	       seen->value.read >= open->since && open->value.name != seen->value.name;
 }
 
+/* Do the values of this frame show that it is the open unit's call? Unknown ones count as equal. */
+static bool same_values(const struct open_unit *open, const struct seen_frame *seen)
+{
+	return !seen || !open->address || !seen->address ||
+	       (seen->address == open->address && (seen->words == open->words || open->unset || seen->deleted));
+}
+
 /* Is this frame the same call as the open unit? Unknown values count as equal. */
 static bool continues(const struct units *units, const struct open_unit *open, const struct rule_frame *frame)
 {
@@ -133,9 +140,17 @@ static bool continues(const struct units *units, const struct open_unit *open, c
 	if (is_renamed(open, frame->seen))
 		return false;
 	/* Unknown: counts as the same, or each sample without values would begin a compile. */
-	return !frame->seen || !open->address || !frame->seen->address ||
-	       (frame->seen->address == open->address &&
-		(frame->seen->words == open->words || open->unset || frame->seen->deleted));
+	return same_values(open, frame->seen);
+}
+
+/* Of a stack whose native frames are cut: do the values of its Python frames, of which none is missing, show another call
+ * of an open unit's function? A thread that waits may have no other stack in the whole compile. */
+static bool is_another(const struct thread_units *thread, const struct rule_frame *frames, uint32_t n)
+{
+	for (uint32_t i = 0; i < n && i < thread->n && frames[i].rule == thread->open[i].rule; i++)
+		if (!same_values(&thread->open[i], frames[i].seen))
+			return frames[i].seen->called_from != 0;
+	return false;
 }
 
 /* --- phases that a unit has once --- */
@@ -405,7 +420,13 @@ int tree__sample(struct units *units, struct sample_row *row)
 	row->unit = thread->outer;
 	if (err || (!n && !thread->n))
 		return err;
-	if (row->stack && units->stacks[row->stack - 1].cut && thread->n) {
+	if (row->stack)
+		waiting = row->cause ? read__off_cpu(units, thread->tid, row->taken, row->time)
+				     : read__take(units, thread->tid, row->time);
+	if (row->stack)
+		add_values(units, row->stack, frames, n, waiting);
+	n = drop_without_unit(units, frames, n, thread->outer != 0);
+	if (row->stack && units->stacks[row->stack - 1].cut && thread->n && (stale || !is_another(thread, frames, n))) {
 		/* The missing frames may be those of open units: end nothing, and count it for the innermost
 		 * compile. */
 		for (i = thread->n; i && thread->open[i - 1].row.kind != RULE_UNIT; i--)
@@ -415,12 +436,6 @@ int tree__sample(struct units *units, struct sample_row *row)
 			thread->open[i - 1].last = thread->now;
 		return 0;
 	}
-	if (row->stack)
-		waiting = row->cause ? read__off_cpu(units, thread->tid, row->taken, row->time)
-				     : read__take(units, thread->tid, row->time);
-	if (row->stack)
-		add_values(units, row->stack, frames, n, waiting);
-	n = drop_without_unit(units, frames, n, thread->outer != 0);
 	err = open_room(thread);
 	if (err)
 		return err;
