@@ -143,13 +143,19 @@ static bool continues(const struct units *units, const struct open_unit *open, c
 	return same_values(open, frame->seen);
 }
 
-/* Of a stack whose native frames are cut: do the values of its Python frames, of which none is missing, show another call
- * of an open unit's function? A thread that waits may have no other stack in the whole compile. */
+/* Has the frame values, and is no Python frame missing outside of it? */
+static bool is_whole(const struct rule_frame *frame)
+{
+	return frame->seen && frame->seen->called_from;
+}
+
+/* Of a stack whose native frames are cut: do the values of its Python frames show another call of an open unit's function?
+ * A thread that waits may have no other stack in the whole compile. */
 static bool is_another(const struct thread_units *thread, const struct rule_frame *frames, uint32_t n)
 {
 	for (uint32_t i = 0; i < n && i < thread->n && frames[i].rule == thread->open[i].rule; i++)
 		if (!same_values(&thread->open[i], frames[i].seen))
-			return frames[i].seen->called_from != 0;
+			return is_whole(&frames[i]);
 	return false;
 }
 
@@ -429,12 +435,14 @@ int tree__sample(struct units *units, struct sample_row *row)
 	if (row->stack && units->stacks[row->stack - 1].cut && thread->n && (stale || !is_another(thread, frames, n))) {
 		/* The missing frames may be those of open units: end nothing, and count it for the innermost
 		 * compile. */
+		for (i = 0; !err && !stale && i < n && i < thread->n && is_whole(&frames[i]) && continues(units, &thread->open[i], &frames[i]); i++)
+			err = update_open(units, &thread->open[i], &frames[i]);
 		for (i = thread->n; i && thread->open[i - 1].row.kind != RULE_UNIT; i--)
 			;
 		row->unit = i ? thread->open[i - 1].id : thread->outer;
 		for (; i; i--)
 			thread->open[i - 1].last = thread->now;
-		return 0;
+		return err;
 	}
 	err = open_room(thread);
 	if (err)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from lib import CPROFD, ROOT
+from lib import CPROFD, LIVE, ROOT
 from lib.result import check_figures, finish
 from units_told import RATE, Told, await_session
 
@@ -67,13 +67,18 @@ def judge(python, compiles, ahead):
     check_figures(not long, of + " none with the next one", len(long), *long[:8])
 
 
+def pythons():
+    lines = subprocess.run([os.path.join(LIVE, "pythons.sh")], stdout=subprocess.PIPE, universal_newlines=True).stdout.splitlines()
+    return [line.split(None, 1)[1] for line in lines]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--compiles", type=int, default=3)
     parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("python", nargs="*", default=["/usr/bin/python3"])
+    parser.add_argument("python", nargs="*")
     arguments = parser.parse_args()
-    for python in arguments.python:
+    for python in arguments.python or pythons():
         for ahead in (0, 1):
             for _ in range(arguments.runs):
                 judge(python, arguments.compiles, ahead)
