@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "cli/input.h"
+#include "cli/progress.h"
 #include "cli/write.h"
 #include "export/hlo.h"
 #include "rules/rules.h"
@@ -99,6 +100,7 @@ static int run(const struct cli_options *options, const char *format, const stru
 {
 	const char *path = options->operands[0], *target;
 	struct export_report report = {};
+	struct progress progress;
 	struct output output;
 	_cleanup_close_ int input = input__open_recording(path);
 	char name[256];
@@ -116,7 +118,9 @@ static int run(const struct cli_options *options, const char *format, const stru
 	status = output__open(target, false, false, &output);
 	if (status != CLI_DONE)
 		return status;
+	progress__begin(&progress, input, path);
 	err = write__export(format, options, rules, hlo, input, &output, &report);
+	progress__end(&progress);
 	if (err)
 		print_failure(err, path, output.path, options, &report);
 	else

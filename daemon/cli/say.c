@@ -151,7 +151,9 @@ void say__progress(const char *format, ...)
 	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 1 &&
 	    size.ws_col < sizeof(line))
 		line[size.ws_col - 1] = '\0';
-	fprintf(stderr, "\r%s\033[K", line);
+	fputc('\r', stderr);
+	safe_text__put(stderr, line);
+	fputs("\033[K", stderr);
 	fflush(stderr);
 	progress_shown = true;
 }

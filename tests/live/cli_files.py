@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+from lib import ROOT
 from lib.command import (BUSY, CHURN, CPROFD, NOBODY, PYTHON, caller, cprofd, environment, expect, fails, folder, names, only_file, profile,
                       sudo, target)
 from lib.wait import until
@@ -421,6 +422,19 @@ def on_terminal(*args, **variables):
     os.waitpid(pid, 0)
     os.close(fd)
     return data.decode().replace("\r\n", "\n")
+
+
+def test_progress_of_convert():
+    """Who waits at a terminal sees how far it is; nobody else does."""
+    with folder() as work:
+        recording = os.path.join(work, "a\x1b[31m.cprof")
+        subprocess.check_call([os.path.join(ROOT, "build/tests/tools/make_recording"), "-t", "2", "-s", "900", "-d", "40", "-o", recording], stdout=subprocess.DEVNULL)
+        args = "convert", recording, "-f", "html", "-o", os.path.join(work, "a.html")
+        shown = on_terminal(*args)
+        shares = [(int(number or 1), int(n)) for n, number in re.findall(r"\r[^\r]*\.cprof: (\d+) % read(?:, pass (\d+))?\x1b\[K", shown)]
+        expect(shares and shares == sorted(shares) and max(n for _, n in shares) <= 100, "how much was read", shown)
+        expect("\x1b[31m" not in shown and "\r\x1b[Kcprofd: wrote " in shown, "a name is made safe, and the line is cleared", shown)
+        expect("% read" not in on_terminal(*args, "--quiet") and "% read" not in cprofd(*args).err, "none where nobody waits")
 
 
 def test_colours():
