@@ -204,8 +204,8 @@ void write__print(const char *format, const struct output *output,
 		    "then convert --window)",
 		    words__duration(report->bin));
 	if (report->folded_below)
-		say__note("stacks lighter than %s were folded into their callers",
-		    words__duration(report->folded_below));
+		say__note("to keep the file small, stacks lighter than %s were folded into their callers%s",
+		    words__duration(report->folded_below), strcmp(format, "collapsed") ? "" : " (-f pprof has all)");
 	/* The other formats say it in the file itself. */
 	if (report->quiet_threads && (!strcmp(format, "collapsed") || !strcmp(format, "pprof")))
 		say__note("%u thread%s that hardly ran waited %s: not in the file, as no part of the shares", report->quiet_threads,

@@ -5,11 +5,16 @@
  *
  * The frames, outermost first, and a whole number: CPU time in microseconds, so that weights stay true where samples
  * were late or lost. Idle time is included only with -i, as in py-spy. A line's rounding error is carried to the
- * next line, so the sum stays exact. */
+ * next line, so the sum stays exact.
+ *
+ * Each line repeats all names above it: an hour of deep native stacks would be half a gigabyte, that no reader opens. So
+ * that the file fits, light stacks are folded into their callers, as for speedscope. */
 
+#include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/stream.h"
 #include "export/formats.h"
+#include "export/speedscope.h"
 #include "export/stack_sums.h"
 
 /* The text of a frame; ';' and control characters, which would end the frame or the line, are replaced. */
@@ -104,12 +109,75 @@ static int put_stack(struct buf *out, const struct model *model, uint32_t stack,
 	return err;
 }
 
-static int write_lines(const struct model *model, const struct sums *sums, FILE *out)
+/* Of each node, the bytes of its line's frames. */
+static int measure(const struct model *model, struct frame_texts *words, uint64_t *ret_length)
+{
+	struct piece piece;
+	int err = 0;
+
+	for (uint32_t i = MODEL_ROOT + 1; i < model->nodes.n && !err; i++) {
+		struct model_node node = model__node(model, i);
+
+		err = text_of(words, model, node.frame, &piece);
+		ret_length[i] = err ? 0 : ret_length[node.parent] + piece.to - piece.from;
+	}
+	return err;
+}
+
+/* The sums of folded stacks, and the bytes of their lines. */
+static int fold_all(const struct model *model, const struct sums *all, const uint32_t *fold, const uint64_t *length, struct sums *ret, uint64_t *ret_bytes)
+{
+	_cleanup_(buf__free) struct buf roots = {};
+	int err = 0;
+
+	sums__free(ret);
+	*ret_bytes = 0;
+	for (uint32_t i = 0; i < sums__n(all) && !err; i++) {
+		struct stack_key key = stack_sums__key(all, i);
+
+		key.stack = fold[key.stack];
+		err = sums__add(ret, &key, sizeof(key), sums__times(all, i));
+	}
+	for (uint32_t i = 0; i < sums__n(ret) && !err; i++) {
+		struct stack_key key = stack_sums__key(ret, i);
+
+		buf__clear(&roots);
+		err = put_roots(&roots, model, model__thread(model, key.thread));
+		*ret_bytes += roots.len + length[key.stack] + 12; /* 12: the weight, and the end of the line */
+	}
+	return err;
+}
+
+/* From one sample up, doubling, until the lines fit. */
+static int fit(const struct model *model, const struct sums *all, struct frame_texts *words, struct sums *ret, uint64_t *ret_below)
+{
+	uint64_t max = model->options->max_bytes ?: COLLAPSED_BYTES_MAX, bytes = max + 1;
+	uint32_t nodes = model->nodes.n;
+	_cleanup_free_ uint64_t *length = calloc(nodes, sizeof(*length)), *subtree_ns = calloc(nodes, sizeof(*subtree_ns));
+	_cleanup_free_ uint32_t *fold = calloc(nodes, sizeof(*fold));
+	int err = length && subtree_ns && fold ? measure(model, words, length) : -ENOMEM;
+
+	for (uint32_t i = 0; i < sums__n(all) && !err; i++)
+		subtree_ns[stack_sums__key(all, i).stack] += sums__times(all, i)->wall;
+	for (uint32_t i = nodes - 1; i > MODEL_ROOT && !err; i--)
+		subtree_ns[model__node(model, i).parent] += subtree_ns[i];
+	for (*ret_below = 0; !err && bytes > max; *ret_below = *ret_below * 2 ?: model->period) {
+		merge__fold(model, subtree_ns, *ret_below, fold);
+		err = fold_all(model, all, fold, length, ret, &bytes);
+		if (bytes <= max || *ret_below > subtree_ns[MODEL_ROOT])
+			break;
+	}
+	return err;
+}
+
+static int write_lines(const struct model *model, const struct sums *all, FILE *out, uint64_t *ret_below)
 {
 	uint64_t before = 0, total = 0, us;
+	_cleanup_(sums__free) struct sums folded = {};
+	const struct sums *sums = &folded;
 	struct frame_texts words = {};
 	struct buf text = {};
-	int err = 0;
+	int err = fit(model, all, &words, &folded, ret_below);
 
 	for (uint32_t i = 0; i < sums__n(sums) && !err; i++, before = total) {
 		struct stack_key key = stack_sums__key(sums, i);
@@ -140,14 +208,16 @@ int export__collapsed(int recording_fd, const struct export_options *options, FI
 {
 	struct model model;
 	_cleanup_(sums__free) struct sums threads = {}, lines = {};
+	uint64_t below = 0;
 	int err = model__init(&model, options);
 
 	model.slice = stack_sums__slice;
 	model.ctx = &threads;
 	model.with_units = options->units;
 	err = err ?: model__read(&model, recording_fd, &ret->missing);
-	err = err ?: stack_sums__join(&threads, &model, &lines) ?: write_lines(&model, &lines, out);
+	err = err ?: stack_sums__join(&threads, &model, &lines) ?: write_lines(&model, &lines, out, &below);
 	model__report(&model, ret);
+	ret->folded_below = below;
 	model__free(&model);
 	return err;
 }

@@ -14,6 +14,7 @@
 /* Default limit for a speedscope file: V8 holds no string over 512 MB, and Chrome needs several times the file's
  * size to show it. */
 #define EXPORT_BYTES_MAX 150000000ull
+#define COLLAPSED_BYTES_MAX 200000000ull
 
 #define EXPORT_EXCLUDE_MAX 16u
 
@@ -38,7 +39,7 @@ struct export_options {
 	bool hide_native;       /* all frames but Python's */
 	uint32_t skip_first;    /* leave out samples in the first N compiles of their unit (filter.h); 0: all */
 	uint64_t from, to;      /* window, ns since the session's start; to 0: its end */
-	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX */
+	uint64_t max_bytes;     /* speedscope; 0: EXPORT_BYTES_MAX; collapsed; 0: COLLAPSED_BYTES_MAX */
 	/* Names functions that XLA made after the operations in it (hlo.h). NULL: they keep XLA's names. Borrowed.
 	 * Not for events. */
 	struct hlo *hlo;

@@ -222,6 +222,39 @@ static void collapsed_is_true(void **state)
 	synthetic_free(&s);
 }
 
+/* What does not fit is folded into callers: the time stays, and each stack is one of the recording, or its outer part. */
+static void collapsed_fits(void **state)
+{
+	struct synthetic s = {.threads = 2, .rate = 999, .seconds = 4, .depth = 20, .seed = 4, .epoch_seconds = 1};
+	struct export_options options = {};
+	struct export_report report;
+	_cleanup_close_ int fd = made_up(&s);
+	size_t len, small_len;
+	char *whole = run("collapsed", fd, &options, &report, &len), *small, *line, *save;
+	uint64_t total = 0, cpu = report.cpu;
+
+	assert_int_equal(report.folded_below, 0);
+	options.max_bytes = len / 8;
+	small = run("collapsed", fd, &options, &report, &small_len);
+	assert_in_range(small_len, options.max_bytes / 8, options.max_bytes);
+	assert_true(report.folded_below >= 1000000000 / 999);
+	for (line = strtok_r(small, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *end = strrchr(line, ' ');
+		_cleanup_free_ char *stack = strndup(line, (size_t)(end - line));
+		const char *at = whole;
+		bool found = !strcmp(stack, "(folded)");
+
+		total += strtoull(end, NULL, 10);
+		for (; !found && (at = strstr(at, stack)); at++)
+			found = (at == whole || at[-1] == '\n') && strchr("; ", at[strlen(stack)]);
+		assert_true(found);
+	}
+	assert_true(total <= cpu / 1000 && total + 1 >= cpu / 1000);
+	free(whole);
+	free(small);
+	synthetic_free(&s);
+}
+
 static void events_are_copied(void **state)
 {
 	_cleanup_close_ int fd = by_hand("{\"ev\":\"end\",\"time\":1005000000}\n");
@@ -341,6 +374,7 @@ int main(void)
 		cmocka_unit_test(cut_recordings_export),
 		cmocka_unit_test(collapsed_lines),
 		cmocka_unit_test(collapsed_is_true),
+		cmocka_unit_test(collapsed_fits),
 		cmocka_unit_test(events_are_copied),
 		cmocka_unit_test(errors_are_told),
 		cmocka_unit_test(filters_ask_the_whole_stack),
