@@ -244,7 +244,7 @@ def test_check():
 def test_interrupt_writes_the_file():
     with folder() as work, target() as process:
         for number in (signal.SIGINT, signal.SIGTERM):
-            with attached(work, process) as client:
+            with attached(work, process, seconds=2) as client:  # a busy machine lets the target run in some of it
                 client.send_signal(number)
             expect("leaf" in names(os.path.join(work, "a.json")), "the file lacks the functions")
 
