@@ -40,6 +40,10 @@ def main():
         try:
             target.stdout.readline()
             attach(target.pid, cache, os.path.join(folder, "first.cprof"))
+            for place, _, files in os.walk(cache):
+                for name in files:  # mounted with relatime: a read is noted if it is the first since the file was written
+                    path = os.path.join(place, name)
+                    os.utime(path, ns=(0, os.stat(path).st_mtime_ns))
             first = tables(cache)
             expect(first, "the first session kept no table")
             print("ok a session keeps its tables: %d" % len(first))
