@@ -7,15 +7,14 @@ and was not told yet which locals name a compile. It is a unit of its own all th
     first_waits.py [--compiles N] [--runs N] [PYTHON ...]"""
 import argparse
 import collections
-import json
 import os
 import subprocess
 import sys
 import tempfile
 
-from lib import CPROFD, LIVE, ROOT
+from lib import LIVE, ROOT
 from lib.result import check_figures, finish
-from units_told import RATE, Told, await_session
+from units_told import recorded
 
 TARGET = os.path.join(ROOT, "tests/targets/first_waits.py")
 UNIT = "unit\n    file */targets/first_waits.py\n    function %s\n    has wait\n    name %s\n"
@@ -24,31 +23,9 @@ NAMES = {"by_name": "name", "by_attribute": "job.name", "by_cell": "name", "by_l
 RULES = "compiler mine\n" + "".join(UNIT % (function, name) for function, name in NAMES.items())
 
 
-def recorded(python, compiles, ahead, folder):
-    out, rules = os.path.join(folder, "x.events"), os.path.join(folder, "mine.rules")
-    with open(rules, "w") as file:
-        file.write(RULES)
-    target = subprocess.Popen([python, TARGET, str(compiles), "50", str(ahead)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True)
-    try:
-        target.stdout.readline()
-        with open(out, "w") as stream:
-            client = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "-r", str(RATE), "--mode", "wall", "--rules", rules,
-                                       "--stream"], stdout=stream, stderr=subprocess.DEVNULL)
-        await_session(client, out)
-        target.stdin.write("\n")
-        target.stdin.flush()
-        truth = json.loads(target.stdout.readline())
-        client.wait(120)
-    finally:
-        target.kill()
-        target.wait()
-    with open(out) as stream:
-        return truth, Told(map(json.loads, stream))
-
-
 def judge(python, compiles, ahead):
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-        truth, told = recorded(python, compiles, ahead, folder)
+        truth, told = recorded(python, TARGET, (compiles, 50, ahead), RULES, folder, "wall")
     units, missing, twice, long = collections.defaultdict(list), [], [], []
     for unit in told.units[1:]:
         units[unit["thread"], unit["name"]].append(unit)

@@ -7,16 +7,14 @@ for a CPU; one thread, 20 at once, 8 whose ids are equal modulo 16 and modulo 64
     neighbours.py [--compiles N] [--seed N] [--mode cpu|wall] [--threads N [--modulo N] [--kinds LIST] [--switchers N]] [--show N] [PYTHON ...]"""
 import argparse
 import collections
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
-from lib import CPROFD, ROOT
+from lib import ROOT
 from lib.result import check_figures, finish
 from lib.wait import few
-from units_told import RATE, Told, await_session
+from units_told import recorded
 
 TARGET = os.path.join(ROOT, "tests/targets/neighbours.py")
 RULES = "compiler mine\nunit\n    file */targets/neighbours.py\n    function build\n    has work\n    name name\n"
@@ -29,31 +27,9 @@ FOLLOWED = 64  # BROKER_WATCHED_MAX
 BARS = {"wall": (0.005, 0.1), "cpu": (0.02, 0.3)}
 
 
-def recorded(python, arguments, mode, folder):
-    out, rules = os.path.join(folder, "x.events"), os.path.join(folder, "mine.rules")
-    with open(rules, "w") as file:
-        file.write(RULES)
-    target = subprocess.Popen([python, TARGET, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True)
-    try:
-        target.stdout.readline()
-        with open(out, "w") as stream:
-            client = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "-r", str(RATE), "--mode", mode, "--rules", rules,
-                                       "--stream"], stdout=stream, stderr=subprocess.DEVNULL)
-        await_session(client, out)
-        target.stdin.write("\n")
-        target.stdin.flush()
-        truth = json.loads(target.stdout.readline())
-        client.wait(120)
-    finally:
-        target.kill()
-        target.wait()
-    with open(out) as stream:
-        return truth, Told(map(json.loads, stream))
-
-
 def judge(python, mode, threads, compiles, seed, show, modulo=1, kinds=KINDS, untold=None, switchers=0):
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-        truth, told = recorded(python, (threads, compiles, seed, kinds, GAPS, modulo, switchers), mode, folder)
+        truth, told = recorded(python, TARGET, (threads, compiles, seed, kinds, GAPS, modulo, switchers), RULES, folder, mode)
     units = collections.defaultdict(list)
     for unit in told.units[1:]:
         units[unit["thread"], unit["name"]].append(unit)

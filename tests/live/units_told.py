@@ -214,3 +214,26 @@ class Told:
 
     def any_between(self, tid, begin, end):
         return sum(begin <= t <= end for t in self.samples[tid])
+
+
+def recorded(python, program, arguments, own_rules, folder, mode):
+    """What the target printed of itself, and what was told by these rules, from its first line of input on."""
+    out, rules = os.path.join(folder, "x.events"), os.path.join(folder, "mine.rules")
+    with open(rules, "w") as file:
+        file.write(own_rules)
+    target = subprocess.Popen([python, program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True)
+    try:
+        target.stdout.readline()
+        with open(out, "w") as stream:
+            client = subprocess.Popen([CPROFD, "attach", str(target.pid), "--native", "-r", str(RATE), "--mode", mode, "--rules", rules,
+                                       "--stream"], stdout=stream, stderr=subprocess.DEVNULL)
+        await_session(client, out)
+        target.stdin.write("\n")
+        target.stdin.flush()
+        truth = json.loads(target.stdout.readline())
+        client.wait(120)
+    finally:
+        target.kill()
+        target.wait()
+    with open(out) as stream:
+        return truth, Told(map(json.loads, stream))
