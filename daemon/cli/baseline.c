@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `cprofd baseline`: keeps recordings under a name, which `compare` gives to diff as its first side.
  *
- *     .cprofd/baselines/main/1.cprof, 2.cprof, 3.cprof     of one machine, each complete
+ *     .cprofd/baselines/main/01.cprof, 02.cprof, 03.cprof  of one machine, each complete
  *     .cprofd/baselines/.main.4242/                      while they are copied, or removed
  *
  * A baseline is made under a temporary name and renamed, so one that can be seen is whole. */

@@ -151,7 +151,7 @@ static int fold_all(const struct model *model, const struct sums *all, const uin
 /* From one sample up, doubling, until the lines fit. */
 static int fit(const struct model *model, const struct sums *all, struct frame_texts *words, struct sums *ret, uint64_t *ret_below)
 {
-	uint64_t max = model->options->max_bytes ?: COLLAPSED_BYTES_MAX, bytes = max + 1;
+	uint64_t max = model->options->max_bytes ?: COLLAPSED_BYTES_MAX, bytes;
 	uint32_t nodes = model->nodes.n;
 	_cleanup_free_ uint64_t *length = calloc(nodes, sizeof(*length)), *subtree_ns = calloc(nodes, sizeof(*subtree_ns));
 	_cleanup_free_ uint32_t *fold = calloc(nodes, sizeof(*fold));
@@ -159,9 +159,9 @@ static int fit(const struct model *model, const struct sums *all, struct frame_t
 
 	for (uint32_t i = 0; i < sums__n(all) && !err; i++)
 		subtree_ns[stack_sums__key(all, i).stack] += sums__times(all, i)->wall;
-	for (uint32_t i = nodes - 1; i > MODEL_ROOT && !err; i--)
-		subtree_ns[model__node(model, i).parent] += subtree_ns[i];
-	for (*ret_below = 0; !err && bytes > max; *ret_below = *ret_below * 2 ?: model->period) {
+	if (!err)
+		merge__add_up(model, subtree_ns);
+	for (*ret_below = 0; !err; *ret_below = *ret_below * 2 ?: model->period) {
 		merge__fold(model, subtree_ns, *ret_below, fold);
 		err = fold_all(model, all, fold, length, ret, &bytes);
 		if (bytes <= max || *ret_below > subtree_ns[MODEL_ROOT])
@@ -173,17 +173,16 @@ static int fit(const struct model *model, const struct sums *all, struct frame_t
 static int write_lines(const struct model *model, const struct sums *all, FILE *out, uint64_t *ret_below)
 {
 	uint64_t before = 0, total = 0, us;
-	_cleanup_(sums__free) struct sums folded = {};
-	const struct sums *sums = &folded;
+	_cleanup_(sums__free) struct sums sums = {};
 	struct frame_texts words = {};
 	struct buf text = {};
-	int err = fit(model, all, &words, &folded, ret_below);
+	int err = fit(model, all, &words, &sums, ret_below);
 
-	for (uint32_t i = 0; i < sums__n(sums) && !err; i++, before = total) {
-		struct stack_key key = stack_sums__key(sums, i);
+	for (uint32_t i = 0; i < sums__n(&sums) && !err; i++, before = total) {
+		struct stack_key key = stack_sums__key(&sums, i);
 
 		/* `wall` of a slice is its length: for a stack with CPU time, that CPU time. */
-		total += sums__times(sums, i)->wall;
+		total += sums__times(&sums, i)->wall;
 		/* Differences of rounded sums: they add up to the rounded total, and each is off by less than
 		 * 1 us. */
 		us = total / 1000 - before / 1000;

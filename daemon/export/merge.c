@@ -204,11 +204,19 @@ int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_
 	return err;
 }
 
+void merge__add_up(const struct model *model, uint64_t *ns)
+{
+	/* Children have higher ids than their parents: from the last to the first, each sum is complete
+	 * before it is added. */
+	for (uint32_t node = model->nodes.n - 1; node > MODEL_ROOT; node--)
+		ns[model__node(model, node).parent] += ns[node];
+}
+
 int merge__subtree_ns(const struct model *model, struct model_thread *const *threads, uint32_t n,
 		      uint64_t **ret)
 {
 	uint64_t *ns = calloc(model->nodes.n, sizeof(*ns));
-	uint32_t i, node;
+	uint32_t i;
 
 	if (!ns)
 		return -ENOMEM;
@@ -219,10 +227,7 @@ int merge__subtree_ns(const struct model *model, struct model_thread *const *thr
 		while (slices__next(&cursor, &slice))
 			ns[slice.stack] += slice.ns;
 	}
-	/* Children have higher ids than their parents: from the last to the first, each sum is complete
-	 * before it is added. */
-	for (node = model->nodes.n - 1; node > MODEL_ROOT; node--)
-		ns[model__node(model, node).parent] += ns[node];
+	merge__add_up(model, ns);
 	*ret = ns;
 	return 0;
 }

@@ -73,6 +73,8 @@ int merge__run(struct merge *merge, struct model_thread *const *threads, uint32_
 /* ns of each node including its descendants, over the given threads. The caller frees it. */
 int merge__subtree_ns(const struct model *model, struct model_thread *const *threads, uint32_t n,
 		      uint64_t **ret);
+/* Adds the time of each node to that of its callers. */
+void merge__add_up(const struct model *model, uint64_t *ns);
 /* Folds each node lighter than `below` into its nearest caller that is not, or into (folded) if there is none. */
 void merge__fold(const struct model *model, const uint64_t *subtree_ns, uint64_t below,
 		 uint32_t *ret_fold);

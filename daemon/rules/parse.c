@@ -287,33 +287,30 @@ static int word_has(struct parser *parser)
 
 static int word_from(struct parser *parser) { return read_words(parser, &parser->rule->callers); }
 
+/* A word with nothing after it. */
+static int set_flag(struct parser *parser, bool *flag)
+{
+	if (parser->line.at != parser->line.end)
+		return line__fail(&parser->line, "here the line should end");
+	*flag = true;
+	return 0;
+}
+
 static int word_once(struct parser *parser)
 {
 	if (parser->rule->kind != RULE_PHASE)
 		return line__fail(&parser->line, "only a phase can be `once`");
-	if (parser->line.at != parser->line.end)
-		return line__fail(&parser->line, "here the line should end");
-	parser->rule->once = true;
-	return 0;
+	return set_flag(parser, &parser->rule->once);
 }
 
 static int word_apart(struct parser *parser)
 {
 	if (parser->rule->kind != RULE_PHASE)
 		return line__fail(&parser->line, "only a phase can be `apart`");
-	if (parser->line.at != parser->line.end)
-		return line__fail(&parser->line, "here the line should end");
-	parser->rule->apart = true;
-	return 0;
+	return set_flag(parser, &parser->rule->apart);
 }
 
-static int word_lasting(struct parser *parser)
-{
-	if (parser->line.at != parser->line.end)
-		return line__fail(&parser->line, "here the line should end");
-	parser->rule->lasting = true;
-	return 0;
-}
+static int word_lasting(struct parser *parser) { return set_flag(parser, &parser->rule->lasting); }
 
 static int read_choices(struct parser *parser, struct choices *choices)
 {

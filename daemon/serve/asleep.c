@@ -61,14 +61,18 @@ static int list_tstates(struct tracee *tracee, struct host_reader *memory, uint6
 	return python_tstates__read(memory, &tracee->image, &tracee->tstates);
 }
 
+struct dump_thread asleep__thread(const struct record_task *task, uint64_t own)
+{
+	return (struct dump_thread){.tgid = task->tgid, .tid = task->tid, .process_start = task->process_start,
+				    .thread_start = task->thread_start, .exec = task->exec, .thread_pointer = own};
+}
+
 /* The parts PART_PY_FRAMES and PART_VALUES. Code objects that the profile does not know yet are read on the way, as the sampler captures
  * them only for threads that run. *ret_none: the thread has no thread state. */
 static int put_python(struct session *session, struct tracee *tracee, struct python_walker *python, struct host_reader *memory,
 		      const struct record_sample *sample, const struct part_wait *wait, struct buf *out, bool *ret_none, uint16_t *parts)
 {
-	const struct record_task *task = &sample->header.task;
-	const struct dump_thread thread = {.tgid = task->tgid, .tid = task->tid, .process_start = task->process_start,
-					   .thread_start = task->thread_start, .exec = task->exec, .thread_pointer = wait->own};
+	const struct dump_thread thread = asleep__thread(&sample->header.task, wait->own);
 	struct part_py_frames part = {.part.kind = PART_PY_FRAMES};
 	struct python_frames frames = {};
 	int err = list_tstates(tracee, memory, sample->header.time) ?: python_walker__walk(python, &thread, &tracee->tstates, &frames);

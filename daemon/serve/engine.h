@@ -304,6 +304,8 @@ int asleep__sample(struct session *session, const struct record_sample *sample);
 int asleep__step(struct session *session, uint64_t *ret_next);
 int asleep__last(struct session *session); /* nothing is sampled any more */
 void asleep__drop(struct tracee *tracee);
+/* The thread of a record, for who walks it. `own`: its thread pointer (struct part_wait). */
+struct dump_thread asleep__thread(const struct record_task *task, uint64_t own);
 /* Has the thread of this record not run since? `schedstat`: its file. */
 bool asleep__slept(int schedstat, const struct record_sample *sample);
 /* --- values.c: locals of a thread that sleeps --- */

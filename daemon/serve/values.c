@@ -48,9 +48,7 @@ static bool is_same(const struct part_py_frames *python, const struct python_fra
 static int read_values(struct session *session, const struct tracee *tracee, struct memory_reader *memory, const struct sample *sample, struct buf *out)
 {
 	const struct record_sample *record = sample->record;
-	const struct record_task *task = &record->header.task;
-	const struct dump_thread thread = {.tgid = task->tgid, .tid = task->tid, .process_start = task->process_start,
-					   .thread_start = task->thread_start, .exec = task->exec, .thread_pointer = sample->wait->own};
+	const struct dump_thread thread = asleep__thread(&record->header.task, sample->wait->own);
 	struct record_sample head = *record;
 	struct python_walker *python;
 	struct python_frames walked = {};

@@ -179,13 +179,15 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 static void read_or_recall(struct units *units, const struct rule_code *rule_code, const struct frame_values *frame, const struct seen_frame *seen,
 			   const struct part_object *object, struct host_reader *memory, const struct py_layout *layout, struct value *ret)
 {
-	uint64_t hash = hash__pair(&units->seed, hash__pair(&units->seed, units->process, rule_code->key), seen->words) | 1;
-	struct lasting_value *lasting = &units->lasting[(hash >> 32) % LASTING_MAX];
+	struct lasting_value *lasting;
+	uint64_t hash;
 
 	if (!rules__get(units->rules, rule_code->rule)->lasting) {
 		read_value(units, rule_code, frame, object, memory, layout, ret);
 		return;
 	}
+	hash = hash__pair(&units->seed, hash__pair(&units->seed, units->process, rule_code->key), seen->words) | 1;
+	lasting = &units->lasting[(hash >> 32) % LASTING_MAX];
 	if (lasting->hash == hash) {
 		*ret = lasting->value;
 		return;
