@@ -17,10 +17,9 @@
 /* "a/svd.cprof" -> "svd" + extension, in the current directory. */
 static void default_name(const char *input, const char *extension, char *out, size_t size)
 {
-	const char *slash = strrchr(input, '/');
 	size_t len;
 
-	input = slash ? slash + 1 : input;
+	input = basename(input);
 	if (!strcmp(input, "-"))
 		input = "cprofd";
 	len = strlen(input);

@@ -51,9 +51,8 @@ static bool is_ours(pid_t pid)
 /* "/home/me/compile.py" is found by that, by "compile.py", and by "compile". */
 static bool is_word(const char *word, const char *name)
 {
-	const char *base = strrchr(word, '/');
+	const char *base = basename(word);
 
-	base = base ? base + 1 : word;
 	return !strcmp(word, name) || !strcmp(base, name) ||
 	       (!strncmp(base, name, strlen(name)) && !strcmp(base + strlen(name), ".py"));
 }

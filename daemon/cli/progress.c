@@ -53,10 +53,9 @@ static void *show(void *of)
 
 void progress__begin(struct progress *progress, int fd, const char *path)
 {
-	const char *slash = strrchr(path, '/');
 	struct stat status;
 
-	*progress = (struct progress){.fd = fd, .name = slash ? slash + 1 : path, .begun = clock__now(), .pass = 1, .lock = PTHREAD_MUTEX_INITIALIZER, .end = PTHREAD_COND_INITIALIZER};
+	*progress = (struct progress){.fd = fd, .name = basename(path), .begun = clock__now(), .pass = 1, .lock = PTHREAD_MUTEX_INITIALIZER, .end = PTHREAD_COND_INITIALIZER};
 	if (!say__shows_progress() || fstat(fd, &status) || !S_ISREG(status.st_mode) || !status.st_size)
 		return;
 	progress->size = status.st_size;

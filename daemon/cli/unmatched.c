@@ -93,11 +93,6 @@ void unmatched__event(struct unmatched *unmatched, const struct event *event)
 				unmatched->found[j] = true;
 }
 
-static const char *last_of(const char *path)
-{
-	return strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-}
-
 /* Explains a rule that matched functions but gave no unit, or only units without a name. True: something was
  * printed. */
 static bool print_use(const struct unmatched *unmatched, uint32_t number)
@@ -174,6 +169,6 @@ void unmatched__print(const struct unmatched *unmatched)
 			print_rules(unmatched, i);
 		else if (is_strange(unmatched, i))
 			say__failure("a version that they do not know? `--rules FILE` takes others: docs/rules.md",
-				     "%s was at work (%s), but its rules found no compile", compiler->name, last_of(compiler->loaded.patterns[0]));
+				     "%s was at work (%s), but its rules found no compile", compiler->name, basename(compiler->loaded.patterns[0]));
 	}
 }

@@ -87,9 +87,8 @@ int user_rules__parse(const char *path, struct rules *rules, struct rules_error 
 /* One request `rules` as a line of JSON; NULL if the text is not UTF-8. */
 static char *request_of(const char *file, const char *text, size_t len)
 {
-	const char *name = strrchr(file, '/');
 	json_t *json = json_pack("{s:s, s:i, s:o, s:s%}", "req", "rules", "id", USER_RULES_ID, "file",
-				 json__text(name ? name + 1 : file), "text", text, len);
+				 json__text(basename(file)), "text", text, len);
 	char *line = json ? json_dumps(json, JSON_COMPACT) : NULL;
 
 	json_decref(json);

@@ -30,12 +30,10 @@ static bool ends_in(const char *name, const char *ending)
 /* The ending of a name: ".txt", or "" if it has none. */
 static const char *end_of(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *dot;
+	const char *name = basename(path), *dot = strrchr(name, '.');
 
-	path = slash ? slash + 1 : path;
-	dot = strrchr(path, '.');
 	/* ".bashrc" and "file." have none. */
-	return dot && dot > path && dot[1] ? dot : "";
+	return dot && dot > name && dot[1] ? dot : "";
 }
 
 /* With the user's rights, as the file will be opened: root would see files that the user may not know of. */

@@ -28,13 +28,6 @@
 
 /* --- files --- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 struct module_names *files__names(struct codemap *self, const struct module *module, int32_t pid)
 {
 	struct module_names *grown, *found;
@@ -52,7 +45,7 @@ struct module_names *files__names(struct codemap *self, const struct module *mod
 	}
 	found = &self->files[module->id];
 	if (!found->module)
-		found->switches = weave__switches(base_name(module->path));
+		found->switches = weave__switches(basename(module->path));
 	found->module = module;
 	if (found->names || modules__bytes(self->modules, module, &bytes))
 		return found;
@@ -167,7 +160,7 @@ static int name_file(struct codemap *self, const struct module_names *names, uin
 	const struct known_name *known;
 	int err = -ENOENT;
 
-	snprintf(self->module_name, sizeof(self->module_name), "%s", base_name(module->path));
+	snprintf(self->module_name, sizeof(self->module_name), "%s", basename(module->path));
 	ret->kind = !strcmp(module->path, "[vdso]") ? LOCATION_VDSO
 		    : names->interpreter	    ? LOCATION_INTERPRETER
 						    : LOCATION_LIBRARY;

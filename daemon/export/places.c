@@ -93,20 +93,19 @@ static bool native(uint8_t kind, const char *module, char *out, size_t size)
 		[FUNCTION_INTERPRETER] = LOCATION_INTERPRETER,
 		[FUNCTION_CALL] = PLACE_CALLS,
 	};
-	const char *slash = strrchr(module, '/');
 
 	if (kind == FUNCTION_PYTHON)
 		return false;
 	if (kind < sizeof(names) / sizeof(names[0]) && names[kind])
 		snprintf(out, size, "%s", names[kind]);
 	else
-		snprintf(out, size, "%s", slash ? slash + 1 : *module ? module : LOCATION_UNKNOWN);
+		snprintf(out, size, "%s", *module ? basename(module) : LOCATION_UNKNOWN);
 	return true;
 }
 
 void place__module(uint8_t kind, const char *file, const char *module, char *out, size_t size)
 {
-	const char *path = after_packages(file), *slash = strrchr(file, '/');
+	const char *path = after_packages(file);
 
 	if (native(kind, module, out, size) || frozen(file, out, size))
 		return;
@@ -114,7 +113,7 @@ void place__module(uint8_t kind, const char *file, const char *module, char *out
 	if (file[0] == '<' || !file[0])
 		snprintf(out, size, "%s", file[0] ? PLACE_GENERATED : LOCATION_UNKNOWN);
 	else
-		dotted(path ? path : slash ? slash + 1 : file, out, size);
+		dotted(path ? path : basename(file), out, size);
 }
 
 void place__package(uint8_t kind, const char *file, const char *module, char *out, size_t size)

@@ -104,7 +104,7 @@ static struct file *add(struct modules *modules, const struct mapping *mapping)
 /* Does every stack go through it? The first file is the program. */
 static bool is_common(const struct file *file)
 {
-	const char *slash = strrchr(file->seen.path, '/'), *name = slash ? slash + 1 : file->seen.path;
+	const char *name = basename(file->seen.path);
 
 	return file->seen.id == 1 || file->image || !strncmp(name, "libc.", 5) ||
 	       !strncmp(name, "libc-", 5) || !strncmp(name, "ld-", 3) || !strncmp(name, "libpython", 9);
