@@ -257,7 +257,7 @@ check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, p
 	$(Q)$(MATRIX) tests/live/truth.py --samples 100000
 	$(Q)$(MATRIX) tests/live/children.py --all --count 200
 	$(Q)$(MATRIX) tests/live/namespaces.py --all
-	$(Q)$(MATRIX) CPROFD_ELFS="/usr/lib/x86_64-linux-gnu /usr/bin" \
+	$(Q)$(MATRIX) CPROFD_ELFS="/usr/lib/x86_64-linux-gnu /usr/bin" CPROFD_LINES_EVERY=1 \
 		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh tests/live/unwind_code.sh
 	$(Q)$(MATRIX) tests/live/mixed.py --samples 50000 all
 

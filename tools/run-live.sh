@@ -34,21 +34,23 @@ done
 
 log_of() { echo "$logs/$(basename "$(dirname "$1")")-$(basename "$1").log"; }
 
-# Its output to its log; its status and the seconds that it took beside that.
+# Its output to its log; beside that its status, the seconds that it took, and those of CPU.
 run()
 {
-	local log begin=$SECONDS
+	local log status TIMEFORMAT='%0R %0U %0S'
 	log=$(log_of "$1")
 	rm -f "$log.status"
-	timeout --kill-after=10 900 "$1" >"$log" 2>&1
-	echo "$? $((SECONDS - begin))" >"$log.status"
+	{ time timeout --kill-after=10 900 "$1" >"$log" 2>&1; } 2>"$log.times"
+	status=$?
+	echo "$status $(tail -n 1 "$log.times")" >"$log.status"
+	rm -f "$log.times"
 }
 
 tell()
 {
-	local log line status seconds p f s
+	local log line status seconds user system p f s
 	log=$(log_of "$1")
-	read -r status seconds <"$log.status" || { status=1 seconds=0; }
+	read -r status seconds user system <"$log.status" || status=1
 	line=$(tail -n 1 "$log")
 	if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
 		p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
@@ -59,8 +61,8 @@ tell()
 	[ "$status" = 0 ] || [ "$f" != 0 ] || f=1
 	[ "$p$s" != 00 ] || [ "$f" != 0 ] || f=1
 	[ "${V:-0}" != 1 ] || cat "$log"
-	printf '  %-7s %-36s %s passed, %s failed, %s skipped (%d s)\n' "$([ "$f" = 0 ] && echo LIVE || echo FAILED)" \
-		"$1" "$p" "$f" "$s" "$seconds"
+	printf '  %-7s %-36s %s passed, %s failed, %s skipped (%d s, %d of CPU)\n' "$([ "$f" = 0 ] && echo LIVE || echo FAILED)" \
+		"$1" "$p" "$f" "$s" "${seconds:-0}" $((user + system))
 	[ "$s" = 0 ] || grep -i '^skip' "$log" | sed 's/^/          /'
 	if [ "$f" != 0 ]; then
 		bad+=("$1")

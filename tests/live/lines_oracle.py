@@ -3,9 +3,9 @@
 
 Runs under the interpreter to be tested (3.8+):
 
-    python3.X lines_oracle.py [FOLDER...] | lines_check
+    python3.X lines_oracle.py [-N] [FOLDER...] | lines_check
 
-FOLDER: only these parts of the library (asyncio, json...). The stream, little endian, for lines_check.c:
+-N: each Nth file only. FOLDER: only these parts of the library (asyncio, json...). The stream, little endian, for lines_check.c:
 
     code object  u32 format (enum py_lines), firstlineno, table bytes, code bytes, name bytes
                  the table, the name
@@ -19,6 +19,7 @@ nothing is said: that and co_lines() (3.10), co_positions() and co_lines() (3.11
 import array
 import ast
 import dis
+import itertools
 import marshal
 import opcode
 import os
@@ -163,14 +164,15 @@ def made_up():
     )
 
 
-def main(folders):
+def main(words):
+    every = -int(words.pop(0)) if words and words[0].startswith("-") else 1
     warnings.simplefilter("ignore")
     sys.setrecursionlimit(10000)
     skipped = 0
     with os.fdopen(sys.stdout.fileno(), "wb", 1 << 20) as out:
         for name, source in made_up():
             write_code(out, compile(source, name, "exec", dont_inherit=True))
-        for path in library_files(folders):
+        for path in itertools.islice(library_files(words), 0, None, every):
             try:
                 code = compile_file(path)
             except (SyntaxError, ValueError, RecursionError):
