@@ -73,6 +73,24 @@ static bool is_argument(const struct names *names, const char *name, uint32_t ar
 	return false;
 }
 
+/* From CPython 3.11 on an argument that a closure uses lies in its slot itself until the function's first instructions
+ * (COPY_FREE_VARS, and a MAKE_CELL for each cell) make a cell of it; each has 2 bytes. Taken for a cell, it would give a wrong
+ * word. A collection of garbage may run in a MAKE_CELL, as long as it takes. Returns the offset from which on the slot has a
+ * cell; 0: it is none of an argument. (Variables of functions outside come last, and are cells once they are set.) */
+static uint16_t made_at(const struct names *names, uint8_t slot, uint32_t arguments)
+{
+	uint32_t at = slot & ~VALUE_SLOT_CELL, before = 0, i;
+	bool own = at < arguments;
+
+	if (slot == VALUE_SLOT_NONE || !(slot & VALUE_SLOT_CELL))
+		return 0;
+	for (i = 0; i < at; i++)
+		before += names->cells[i];
+	for (i = at; i < names->n && !own; i++)
+		own = !names->cells[i];
+	return own ? (uint16_t)(2 * (before + 2)) : 0;
+}
+
 /* The word that captures this slot; a free one is assigned. WORD_NONE: all are in use. */
 static uint8_t word_of(struct rule_code *rule_code, uint8_t slot)
 {
@@ -104,6 +122,8 @@ static bool place_words(const struct rule *rule, const struct names *names, uint
 			if (slot == VALUE_SLOT_NONE)
 				continue;
 			ret->words[i * RULES_CHOICES_MAX + j] = word = word_of(ret, slot);
+			if (word != WORD_NONE)
+				ret->made[word] = made_at(names, slot, arguments);
 			/* One object for each frame: the sampler copies its bytes with the record. */
 			if (source->symbol && word != WORD_NONE && !ret->object)
 				ret->object = word + 1;

@@ -57,6 +57,8 @@ struct rule_code {
 	uint8_t words[RULES_CHOICES_MAX * 3];
 	uint8_t object;    /* the word, from 1, that is a str whose bytes the record carries (PART_OBJECT); 0: none */
 	uint8_t arguments; /* mask of the words that are arguments: they were set when the call began */
+	/* of each word that is an argument in a cell: the offset in the bytecode from which on it is a cell for sure; else 0 */
+	uint16_t made[FRAME_VALUES_WORDS];
 	/* of each source of name, signature: what @function and the like give (texts) */
 	uint32_t own[RULES_CHOICES_MAX * 2];
 };

@@ -253,6 +253,20 @@ static uint8_t unset_words(const struct rule_code *rule_code, const struct frame
 	return unset;
 }
 
+/* What was read where a cell is not made yet is no value: the local counts as unset. Returns the mask of such words. */
+static uint8_t unmade_words(const struct rule_code *rule_code, int32_t offset, struct frame_values *frame)
+{
+	uint8_t unmade = 0;
+
+	for (uint32_t i = 0; i < FRAME_VALUES_WORDS; i++)
+		if (offset < rule_code->made[i]) {
+			frame->words[i] = 0;
+			frame->unread &= (uint8_t)~(1u << i);
+			unmade |= (uint8_t)(1u << i);
+		}
+	return unmade;
+}
+
 /* Are the words the same, but for locals that were unset before and that the name does not depend on? */
 static bool same_but_unset(const uint64_t *before, uint8_t asked, const struct frame_values *now)
 {
@@ -486,7 +500,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 		const struct seen_frame *before;
 		const struct rule_code *rule_code;
 		struct seen_frame *to = &frames[n];
-		uint8_t unset;
+		uint8_t unset, unmade;
 
 		/* The record's own numbers are not trusted. */
 		if (values[i].frame >= python->n)
@@ -498,6 +512,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 		while (outer > values[i].frame + 1u)
 			called_from = mix_frame(called_from, &python->frames[--outer]);
 		to->called_from = python->part.loss ? 0 : called_from; /* the outermost frames may be missing */
+		unmade = unmade_words(rule_code, python->frames[values[i].frame].offset, &values[i]);
 		memcpy(words[n], values[i].words, sizeof(words[n]));
 		to->key = rule_code->key;
 		to->rule = rule_code->rule;
@@ -511,8 +526,8 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 		if (rule_code->object && object)
 			to->words = hash_object(units, &values[i], rule_code, object, layout, to->words);
 		unset = unset_words(rule_code, &values[i]);
-		to->unset = unset & ~rule_code->arguments;
-		to->deleted = unset & rule_code->arguments;
+		to->unset = unset & (~rule_code->arguments | unmade);
+		to->deleted = unset & rule_code->arguments & ~unmade;
 		before = again && rules__get(units->rules, rule_code->rule)->kind == RULE_UNIT ? NULL : seen_before(reading, to, &values[i], rule_code);
 		if (before)
 			to->value = before->value;

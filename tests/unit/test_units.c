@@ -424,6 +424,7 @@ static void marks(void **state)
 
 /* --- calls, told apart by what the sampler gave of them --- */
 
+static bool in_cell; /* `func` is an argument in a cell */
 static const char valued[] = "compiler C\nunit\nfile */own/c.py\nfunction compile\nhas code\nname func.__name__\n";
 #define KEY 0x77ull
 
@@ -446,7 +447,7 @@ static void set_up_values(struct state *s, const char *valued, uint32_t argument
 		rec_string(&rec, PART_FILE, "/x/own/c.py");
 		((struct record_code *)rec.data)->arg_count = arguments;
 		part = rec_part(&rec, PART_VARIABLES, 0, sizeof(*part), 0);
-		add_variable(&rec, part, "func", 0);
+		add_variable(&rec, part, "func", in_cell ? VARIABLE_CELL : 0);
 		if (!i)
 			add_variable(&rec, part, "code", 0);
 		assert_int_equal(units__code(s->units, (void *)rec.data, &capture), !i);
@@ -466,13 +467,14 @@ static void set_up_values(struct state *s, const char *valued, uint32_t argument
 }
 
 static struct host_reader *memory;
+static int32_t stands; /* offset in the bytecode */
 /* A record of stack 2, whose frame at `address` holds `word`. */
 static void valued_record(struct state *s, uint32_t flags, uint64_t address, uint64_t word, uint8_t unread)
 {
 	static const struct py_layout layout = {.version = 0x030b00};
 	struct record_task task = rec_task(7, 7, 0, 1, "t");
-	const struct py_frame frames[] = {{.code = KEY + 1}, {.code = KEY}};
-	struct frame_values values = {.frame = 1, .unread = unread, .n = 1, .slots = {0, 0xff, 0xff, 0xff}, .address = address, .words = {word}};
+	const struct py_frame frames[] = {{.code = KEY + 1}, {.code = KEY, .offset = stands}};
+	struct frame_values values = {.frame = 1, .unread = unread, .n = 1, .slots = {in_cell ? VALUE_SLOT_CELL : 0, 0xff, 0xff, 0xff}, .address = address, .words = {word}};
 	struct part_values *part;
 	static struct rec rec;
 	struct sample sample;
@@ -537,6 +539,28 @@ static void arguments_are_deleted(void **state)
 	s.keep.words[0] = '\0';
 	valued_sample(&s, 0x1000, 0x5000, 0);
 	assert_string_equal(s.keep.words, "+2=<0@30 2 -1@30 ");
+	units__free(s.units);
+	rules__free(s.rules);
+}
+
+/* An argument that is to be in a cell: before the cell is made, what was read is none of its. */
+static void cells_are_made(void **state)
+{
+	struct state s = {};
+
+	in_cell = true;
+	set_up_values(&s, valued, 1);
+	stands = 40;
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	stands = 0; /* the next call */
+	valued_sample(&s, 0x1000, 0x9999, 0);
+	valued_sample(&s, 0x1000, 0x8888, 1);
+	stands = 40;
+	valued_sample(&s, 0x1000, 0x6000, 0);
+	valued_sample(&s, 0x1000, 0x6000, 0);
+	assert_string_equal(s.keep.words, "+1=<0@0 1 +2=<0@10 2 -1@10 2 2 2 ");
+	in_cell = false;
+	stands = 0;
 	units__free(s.units);
 	rules__free(s.rules);
 }
@@ -673,7 +697,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(without_the_gil_a_compile_goes_on), TEST(another_place_is_another_call), TEST(threads_end),
 		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), TEST(workers), TEST(short_waits_begin_and_end_nothing), TEST(once), TEST(one_is_apart), cmocka_unit_test(sums), cmocka_unit_test(shared_out), cmocka_unit_test(marks),
-		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted), cmocka_unit_test(waits_have_values),
+		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted),
+		cmocka_unit_test(cells_are_made), cmocka_unit_test(waits_have_values),
 		cmocka_unit_test(read_again_after_a_stack_without_it), cmocka_unit_test(named_late),
 		cmocka_unit_test(own_name_behind_a_value), cmocka_unit_test(passes_by_values),
 	};
