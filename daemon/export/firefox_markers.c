@@ -120,15 +120,13 @@ static void put_data(struct markers *markers, uint32_t i, const struct marker *m
 static uint32_t each_span(struct markers *markers, put_cell *put)
 {
 	struct firefox *firefox = markers->firefox;
-	const struct unit_span *span = unit_spans__first(&firefox->spans, markers->index);
+	struct unit_span span;
 	uint32_t i = 0;
 
-	for (; span && !firefox->err; span = unit_spans__next(&firefox->spans, span)) {
-		uint8_t kind = unit_tree__node(&firefox->model.units, span->node).kind;
-		const struct marker marker = {.kind = &kinds[kind < UNIT_KINDS ? kind : UNIT_PASS], .span = span, .begin = span->begin, .end = span->end};
+	for (bool more = unit_spans__first(&firefox->spans, markers->index, &span); more && !firefox->err; more = unit_spans__next(&firefox->spans, &span)) {
+		uint8_t kind = unit_tree__node(&firefox->model.units, span.node).kind;
+		const struct marker marker = {.kind = &kinds[kind < UNIT_KINDS ? kind : UNIT_PASS], .span = &span, .begin = span.begin, .end = span.end};
 
-		if (!unit_spans__shown(&firefox->spans, span))
-			continue;
 		if (put)
 			put(markers, i, &marker);
 		i++;

@@ -201,28 +201,31 @@ static void begin_span(struct perfetto *perfetto, uint64_t track, const struct u
 	put_begin(perfetto, model__from(&perfetto->model) + span->begin);
 }
 
-/* Ends the spans that are over by `time`, the innermost first, which is what their order is. */
-static const struct unit_span *end_spans(struct perfetto *perfetto, uint64_t track, const struct unit_span *open, const struct unit_span *next)
+/* Ends the spans from `open` on that are not around a span of this parent, the innermost first. */
+static void end_spans(struct perfetto *perfetto, uint64_t track, uint32_t open, uint32_t parent)
 {
-	while (open && !(next && next->parent == unit_spans__number(&perfetto->spans, open))) {
-		put_end(perfetto, track, model__from(&perfetto->model) + open->end);
-		open = open->parent == UINT32_MAX ? NULL : unit_spans__item(&perfetto->spans, open->parent);
+	while (open != CALL_NONE && open != parent) {
+		struct unit_span span = unit_spans__item(&perfetto->spans, open);
+
+		put_end(perfetto, track, model__from(&perfetto->model) + span.end);
+		open = span.parent;
 	}
-	return open;
 }
 
 static void put_spans(struct perfetto *perfetto, uint32_t index, const struct buf *heads, struct buf *begun)
 {
 	uint64_t track = perfetto__track(perfetto, TRACK_THREAD, perfetto__thread(perfetto, perfetto->threads[index]));
-	const struct unit_span *span = unit_spans__first(&perfetto->spans, index), *open = NULL;
+	bool more;
+	struct unit_span span;
+	uint32_t open = CALL_NONE;
 
-	for (; span && !perfetto->err; span = unit_spans__next(&perfetto->spans, span)) {
-		end_spans(perfetto, track, open, span);
-		begin_span(perfetto, track, span, heads);
-		perfetto__first(perfetto, begun, span->call);
-		open = span;
+	for (more = unit_spans__first(&perfetto->spans, index, &span); more && !perfetto->err; more = unit_spans__next(&perfetto->spans, &span)) {
+		end_spans(perfetto, track, open, span.parent);
+		begin_span(perfetto, track, &span, heads);
+		perfetto__first(perfetto, begun, span.call);
+		open = span.call;
 	}
-	end_spans(perfetto, track, open, NULL);
+	end_spans(perfetto, track, open, CALL_NONE);
 }
 
 /* A caller's compile may be left out, as its thread is: then no flow ends here. */

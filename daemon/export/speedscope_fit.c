@@ -44,6 +44,7 @@ static int number_frames(struct speedscope *file)
 	uint32_t nodes = file->model->nodes.n, frames = file->model->frames.n, i;
 	_cleanup_free_ uint64_t *use = calloc(frames, sizeof(*use));
 	_cleanup_free_ uint64_t *slices = calloc(nodes, sizeof(*slices));
+	struct unit_span span;
 
 	if (!use || !slices)
 		return -ENOMEM;
@@ -61,11 +62,8 @@ static int number_frames(struct speedscope *file)
 		/* Now the number of stacks that contain the node: each of them will write its frame. */
 		slices[node.parent] += slices[i];
 	}
-	for (i = 0; i < unit_spans__n(&file->spans); i++) { /* each span is two events */
-		const struct unit_span *span = unit_spans__item(&file->spans, i);
-
-		use[speedscope__span_frame(file, span)] += unit_spans__shown(&file->spans, span) ? 2 : 0;
-	}
+	for (i = 0; unit_spans__from(&file->spans, i, &span); i = span.call + 1) /* each span is two events */
+		use[speedscope__span_frame(file, &span)] += 2;
 	file->frames_n = 0;
 	for (i = 0; i < frames; i++)
 		if (use[i])
@@ -105,15 +103,12 @@ static void measure_slice(struct merge_visitor *self, uint32_t stack, uint64_t n
 static int measure_all(struct speedscope *file, uint64_t bin, uint64_t *ret)
 {
 	struct measure measure = {{measure_slice}, file->cost, 0};
+	struct unit_span span;
 	int err = 0;
 
-	for (uint32_t i = 0; i < unit_spans__n(&file->spans); i++) {
-		const struct unit_span *span = unit_spans__item(&file->spans, i);
-
-		if (unit_spans__shown(&file->spans, span)) /* two events; 34 bytes of each are not numbers */
-			measure.bytes += 2 * (34 + digits(file->number[speedscope__span_frame(file, span)]) + digits(span->end));
-	}
-
+	for (uint32_t i = 0; unit_spans__from(&file->spans, i, &span); i = span.call + 1)
+		/* Two events; 34 bytes of each are not numbers. */
+		measure.bytes += 2 * (34 + digits(file->number[speedscope__span_frame(file, &span)]) + digits(span.end));
 	for (uint32_t i = 0; i < file->n && !err; i++) {
 		const struct model_thread *thread = file->threads[i];
 

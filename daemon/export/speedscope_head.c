@@ -45,11 +45,11 @@ static int put_about(struct buf *out, const struct speedscope *file)
  * else the first one. */
 static uint32_t active_profile(const struct speedscope *file)
 {
+	struct unit_span span;
 	uint32_t i;
 
-	for (i = 0; i < unit_spans__n(&file->spans); i++)
-		if (unit_spans__shown(&file->spans, unit_spans__item(&file->spans, i)))
-			return file->n + (file->n > 1); /* the first one after the threads */
+	if (unit_spans__from(&file->spans, 0, &span))
+		return file->n + (file->n > 1); /* the first one after the threads */
 	for (i = 0; i < file->n; i++)
 		if (file->threads[i]->tid == file->model->pid)
 			break;

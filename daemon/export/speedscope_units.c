@@ -13,11 +13,12 @@
 int speedscope__units(struct speedscope *file)
 {
 	uint64_t max = file->options->max_bytes ? file->options->max_bytes : EXPORT_BYTES_MAX;
+	struct unit_span span;
 	uint32_t i, frame;
 	int err = unit_spans__make(file->model, file->threads, file->n, file->to, max / SPANS_SHARE / SPAN_BYTES, &file->spans);
 
-	for (i = 0; i < unit_spans__n(&file->spans) && !err; i++)
-		err = unit_frames__frame(&file->unit_frames, file->model, unit_spans__item(&file->spans, i)->node, &frame);
+	for (i = 0; !err && unit_spans__from(&file->spans, i, &span); i = span.call + 1)
+		err = unit_frames__frame(&file->unit_frames, file->model, span.node, &frame);
 	return err;
 }
 
@@ -40,37 +41,39 @@ static int put_event(struct buf *out, const struct speedscope *file, char type, 
 
 bool speedscope__has_spans(const struct speedscope *file, uint32_t index)
 {
-	const struct unit_span *span = unit_spans__first(&file->spans, index);
+	struct unit_span span;
 
-	while (span && !unit_spans__shown(&file->spans, span))
-		span = unit_spans__next(&file->spans, span);
-	return span;
+	return unit_spans__first(&file->spans, index, &span);
 }
 
-/* Spans come in the order of opening, each inside its parent. `top` is the innermost open one: before a span
- * opens, those that do not contain it are closed. At the end, with `span` NULL, all are. */
-int speedscope__put_spans(const struct speedscope *file, uint32_t index, struct buf *out)
+/* `top`: the innermost open span. */
+static int close_spans(const struct speedscope *file, uint32_t *top, uint32_t parent, struct buf *out, bool *first)
 {
-	const struct unit_span *span = unit_spans__first(&file->spans, index), *open;
-	uint32_t top = UINT32_MAX;
-	bool first = true, more = span;
 	int err = 0;
 
-	/* One round more than there are spans, to close what is open. */
-	for (; more && !err; span = more ? unit_spans__next(&file->spans, span) : NULL) {
-		if (span && !unit_spans__shown(&file->spans, span))
-			continue;
-		more = span;
-		while (top != UINT32_MAX && (!span || top != span->parent) && !err) {
-			open = unit_spans__item(&file->spans, top);
-			err = put_event(out, file, 'C', open, open->end, &first);
-			top = open->parent;
-		}
-		if (!span || err)
-			continue;
-		err = put_event(out, file, 'O', span, span->begin, &first);
-		top = unit_spans__number(&file->spans, span);
-		err = err ?: speedscope__flush(file, out, SPEEDSCOPE_TEXT);
+	while (*top != CALL_NONE && *top != parent && !err) {
+		struct unit_span open = unit_spans__item(&file->spans, *top);
+
+		err = put_event(out, file, 'C', &open, open.end, first);
+		*top = open.parent;
 	}
 	return err;
+}
+
+/* Spans come in the order of opening, each inside its parent: before one opens, those that do not contain it are
+ * closed. */
+int speedscope__put_spans(const struct speedscope *file, uint32_t index, struct buf *out)
+{
+	struct unit_span span;
+	uint32_t top = CALL_NONE;
+	bool first = true, more = unit_spans__first(&file->spans, index, &span);
+	int err = 0;
+
+	for (; more && !err; more = unit_spans__next(&file->spans, &span)) {
+		err = close_spans(file, &top, span.parent, out, &first);
+		err = err ?: put_event(out, file, 'O', &span, span.begin, &first);
+		top = span.call;
+		err = err ?: speedscope__flush(file, out, SPEEDSCOPE_TEXT);
+	}
+	return err ?: close_spans(file, &top, CALL_NONE, out, &first);
 }

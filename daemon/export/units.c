@@ -20,7 +20,7 @@
 struct head {
 	uint32_t parent, trigger, line;
 	uint32_t serial; /* makes a call without a name a node of its own; 0: the node of all calls of that name */
-	uint32_t kind;
+	uint16_t kind, depth;
 };
 /* By thread, at the begin of an epoch: the call that the next row may emit again. Rows of calls that go on have the
  * time of the thread's first sample in the epoch; a row with another time is a new call. */
@@ -182,10 +182,10 @@ static int add_row(struct unit_tree *tree, const struct unit_row *row, uint32_t 
 		return buf__append(&tree->epoch, &id, sizeof(id));
 	if (call.parent != CALL_NONE) {
 		head.parent = unit_tree__call(tree, call.parent)->node;
-		call.depth = unit_tree__call(tree, call.parent)->depth + 1;
+		head.depth = head_of(tree, head.parent).depth + 1;
 		/* Too deep: its samples count for the deepest call that is kept. This bounds all recursion
 		 * over units. */
-		if (call.depth == UNIT_DEPTH_MAX)
+		if (head.depth == UNIT_DEPTH_MAX)
 			return buf__append(&tree->epoch, &call.parent, sizeof(call.parent));
 	}
 	if (!*row->name) /* it may arrive later */

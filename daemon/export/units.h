@@ -30,13 +30,15 @@ struct unit_node {
 	uint32_t line; /* file and line of the definition; "" and 0: unknown */
 };
 
-/* One run. Pointers to calls are valid until a row is added. */
+/* One run; an hour has 800,000. Pointers to calls are valid until a row is added. */
 struct unit_call {
 	uint32_t node, thread, parent; /* parent: a call, or CALL_NONE */
-	uint32_t depth, inner;         /* inner: for a call that goes on in a new epoch, the next call inside of it */
-	bool ended, counted;           /* counted: free for the user of the tree, to count calls */
-	uint32_t number;               /* free for the user of the tree; 0 at first */
-	uint32_t object;               /* number of the object that named it; 0: unknown */
+	union {
+		uint32_t inner;        /* while rows come, of a call that goes on in a new epoch: the next call inside of it */
+		uint32_t next;         /* unit_spans.c, after the last row: the next span of the thread */
+	};
+	uint32_t number : 31, counted : 1; /* free for the user of the tree; 0 at first */
+	uint32_t object : 31, ended : 1;   /* object: number of the object that named it; 0: unknown */
 	uint64_t begin, end;           /* end: until it has ended, the time of its last sample */
 };
 

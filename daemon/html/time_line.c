@@ -22,7 +22,6 @@ struct time_line {
 	struct model_thread **threads;
 	uint32_t n;
 	struct unit_spans spans;
-	uint32_t *number;  /* by span: its index in its thread's array */
 	struct buf names;  /* uint32_t by node of the unit tree: its index in "names" + 1; 0: none yet */
 	uint32_t names_n;
 };
@@ -60,22 +59,19 @@ static void put_name(struct time_line *line, uint32_t id, struct buf *out)
 /* Names in the order of their first span, each once: a recording has far fewer names than spans. */
 static void put_names(struct time_line *line, struct buf *out)
 {
-	uint32_t i, *known;
+	struct unit_span span;
+	uint32_t *known;
 
 	buf__puts(out, ",\"names\":[");
-	for (i = 0; i < unit_spans__n(&line->spans) && !out->failed; i++) {
-		const struct unit_span *span = unit_spans__item(&line->spans, i);
-
-		if (!unit_spans__shown(&line->spans, span))
-			continue;
-		known = buf__at(&line->names, sizeof(*known), span->node);
+	for (uint32_t at = 0; unit_spans__from(&line->spans, at, &span) && !out->failed; at = span.call + 1) {
+		known = buf__at(&line->names, sizeof(*known), span.node);
 		if (!known) {
 			out->failed = true;
 			return;
 		}
 		if (*known)
 			continue;
-		put_name(line, span->node, out);
+		put_name(line, span.node, out);
 		*known = line->names_n;
 	}
 	buf__puts(out, "]");
@@ -83,18 +79,16 @@ static void put_names(struct time_line *line, struct buf *out)
 
 static void put_spans(struct time_line *line, uint32_t index, struct buf *out)
 {
-	const struct unit_span *span = unit_spans__first(&line->spans, index);
+	struct unit_span span;
 	uint32_t n = 0;
 
 	buf__puts(out, ",\"spans\":[");
-	for (; span; span = unit_spans__next(&line->spans, span)) {
-		if (!unit_spans__shown(&line->spans, span))
-			continue;
+	for (bool more = unit_spans__first(&line->spans, index, &span); more; more = unit_spans__next(&line->spans, &span)) {
 		/* Parents come before their children, and a shown span has a shown parent: its number is set. */
-		line->number[unit_spans__number(&line->spans, span)] = n;
-		buf__printf(out, "%s%u,%d,%llu,%llu", n++ ? "," : "", ITEM(line->names, uint32_t, span->node) - 1,
-			    span->parent == UINT32_MAX ? -1 : (int)line->number[span->parent],
-			    (unsigned long long)span->begin, (unsigned long long)(span->end - span->begin));
+		unit_tree__call(&line->model.units, span.call)->number = n;
+		buf__printf(out, "%s%u,%d,%llu,%llu", n++ ? "," : "", ITEM(line->names, uint32_t, span.node) - 1,
+			    span.parent == CALL_NONE ? -1 : (int)unit_tree__call(&line->model.units, span.parent)->number,
+			    (unsigned long long)span.begin, (unsigned long long)(span.end - span.begin));
 	}
 	buf__puts(out, "]");
 }
@@ -127,7 +121,7 @@ static int put_all(struct time_line *line, struct buf *out)
 	json__number(out, "native_whole", model->native_whole);
 	json__number(out, "from_ns", model__from(model));
 	json__number(out, "to_ns", model__to(model));
-	json__number(out, "spans", unit_spans__n(&line->spans));
+	json__number(out, "spans", line->spans.n);
 	json__number(out, "below_ns", line->spans.below);
 	put_names(line, out);
 	buf__puts(out, ",\n\"threads\":[");
@@ -154,12 +148,10 @@ int time_line__json(int recording_fd, const struct export_options *options, stru
 	err = err ?: model__order(&line->model, &line->threads, &line->n);
 	err = err ?: unit_spans__make(&line->model, line->threads, line->n,
 				      model__to(&line->model) - model__from(&line->model), HTML_SPANS_MAX, &line->spans);
-	line->number = err ? NULL : calloc(unit_spans__n(&line->spans) + 1, sizeof(*line->number));
-	err = err ?: line->number && !put_all(line, out) && !out->failed ? 0 : -ENOMEM;
+	err = err ?: put_all(line, out) || out->failed ? -ENOMEM : 0;
 	/* Also after an error, for `missing`. */
 	model__report(&line->model, ret);
 	free(line->threads);
-	free(line->number);
 	unit_spans__free(&line->spans);
 	buf__free(&line->names);
 	model__free(&line->model);
