@@ -107,6 +107,8 @@ static int judge(const struct diff *diff, const struct diff_limits *limits)
 		return CLI_DONE;
 	if (diff__judge(diff, limits, "cprofd: grew: ", stderr, &verdict))
 		return CLI_COULD_NOT;
+	if (verdict.light)
+		say__note("not counted: %u more, by less than %g %% of all time each (--min-growth)", verdict.light, 100 * limits->least);
 	if (verdict.exceeded)
 		return CLI_GREW;
 	if (!verdict.unknown)

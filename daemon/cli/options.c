@@ -247,6 +247,11 @@ static const char *set_fail_on(struct cli_options *options, const char *value)
 	return diff_limits__parse(value, &options->fail_on);
 }
 
+static const char *set_min_growth(struct cli_options *options, const char *value)
+{
+	return share(value, &options->fail_on.least) ? NULL : "is not a share of the time (as 0.5%)";
+}
+
 static const char *set_verbose(struct cli_options *options, const char *value)
 {
 	options->verbose = options->debug = true;
@@ -363,6 +368,7 @@ const struct option_row option_rows[] = {
 	{"per", 0, "WHAT", "share|compile", COMPARING, "times as shares of all (default), or for each outermost compile", WORD(per)},
 	{"level", 0, "PERCENT", NULL, COMPARING, "how sure a change must be to count as one; default 99.9%", .set = set_level},
 	{"fail-on", 0, "LIMITS", NULL, COMPARING, "exit status 3 if something surely grew by more, as in 'total>3%,unit>5%': total (CPU time), elapsed, compiles, compiling (their time), class, unit, phase, pass, function ...", .set = set_fail_on},
+	{"min-growth", 0, "PERCENT", NULL, COMPARING, "--fail-on counts rows only that grew by this part of all time; default 0.2%", .set = set_min_growth},
 	{"markdown", 0, NULL, NULL, COMPARING, "for a comment of a merge request, to stdout", FLAG(markdown)},
 	{"junit", 0, NULL, NULL, COMPARING, "the limits of --fail-on as a test report (XML), to stdout", FLAG(junit)},
 	{"dir", 0, "DIR", "@file", COMMAND_BASELINE, "where baselines are; default: $" CLI_BASELINES_VARIABLE ", or .cprofd/baselines in this directory", TEXT(directory, "is no path")},

@@ -185,7 +185,7 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 	int code;
 
 	/* 999 and not 1000: a rate that does not run in step with timers and frames of round periods. */
-	*ret = (struct cli_options){.rate = 999, .native = "full", .shown = "full"};
+	*ret = (struct cli_options){.rate = 999, .native = "full", .shown = "full", .fail_on = {.least = DIFF_LEAST}};
 	limits__default(&ret->limits);
 	*ret_help = false;
 	build(command, longs, letters);

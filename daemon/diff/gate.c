@@ -4,6 +4,8 @@
  *     total>3%     all CPU time (in wall mode, all time) of a side's recordings, on average
  *     unit>5%      each compile's row, as the table has it: its share, or its time for each outermost compile
  *
+ * A row that is new exceeds any limit. Neither counts where the row grew by less than `least` of all time.
+ *
  * Totals need two recordings a side, as one says nothing of how runs differ. */
 #include "diff/gate.h"
 
@@ -81,6 +83,23 @@ static bool exceeds(const struct comparison *c, double growth)
 	return c->change - c->margin > growth * c->before && c->change > 0;
 }
 
+/* Of all time, as rows have it: 1, or ns per compile. */
+static double all_time(const struct diff *diff)
+{
+	double time = 0, compiles = 0;
+
+	if (diff->per == DIFF_SHARE)
+		return 1;
+	for (uint32_t i = 0; i < diff->read; i++) {
+		const struct measure *measure = &diff->recordings[i].measures[DIFF_COMPILE];
+
+		for (uint32_t cell = 0; cell < measure->n_cells; cell++)
+			time += measure->time[cell] + measure->collector[cell];
+		compiles += (double)measure->counted;
+	}
+	return compiles > 0 ? time / compiles : 0;
+}
+
 /* "12.400 % -> 15.000 %", "1.200 s -> 1.400 s". */
 static int put_values(struct buf *out, const struct diff *diff, const struct diff_limit *limit, const struct comparison *c)
 {
@@ -131,11 +150,15 @@ static int put_row(struct buf *out, const struct diff *diff, const struct diff_l
 	return err ?: put_values(out, diff, limit, &row->comparison);
 }
 
-/* Where one limit is exceeded. *ret_known: something can be said; a table without rows has nothing that could have grown. */
-static int judge(const struct diff *diff, const struct diff_limit *limit, const char *before_line, FILE *out, uint32_t *exceeded, bool *ret_known)
+/* Where one limit is exceeded. *ret_known: something can be said; a table without rows has nothing that could have grown, nor has one
+ * whose rows all grew too little to count. */
+static int judge(const struct diff *diff, const struct diff_limit *limit, double least, const char *before_line, FILE *out, struct diff_verdict *verdict,
+		 bool *ret_known)
 {
 	const struct diff_table *table = limit->total ? NULL : &diff->tables[limit->what];
+	double weight = table ? least * all_time(diff) : 0;
 	uint32_t i, n = table ? table->n_rows : 1;
+	bool all_light = true;
 	_cleanup_(buf__free) struct buf line = {};
 	int err = 0;
 
@@ -146,13 +169,19 @@ static int judge(const struct diff *diff, const struct diff_limit *limit, const 
 		bool new = row && row->only == DIFF_ONLY_AFTER, judged = c.margin >= 0 && !(row && row->too_few);
 
 		*ret_known |= new || judged;
+		all_light &= c.change < weight;
 		if (!new && !(judged && exceeds(&c, limit->growth)))
 			continue;
-		++*exceeded;
+		if (c.change < weight) {
+			verdict->light++;
+			continue;
+		}
+		verdict->exceeded++;
 		buf__clear(&line);
 		err = row ? put_row(&line, diff, limit, row) : put_total(&line, diff, limit, &c);
 		err = err ?: put_line(out, before_line, &line);
 	}
+	*ret_known |= all_light && least > 0;
 	return err;
 }
 
@@ -165,7 +194,7 @@ int diff__judge(const struct diff *diff, const struct diff_limits *limits, const
 		const struct diff_limit *limit = &limits->items[i];
 		bool known;
 
-		err = judge(diff, limit, before_line, out, &ret->exceeded, &known);
+		err = judge(diff, limit, limits->least, before_line, out, ret, &known);
 		if (!known && !ret->unknown)
 			ret->unknown = diff_limit__name(limit);
 	}

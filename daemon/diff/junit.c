@@ -35,9 +35,9 @@ static int put_problem(struct buf *out, const char *element, const char *text)
 	return err ?: buf__printf(out, "</%s></testcase>\n", element);
 }
 
-static int put_case(struct buf *out, const struct diff *diff, const struct diff_limit *limit, uint32_t *failures, uint32_t *errors)
+static int put_case(struct buf *out, const struct diff *diff, const struct diff_limit *limit, double least, uint32_t *failures, uint32_t *errors)
 {
-	const struct diff_limits one = {{*limit}, 1};
+	const struct diff_limits one = {{*limit}, 1, least};
 	_cleanup_free_ char *text = NULL;
 	struct diff_verdict verdict;
 	size_t len;
@@ -63,7 +63,7 @@ int diff__junit(const struct diff *diff, const struct diff_limits *limits, FILE 
 	int err = 0;
 
 	for (i = 0; i < limits->n && !err; i++)
-		err = put_case(&cases, diff, &limits->items[i], &failures, &errors);
+		err = put_case(&cases, diff, &limits->items[i], limits->least, &failures, &errors);
 	err = err ?: buf__printf(&text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"cprofd diff\" tests=\"%u\" failures=\"%u\" errors=\"%u\">\n",
 				 limits->n, failures, errors);
 	err = err ?: stream__write(out, text.data, text.len);

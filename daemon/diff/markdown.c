@@ -119,6 +119,8 @@ static int put_verdict(struct buf *out, const struct diff *diff, const struct di
 			*next++ = '\0';
 		err = buf__puts(out, "- ") ?: put_code(out, line) ?: buf__puts(out, "\n");
 	}
+	if (verdict.light)
+		err = err ?: buf__printf(out, "\nNot counted: %u more, by less than %g %% of all time each.\n", verdict.light, 100 * limits->least);
 	return err;
 }
 

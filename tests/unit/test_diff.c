@@ -710,15 +710,21 @@ static void limits_of_growth(void **state)
 	const struct diff_options options = {.tables = 1u << REPORT_UNIT, .level = 0.999, .inclusive = true};
 	static const struct {
 		const char *limits, *line, *unknown;
-		uint32_t recordings, exceeded;
+		uint32_t recordings, exceeded, light;
+		double least;
 	} cases[] = {
-		{"compiles>99%", "outermost compiles: 3.000 -> 6.000, +100.0 %, surely more than +100.0 % (limit 99 %)\n", NULL, 6, 1},
-		{"compiles>100%", "", NULL, 6, 0},
-		{"compiling>30%,total>200%", "time of compiles: 0.076 s -> 0.109 s, +43.6 %, surely more than", NULL, 6, 1},
-		{"compiling>60%", "", NULL, 6, 0},
-		{"unit>5%", "unit a|b`c: new, 0.030 s\n", NULL, 6, 1},
-		{"unit>5%,compiles>0%", "unit a|b`c: new", NULL, 6, 2},
-		{"total>3%", "", "total", 2, 0}, /* one recording a side */
+		{"compiles>99%", "outermost compiles: 3.000 -> 6.000, +100.0 %, surely more than +100.0 % (limit 99 %)\n", NULL, 6, 1, 0, 0},
+		{"compiles>100%", "", NULL, 6, 0, 0, 0},
+		{"compiling>30%,total>200%", "time of compiles: 0.076 s -> 0.109 s, +43.6 %, surely more than", NULL, 6, 1, 0, 0},
+		{"compiling>60%", "", NULL, 6, 0, 0, 0},
+		{"unit>5%", "unit a|b`c: new, 0.030 s\n", NULL, 6, 1, 0, 0},
+		{"unit>5%,compiles>0%", "unit a|b`c: new", NULL, 6, 2, 0, 0},
+		/* 30 of 134 ms; it is no growth of totals that a row's least weight is about */
+		{"unit>5%", "unit a|b`c: new, 0.030 s\n", NULL, 6, 1, 0, 0.2},
+		{"unit>5%", "", NULL, 6, 0, 1, 0.3},
+		{"unit>5%,compiles>99%", "outermost compiles: ", NULL, 6, 1, 1, 0.9},
+		{"total>3%", "", "total", 2, 0, 0, 0.9},
+		{"total>3%", "", "total", 2, 0, 0, 0}, /* one recording a side */
 	};
 	static const char *const wrong[] = {"", "total", "total>3", "total>%", "total>3%,", "total>-1%", "total>inf%", "total>nan%", "thread>3%", "tot>3%", "unit>5%unit>5%"};
 	int fds[6], i;
@@ -738,6 +744,7 @@ static void limits_of_growth(void **state)
 		FILE *out = open_memstream(&text, &len);
 
 		assert_null(diff_limits__parse(cases[at].limits, &limits));
+		limits.least = cases[at].least;
 		assert_int_equal(diff__new(&options, n, &diff), 0);
 		for (i = 0; i < (int)n; i++)
 			assert_int_equal(diff__read(diff, fds[n == 6 ? i : 3 * i], "it", i >= (int)n / 2), 0);
@@ -745,6 +752,7 @@ static void limits_of_growth(void **state)
 		assert_int_equal(diff__judge(diff, &limits, "", out, &verdict), 0);
 		fflush(out);
 		assert_int_equal(verdict.exceeded, cases[at].exceeded);
+		assert_int_equal(verdict.light, cases[at].light);
 		assert_memory_equal(text, cases[at].line, strlen(cases[at].line));
 		assert_int_equal(!verdict.unknown, !cases[at].unknown);
 		if (verdict.unknown)
@@ -752,8 +760,9 @@ static void limits_of_growth(void **state)
 		rewind(out);
 		assert_int_equal(diff__markdown(diff, &limits, out), 0);
 		fclose(out);
+		assert_int_equal(!strstr(text, "\nNot counted: 1 more, by less than "), !cases[at].light);
 		if (strstr(cases[at].limits, "unit")) {
-			assert_non_null(strstr(text, "- `unit a\\|b'c: new, 0.030 s`\n"));
+			assert_int_equal(!strstr(text, "- `unit a\\|b'c: new, 0.030 s`\n"), cases[at].light);
 			assert_non_null(strstr(text, "| `a\\|b'c` **new** | 0.000 % | "));
 		}
 		assert_null(strstr(text, "b`c"));

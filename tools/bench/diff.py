@@ -177,7 +177,7 @@ GATES = (("total>3%,unit>5%",), ("total>3%,unit>5%,phase>5%", "--per=compile"), 
 
 def judged(a, b, limits, *args):
     """What grew, as the gate says it: nothing, if it was not closed."""
-    run = subprocess.run([CPROFD, "diff", *a, "vs", *b, "--fail-on", limits, "--json", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    run = subprocess.run([CPROFD, "diff", *a, "vs", *b, "--fail-on", limits, "--min-growth", "0" if ">0%" in limits else "0.2%", "--json", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if run.returncode not in (0, 3):
         raise SystemExit("diff could not: " + run.stderr)
     return [line.split("grew: ")[1] for line in run.stderr.splitlines() if "grew: " in line] if run.returncode else []
