@@ -4,12 +4,15 @@
  *     .cprofd/baselines/main/01.cprof, 02.cprof, 03.cprof  of one machine, each complete
  *     .cprofd/baselines/.main.4242/                      while they are copied, or removed
  *
- * A baseline is made under a temporary name and renamed, so one that can be seen is whole. */
+ * A baseline is made under a temporary name and renamed, so one that can be seen is whole. Who writes holds a lock on the folder of
+ * baselines, and who compares shares it: so what has a temporary name is of one that did not come to its end, and the next one
+ * deletes it. Only folders that hold recordings and nothing else are replaced or removed, and no links: the rest is somebody's. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -38,6 +41,7 @@ struct about {
 	struct event_sink sink;
 	bool whole; /* read on to the end */
 	char *machine, *command, *python;
+	bool wall;
 };
 
 static void about__free(struct about *about)
@@ -54,6 +58,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 	if (event->kind == EVENT_SESSION && !about->machine) {
 		about->machine = strdup(*event->session.machine ? event->session.machine : "of a machine that is not known");
 		about->command = strdup(event->session.command);
+		about->wall = !strcmp(event->session.mode, "wall");
 		return about->machine && about->command ? 0 : -ENOMEM;
 	}
 	if (event->kind != EVENT_PROCESS || !*event->process.python || about->python)
@@ -125,11 +130,28 @@ static int paths__of(const char *folder, int (*which)(const struct dirent *), st
 	return err;
 }
 
-/* A folder with its recordings; -ENOTEMPTY if something else is in it. */
+static int is_entry(const struct dirent *entry)
+{
+	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+}
+
+/* A folder with recordings and nothing else, itself no link: 0. Else -ENOTEMPTY. */
+static int only_recordings(const char *path)
+{
+	_cleanup_(paths__free) struct paths all = {}, recordings = {};
+	struct stat status;
+
+	if (lstat(path, &status))
+		return -errno;
+	if (!S_ISDIR(status.st_mode))
+		return -ENOTEMPTY;
+	return paths__of(path, is_entry, &all) ?: paths__of(path, is_recording, &recordings) ?: all.n == recordings.n ? 0 : -ENOTEMPTY;
+}
+
 static int delete_all(const char *path)
 {
 	_cleanup_(paths__free) struct paths files = {};
-	int err = paths__of(path, is_recording, &files);
+	int err = only_recordings(path) ?: paths__of(path, is_recording, &files);
 
 	for (int i = 0; i < files.n && !err; i++)
 		err = unlink(files.items[i]) ? -errno : 0;
@@ -145,6 +167,34 @@ static int make_folders(const char *path)
 		if ((!path[len] || path[len] == '/') && mkdir(strncpy(part, path, len), 0777) && errno != EEXIST)
 			return -errno;
 	return 0;
+}
+
+/* Deletes what others began and did not end: killed, or the machine stopped. Nobody is at work, as the lock is ours. */
+static void delete_left(const char *folder)
+{
+	_cleanup_(paths__free) struct paths all = {};
+
+	if (paths__of(folder, is_entry, &all))
+		return;
+	for (int i = 0; i < all.n; i++) {
+		const char *name = strrchr(all.items[i], '/') + 1, *number = strrchr(name, '.') + 1;
+
+		if (*name == '.' && number > name + 1 && *number && strspn(number, "0123456789") == strlen(number))
+			delete_all(all.items[i]);
+	}
+}
+
+/* `how`: LOCK_EX, LOCK_SH. Returns a descriptor that holds it, or -errno. */
+static int lock(const char *folder, int how)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = fd < 0 ? -errno : 0;
+
+	/* A file system without locks (ENOLCK) is as it was without them. */
+	while (!err && flock(fd, how) && errno == EINTR)
+		;
+	if (!err && how == LOCK_EX)
+		delete_left(folder);
+	return err ?: fd;
 }
 
 /* --- save --- */
@@ -170,15 +220,30 @@ static int copy_all(const int *files, int n, const char *folder)
 	return err;
 }
 
-static int write_all(const struct cli_options *options, const int *files, int n, const char *path, const char *temporary)
+static int write_all(const struct cli_options *options, const int *files, int n, const char *folder, const char *path, const char *temporary)
 {
-	int err = make_folders(temporary) ?: copy_all(files, n, temporary), left;
+	_cleanup_close_ int locked = -1;
+	int err = make_folders(folder), left;
+	unsigned int how;
 
-	/* A folder that is not empty is not replaced; with --force it takes the temporary name, and is deleted. */
-	if (!err && (!options->force || renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_EXCHANGE)) && rename(temporary, path))
+	locked = err ?: lock(folder, LOCK_EX);
+	err = locked < 0 ? locked : only_recordings(path);
+	if (!err && !options->force)
+		return -EEXIST;
+	if (err && err != -ENOENT)
+		return err;
+	/* A folder that is not empty is not replaced: it takes the temporary name, and is deleted. */
+	how = err ? RENAME_NOREPLACE : RENAME_EXCHANGE;
+	err = mkdir(temporary, 0777) ? -errno : copy_all(files, n, temporary);
+	if (!err && renameat2(AT_FDCWD, temporary, AT_FDCWD, path, how) && (errno != EINVAL || how == RENAME_EXCHANGE || rename(temporary, path)))
 		err = -errno;
 	left = delete_all(temporary);
 	return err ?: left == -ENOENT ? 0 : left;
+}
+
+static void say_other(const char *path)
+{
+	say__failure("it stays as it is: rename it, or take another name", "%s is more than recordings: a link, a file, or a folder with other files in it", path);
 }
 
 static int save(const struct cli_options *options, const char *folder, const char *path, const char *temporary)
@@ -192,19 +257,27 @@ static int save(const struct cli_options *options, const char *folder, const cha
 
 		files[n] = input__open_recording(file);
 		status = files[n] < 0 ? CLI_COULD_NOT : read_about(files[n], file, n ? &about : &first);
-		if (n && status == CLI_DONE && strcmp(about.machine, first.machine)) {
+		if (n && status == CLI_DONE && about.wall != first.wall) {
+			say__failure("record all with --mode=wall, or all without", "%s is of %s time, and %s is not", file, about.wall ? "wall" : "CPU",
+				     options->operands[2]);
+			status = CLI_COULD_NOT;
+		} else if (n && status == CLI_DONE && strcmp(about.machine, first.machine)) {
 			say__failure("save those of each machine under a name of their own", "%s is of another machine (%s) than %s (%s)", file, about.machine,
 				     options->operands[2], first.machine);
 			status = CLI_COULD_NOT;
 		}
 	}
 	if (status == CLI_DONE)
-		err = write_all(options, files, n, path, temporary);
+		err = write_all(options, files, n, folder, path, temporary);
 	while (n--)
 		if (files[n] >= 0)
 			close(files[n]);
-	if (err == -EEXIST || err == -ENOTEMPTY)
-		say__failure(options->force ? "this file system cannot exchange folders: `cprofd baseline remove` it first" : "--force replaces it", "there is %s already", path);
+	if (err == -EEXIST)
+		say__failure("--force replaces it", "there is %s already", path);
+	else if (err == -ENOTEMPTY)
+		say_other(path);
+	else if (err == -EINVAL && options->force)
+		say__failure("`cprofd baseline remove` it first", "%s: this file system cannot exchange folders", path);
 	else if (err == -ESPIPE)
 		say__failure("give it files", "a pipe cannot be copied");
 	else if (err)
@@ -227,6 +300,8 @@ static int compare(const struct cli_options *options, const char *folder, const 
 {
 	_cleanup_(paths__free) struct paths before = {};
 	_cleanup_free_ char **operands = NULL;
+	/* What cannot be locked can be read all the same. */
+	_cleanup_close_ int locked = lock(folder, LOCK_SH);
 	struct cli_options with = *options;
 
 	if (paths__of(path, is_recording, &before) || !before.n)
@@ -284,13 +359,14 @@ static int list(const struct cli_options *options, const char *folder, const cha
 /* Under another name first: half of a baseline is never seen. */
 static int discard(const struct cli_options *options, const char *folder, const char *path, const char *temporary)
 {
-	int err;
+	_cleanup_close_ int locked = lock(folder, LOCK_EX);
+	int err = locked < 0 ? locked : only_recordings(path);
 
-	if (access(path, F_OK))
+	if (err == -ENOENT)
 		return say_none(path);
-	err = rename(path, temporary) ? -errno : delete_all(temporary);
+	err = err ?: rename(path, temporary) ? -errno : delete_all(temporary);
 	if (err == -ENOTEMPTY)
-		say__failure("delete it yourself", "%s is no baseline any more; other files were in it, too: they are in %s", path, temporary);
+		say_other(path);
 	else if (err)
 		say__failure("", "%s could not be removed: %s", path, strerror(-err));
 	return err ? CLI_COULD_NOT : CLI_DONE;

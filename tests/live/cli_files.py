@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -398,6 +399,30 @@ def test_baselines():
         with open(os.path.join(work, "that", "file"), "w"):
             pass
         baseline(1, "save", "main", "a.cprof", "--dir", "that/file", says=["could not be written", "--dir"])
+
+        # What others keep there stays: a file, a link and what it points to, a folder with more in it.
+        shutil.copytree(os.path.join(store, "main"), os.path.join(work, "kept"))
+        os.symlink(os.path.join(work, "kept"), os.path.join(store, "link"))
+        shutil.copytree(os.path.join(store, "main"), os.path.join(store, "mixed"))
+        for name in (os.path.join(store, "mixed", "notes"), os.path.join(store, "file")):
+            open(name, "w").close()
+        for name in ("link", "mixed", "file"):
+            baseline(1, "save", name, "a.cprof", "--force", says=["is more than recordings"])
+            baseline(1, "remove", name, says=["is more than recordings"])
+        expect(os.listdir(os.path.join(work, "kept")) == ["01.cprof"] and len(os.listdir(os.path.join(store, "mixed"))) == 2, "they are as they were")
+        shutil.rmtree(os.path.join(store, "mixed"))
+        for name in ("link", "file"):
+            os.unlink(os.path.join(store, name))
+        # What one that was killed has left is deleted by the next one.
+        shutil.copytree(os.path.join(store, "main"), os.path.join(store, ".gone.1"))
+        baseline(0, "save", "main", "b.cprof", "--force")
+
+        # Many at once: each comes to its end, and who compares meanwhile has one of them and no half.
+        both = [subprocess.Popen([CPROFD, "baseline", *args], cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                for _ in range(8) for args in (("save", "main", "--force", "a.cprof", "b.cprof"), ("compare", "main", "b.cprof"))]
+        errors = [process.communicate()[1] for process in both]
+        expect(not any(process.returncode for process in both), "all at once", errors)
+        expect(sorted(os.listdir(os.path.join(store, "main"))) == ["01.cprof", "02.cprof"], "one of them")
         baseline(0, "remove", "main")
         expect(sorted(os.listdir(store)) == ["twice"], "removed", os.listdir(store))
         baseline(1, "remove", "main", says=["there is no baseline"])
