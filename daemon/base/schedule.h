@@ -11,6 +11,9 @@
 
 /* A session's ring is drained this often, or when the sampler says so. */
 #define SCHEDULE_DRAIN_NS (100 * MS)
+/* ... or this often, for a client that waits for its samples that long: what cannot wait wakes the engine. */
+#define SCHEDULE_DRAIN_PATIENT_NS (200 * MS)
+#define SCHEDULE_PATIENT_MS 1000u
 /* A session begins in a rush, so that the first code objects are read before they are gone: it drains this often, for so long. What
  * is not urgent is done at every fifth of these polls. */
 #define SCHEDULE_RUSH_NS (200 * MS)

@@ -319,16 +319,26 @@ static void preview(struct session *session, uint64_t now)
 		session->error = err;
 }
 
-/* Between two polls. */
+/* Between two polls. The long period is for clients that wait anyway, and not where a JIT writes files (SCHEDULE_HOLD_JIT_NS). */
 static uint64_t period_of(const struct session *session)
 {
-	return session->rushes ? SCHEDULE_RUSH_DRAIN_NS : SCHEDULE_DRAIN_NS;
+	bool waits = session->state == SESSION_RUNNING && session->request.latency_ms >= SCHEDULE_PATIENT_MS &&
+		     !(session->modules && modules__jit_files(session->modules));
+
+	return session->rushes ? SCHEDULE_RUSH_DRAIN_NS : waits ? SCHEDULE_DRAIN_PATIENT_NS : SCHEDULE_DRAIN_NS;
 }
 
-/* The one timer of a session; the engine's loop sleeps until the earliest of all. */
+/* The one timer of a session; the engine's loop sleeps until the earliest of all. A duration ends in time. */
+static void tick_at(struct session *session, uint64_t now, uint64_t due)
+{
+	session->tick_due = session->deadline > now && session->deadline < due ? session->deadline : due;
+}
+
 static void tick_after(struct session *session, uint64_t ns)
 {
-	session->tick_due = engine__now() + ns;
+	uint64_t now = engine__now();
+
+	tick_at(session, now, now + ns);
 }
 
 /* Brings the next poll forward. The regular ones go on from there; in a rush they are frequent enough. */
@@ -359,7 +369,7 @@ static void rush(struct session *session, uint64_t now)
 /* How long samples may be held back before they become events. */
 static uint64_t latency_of(const struct session *session)
 {
-	return session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* polls come every 100 ms */
+	return session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* a multiple of the polls' period */
 }
 
 /* ... and before they are handed on. Where a JIT writes files, which do not say when code was replaced, not for long. (Of lists
@@ -495,9 +505,9 @@ void drain__tick(struct engine *engine, struct session *session, uint64_t now, u
 	if (!session->tick_due)
 		return;
 	if (session->tick_due <= now) {
-		session->tick_due += period_of(session);
-		if (session->tick_due <= now)
-			session->tick_due = now + period_of(session);
+		uint64_t period = period_of(session), next_due = session->tick_due + period;
+
+		tick_at(session, now, next_due > now ? next_due : now + period);
 		tick(engine, session);
 	}
 	if (session->tick_due < *next)
@@ -511,7 +521,7 @@ void drain__poll_soon(struct engine *engine, struct session *session)
 
 	if (since >= SCHEDULE_POLL_NS) {
 		if (!session->rushes)
-			tick_after(session, SCHEDULE_DRAIN_NS); /* after this one */
+			tick_after(session, period_of(session)); /* after this one */
 		tick(engine, session);
 	} else {
 		poll_after(session, SCHEDULE_POLL_NS - since);
@@ -521,7 +531,7 @@ void drain__poll_soon(struct engine *engine, struct session *session)
 /* The timers of threads run: polls begin. */
 void drain__start(struct session *session)
 {
-	tick_after(session, SCHEDULE_DRAIN_NS);
+	tick_after(session, period_of(session));
 	rush(session, engine__now());
 }
 
