@@ -8,9 +8,29 @@
 #include "serve/engine.h"
 #include "target/process.h"
 
-int values__put(struct session *session, struct python_walker *python, const struct py_frame *frames, uint32_t n, uint64_t own, struct buf *out,
-		uint16_t *parts)
+/* The bytes of the object that a rule asks for (.@symbol), up to the end of its page if there is no other behind it. */
+static int put_object(struct host_reader *memory, uint64_t address, struct buf *out, uint16_t *parts)
 {
+	struct part_object part = {.part.kind = PART_OBJECT, .address = address};
+	size_t size = OBJECT_BYTES;
+	int err = memory->read(memory, part.bytes, size, address);
+
+	if (err) {
+		size = 4096 - (address & 4095);
+		err = size < OBJECT_BYTES ? memory->read(memory, part.bytes, size, address) : err;
+	}
+	if (err)
+		return 0; /* then it has no name */
+	size &= ~(size_t)7;
+	part.part.size = (uint32_t)(offsetof(struct part_object, bytes) + size);
+	++*parts;
+	return buf__append(out, &part, part.part.size);
+}
+
+int values__put(struct session *session, struct python_walker *python, struct host_reader *memory, const struct py_frame *frames, uint32_t n,
+		uint64_t own, struct buf *out, uint16_t *parts)
+{
+	uint64_t object = 0;
 	struct part_values part = {.part = {.kind = PART_VALUES}, .own = own};
 	size_t at = out->len;
 	int err = buf__append(out, &part, sizeof(part));
@@ -24,6 +44,8 @@ int values__put(struct session *session, struct python_walker *python, const str
 		python_walker__locals(python, i, capture.slots, &values);
 		err = buf__append(out, &values, FRAME_VALUES_HEAD + values.n * sizeof(*values.words));
 		part.n++;
+		if (capture.object && !object)
+			object = values.words[capture.object - 1] & ~7ull;
 	}
 	if (err || !part.n) {
 		out->len = err ? out->len : at;
@@ -32,7 +54,7 @@ int values__put(struct session *session, struct python_walker *python, const str
 	part.part.size = (uint32_t)(out->len - at);
 	memcpy(out->data + at, &part, sizeof(part));
 	++*parts;
-	return 0;
+	return object ? put_object(memory, object, out, parts) : 0;
 }
 
 /* Is the stack the one of the sample? */
@@ -58,7 +80,7 @@ static int read_values(struct session *session, const struct tracee *tracee, str
 	if (!err && !is_same(sample->python, &walked))
 		err = -ESTALE;
 	err = err ?: buf__append(out, record, record->header.size);
-	err = err ?: values__put(session, python, walked.frames, walked.n, sample->wait->own, out, &head.parts);
+	err = err ?: values__put(session, python, &memory->reader, walked.frames, walked.n, sample->wait->own, out, &head.parts);
 	if (!err) {
 		head.header.size = (uint32_t)out->len;
 		memcpy(out->data, &head, sizeof(head));

@@ -19,7 +19,7 @@ from units_told import recorded
 TARGET = os.path.join(ROOT, "tests/targets/first_waits.py")
 UNIT = "unit\n    file */targets/first_waits.py\n    function %s\n    has wait\n    name %s\n"
 NAMES = {"by_name": "name", "by_attribute": "job.name", "by_cell": "name", "by_later_local": "name", "Compiler.by_self": "self.name",
-         "by_generator": "name", "by_depth": "name"}
+         "by_generator": "name", "by_symbol": "text.@symbol", "by_depth": "name"}
 RULES = "compiler mine\n" + "".join(UNIT % (function, name) for function, name in NAMES.items())
 
 
