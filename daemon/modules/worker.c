@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/large.h"
 #include "base/thread.h"
 #include "jit/jit.h"
 
@@ -50,7 +49,7 @@ struct worker {
  * pools. Of a large one only what is written takes memory. */
 static void *allot(struct unwind_sink *sink, size_t size)
 {
-	return large__written(calloc(1, size), size);
+	return calloc(1, size);
 }
 
 /* For a table of the cache whose size was known before: it is read into its place in the pool. */

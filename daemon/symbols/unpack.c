@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/kept.h"
-#include "base/large.h"
 
 #define INPUT (16u << 10)
 #define DISTANCE (32u << 10) /* as far back as deflate's references go (RFC 1951) */
@@ -416,7 +415,7 @@ static int write_by_pieces(const struct unpack *unpack, int fd)
 static int write_at_once(const struct unpack *unpack, int fd)
 {
 	size_t packed = (size_t)(unpack->end - unpack->begin), size = (size_t)unpack->size;
-	_cleanup_free_ uint8_t *from = packed / 2 <= size ? malloc(packed + 1) : NULL, *to = from ? large__written(malloc(size + 1), size) : NULL;
+	_cleanup_free_ uint8_t *from = packed / 2 <= size ? malloc(packed + 1) : NULL, *to = from ? malloc(size + 1) : NULL;
 	struct libdeflate_decompressor *decoder = to ? libdeflate_alloc_decompressor() : NULL;
 	int err = decoder ? 0 : -ENOMEM;
 

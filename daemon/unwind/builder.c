@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/large.h"
-
 #define EXPECT_MAX (4u << 20) /* rows */
 #define RULE_WORDS_MAX 65536u /* an index of 16 bits */
 
@@ -162,9 +160,9 @@ void builder__expect(struct builder *b, uint64_t bytes)
 
 	if (b->rows || b->functions)
 		return;
-	b->rows = large__written(malloc(rows * sizeof(*b->rows)), rows * sizeof(*b->rows));
+	b->rows = malloc(rows * sizeof(*b->rows));
 	b->rows_capacity = b->rows ? (uint32_t)rows : 0;
-	b->functions = large__written(malloc(functions * sizeof(*b->functions)), functions * sizeof(*b->functions));
+	b->functions = malloc(functions * sizeof(*b->functions));
 	b->functions_capacity = b->functions ? (uint32_t)functions : 0;
 }
 
