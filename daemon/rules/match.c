@@ -47,11 +47,12 @@ bool patterns__any(const struct patterns *patterns, const char *text)
 	return false;
 }
 
-/* Before 3.11, code objects only have the last part of the qualified name. `dotted`: the name has a dot. */
-static bool function_matches(const struct patterns *functions, const char *name, bool dotted)
+/* Before 3.11, code objects only have the last part of the qualified name. `whole`: the name is known to be all
+ * of it. */
+static bool function_matches(const struct patterns *functions, const char *name, bool whole)
 {
 	for (uint32_t i = 0; i < functions->n; i++) {
-		const char *pattern = functions->patterns[i], *last = dotted ? NULL : strrchr(pattern, '.');
+		const char *pattern = functions->patterns[i], *last = whole ? NULL : strrchr(pattern, '.');
 
 		if (pattern__matches(pattern, name) || (last && pattern__matches(last + 1, name)))
 			return true;
@@ -89,9 +90,9 @@ static bool has_all(const struct rule *rule, const struct rule_variables *variab
 }
 
 /* The name first: it rejects nearly all functions. */
-static bool matches_python(const struct rule *rule, const char *file, const char *name, bool dotted)
+static bool matches_python(const struct rule *rule, const char *file, const char *name, bool whole)
 {
-	return function_matches(&rule->functions, name, dotted) && patterns__any(&rule->files, file) &&
+	return function_matches(&rule->functions, name, whole) && patterns__any(&rule->files, file) &&
 	       !patterns__any(&rule->nots, name);
 }
 
@@ -147,12 +148,12 @@ bool rule__could_match(const struct rule *rule, const char *file, const char *na
 uint32_t rules__python(const struct rules *rules, const char *file, const char *name,
 		       const struct rule_variables *variables)
 {
-	const bool dotted = is_dotted(name);
+	const bool whole = is_dotted(name) || (variables && variables->qualified);
 
 	for (uint32_t i = 0; i < rules->n_rules; i++) {
 		const struct rule *rule = &rules->rules[i];
 
-		if (matches_python(rule, file, name, dotted) && has_all(rule, variables) &&
+		if (matches_python(rule, file, name, whole) && has_all(rule, variables) &&
 		    !compiler__gone(&rules->compilers[rule->compiler]))
 			return i;
 	}

@@ -137,10 +137,12 @@ const struct compiler *rules__compiler(const struct rules *rules, uint32_t i);
 bool compiler__gone(const struct compiler *compiler);
 
 #define RULE_NONE UINT32_MAX
-/* The known names of a code object's variables; NULL names: nothing is known. */
+/* The known names of a code object's variables; NULL names: nothing is known. `qualified`: it is known to have a
+ * qualified name (3.11+), so that one without a dot is a function of a module. */
 struct rule_variables {
 	const char *const *names;
 	uint32_t n;
+	bool qualified;
 };
 /* The rule that a Python frame matches, or RULE_NONE. `name`: qualified (3.11+) or not. */
 uint32_t rules__python(const struct rules *rules, const char *file, const char *name,

@@ -138,9 +138,12 @@ struct event_sink *session_units__sink(struct session *session)
 
 void session_units__code(struct session *session, const struct record_code *code)
 {
+	const struct tracee *tracee = tracee__find(session, (int32_t)code->header.task.tgid);
+	/* The record does not say it: where both names are one object, as a function's of a module, it has one of them. */
+	const bool qualified = tracee && tracee->image.layout.code_qualname != PY_ABSENT;
 	struct locals_capture capture;
 
-	if (!units__code(session->units->units, code, &capture))
+	if (!units__code(session->units->units, code, qualified, &capture))
 		return;
 	ring__capture_locals(session->ring, &capture);
 	session->units->captured = engine__now();

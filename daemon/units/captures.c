@@ -239,7 +239,7 @@ static void fill_capture(const struct units *units, const struct rule_code *rule
 	memcpy(ret->slots, rule_code->slots, sizeof(ret->slots));
 }
 
-bool units__code(struct units *units, const struct record_code *code, struct locals_capture *ret)
+bool units__code(struct units *units, const struct record_code *code, bool qualified, struct locals_capture *ret)
 {
 	const struct record_part *name = record__part(code, PART_QUALNAME), *file = record__part(code, PART_FILE);
 	const struct record_part *variables = record__part(code, PART_VARIABLES);
@@ -268,7 +268,8 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 	unruled = &units->unruled[hash % UNRULED_MAX];
 	if (*unruled == hash)
 		return false;
-	/* Most code objects match no rule by name: stop before their variables are decoded. */
+	/* Most code objects match no rule by name: stop before their variables are decoded. A name that may be the last part of another
+	 * one is judged below, where the answer is kept: who asks by name alone later does not know whether it is qualified. */
 	rule_code.rule = rules__python(units->rules, text[1].data, text[0].data, NULL);
 	if (rule_code.rule == RULE_NONE) {
 		*unruled = hash;
@@ -276,7 +277,7 @@ bool units__code(struct units *units, const struct record_code *code, struct loc
 	}
 	read_names((const void *)variables, &names);
 	rule_code.rule = rules__python(units->rules, text[1].data, text[0].data,
-				    &(struct rule_variables){names.names, names.n});
+				    &(struct rule_variables){names.names, names.n, qualified});
 	if (rule_code.rule != RULE_NONE && rules__get(units->rules, rule_code.rule)->once && units->n_once < ONCE_MAX)
 		keep_once(units, code->key);
 	if (rule_code.rule != RULE_NONE && place_words(rules__get(units->rules, rule_code.rule), &names, code->arg_count, &rule_code)) {

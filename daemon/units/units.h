@@ -37,8 +37,8 @@ int units__new(const struct rules *rules, struct event_sink *next, struct units 
 void units__free(struct units *units);
 struct event_sink *units__sink(struct units *units);
 
-/* A checked code record. True: the sampler should capture the locals in *ret. */
-bool units__code(struct units *units, const struct record_code *code, struct locals_capture *ret);
+/* A checked code record. `qualified`: its Python has qualified names (3.11+). True: the sampler should capture the locals in *ret. */
+bool units__code(struct units *units, const struct record_code *code, bool qualified, struct locals_capture *ret);
 /* The same, of a code object that was given before, by its key. */
 bool units__capture(const struct units *units, uint64_t key, struct locals_capture *ret);
 /* A checked sample record, of a tick or of a thread that is switched out, before its event comes. `memory` NULL: values

@@ -410,9 +410,9 @@ static void marks(void **state)
 	add_variable(&rec, part, "func", VARIABLE_CELL);
 	add_variable(&rec, part, "code", VARIABLE_CELL);
 	part->part.loss = LOSS_PAGE_FAULT; /* whole ones only: another comes */
-	assert_false(units__code(units, (void *)rec.data, &capture));
+	assert_false(units__code(units, (void *)rec.data, false, &capture));
 	part->part.loss = 0;
-	assert_true(units__code(units, (void *)rec.data, &capture));
+	assert_true(units__code(units, (void *)rec.data, false, &capture));
 	assert_int_equal(capture.key, 0x1234);
 	assert_int_equal(capture.slots[0], 4 | VALUE_SLOT_CELL);
 	assert_int_equal(capture.slots[1], 1);
@@ -450,7 +450,7 @@ static void set_up_values(struct state *s, const char *valued, uint32_t argument
 		add_variable(&rec, part, "func", in_cell ? VARIABLE_CELL : 0);
 		if (!i)
 			add_variable(&rec, part, "code", 0);
-		assert_int_equal(units__code(s->units, (void *)rec.data, &capture), !i);
+		assert_int_equal(units__code(s->units, (void *)rec.data, false, &capture), !i);
 	}
 	{
 		static const struct function_row functions[] = {{"compile", "/x/own/c.py", 5, "", FUNCTION_PYTHON},
