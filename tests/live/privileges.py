@@ -317,6 +317,9 @@ def test_root_without_its_capabilities():
         recorded = Client(path)
         recorded.request("attach", pid=process.pid, stream=False)
         for name, prefix in FEWER.items():
+            if subprocess.run([*prefix, "true"], stderr=subprocess.DEVNULL).returncode:
+                print("    %s: there can be none here (is / no mount point?)" % name)
+                continue
             for of in process, own:
                 read = subprocess.run([*prefix, "head", "-c0", f"/proc/{of.pid}/mem"], stderr=subprocess.PIPE)
                 expect(read.returncode and b"denied" in read.stderr, "the kernel lets in " + name, read.stderr)

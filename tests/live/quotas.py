@@ -25,7 +25,7 @@ import freeze
 from lib import CPROFD
 from lib.client import Client, Refused
 from lib.result import check, finish, skip
-from lib.wait import until
+from lib.wait import mount_namespaces, until
 
 USER, OTHER, NAME = 65534, 65533, "nobody"
 SUBUIDS = 200000
@@ -341,6 +341,9 @@ def main():
     arguments = parser.parse_args()
     if os.geteuid() or not os.path.exists(SUBUID):
         skip("needs root and %s" % SUBUID)
+        return finish()
+    if not mount_namespaces():
+        skip("no mount namespaces here")
         return finish()
     own, other = freeze.start(USER, freeze.BUSY), freeze.start(OTHER, freeze.BUSY)
     try:

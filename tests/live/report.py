@@ -40,7 +40,7 @@ def test_bad_input(recordings):
         for form in ("svg", "pprof"):
             fails("convert", bad, "-f", form, "-o", os.path.join(folder, "never"), says=[why])
     cut = os.path.join(folder, "truncated.cprof")
-    open(cut, "wb").write(whole[:len(whole) * 2 // 3])
+    open(cut, "wb").write(whole[:len(whole) * 9 // 10])
     result = report(cut, "--by=function")
     expect(result["recordings"][0]["cut"] and result["tables"][0]["rows"], "a truncated recording")
     expect("ends in the middle" in cprofd("report", cut).out, "it is not said that it is truncated")

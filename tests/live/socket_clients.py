@@ -422,7 +422,8 @@ def test_bad_requests(daemon):
         rude = daemon.connect()
         rude.socket.sendall(b"y" * 200000)
         rude.close()
-        # nothing of it reached the others
+        # nothing of it reached the others, who are sampled for so long
+        until(lambda: first_sample(list(watcher.events)) < len(watcher.events))
         control = daemon.connect()
         control.request("stop", session=session)
         tables = decode(reader.lines())
