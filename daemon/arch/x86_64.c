@@ -39,7 +39,6 @@ bool machine__is_immediate(const uint8_t *code, uint32_t at)
 /* --- what is stored into an object --- */
 
 #define LEA_BYTES 7u
-#define MOV_BYTES 5u
 #define STORE_BYTES 8u /* REX, opcode, ModRM, SIB, 4 of the distance */
 
 /* The distance of an operand in memory, whose ModRM is at `code`; *ret_size: of ModRM, SIB, distance. 0: it has
@@ -76,16 +75,9 @@ static uint64_t stored_at(const uint8_t *code, uint8_t reg)
 	return (code[0] & 0xf8) == 0x48 && code[1] == 0x89 && register_of(code) == reg ? distance_at(code + 2, &size) : 0;
 }
 
-/* `mov $function, %reg`, of programs at a fixed address. */
-static bool is_mov(const uint8_t *code)
-{
-	return (code[0] & 0xf8) == 0xb8;
-}
-
-/* Scans MACHINE_STORES bytes behind the lea or mov for stores of its register, until another lea writes that register. */
+/* Scans MACHINE_STORES bytes behind the lea for stores of its register, until another lea writes that register. */
 uint32_t machine__stores(const uint8_t *code, uint64_t vaddr, uint64_t *ret_function, uint64_t ret_offsets[MACHINE_STORES])
 {
-	uint8_t reg = is_mov(code) ? code[0] & 7 : register_of(code);
 	uint32_t i, n = 0, size;
 
 	if ((code[0] & 0xfe) == 0x48 && code[1] == 0xc7 && !(code[2] & 0x38)) { /* programs at a fixed address: movq $function, offset(base) */
@@ -93,15 +85,15 @@ uint32_t machine__stores(const uint8_t *code, uint64_t vaddr, uint64_t *ret_func
 		*ret_function = machine__far(code + 2 + size, 0);
 		return 1;
 	}
-	if (!is_lea(code) && !is_mov(code))
+	if (!is_lea(code))
 		return 0;
-	*ret_function = is_mov(code) ? machine__far(code + 1, 0) : machine__far(code + 3, vaddr + LEA_BYTES);
-	for (i = is_mov(code) ? MOV_BYTES : LEA_BYTES; i + STORE_BYTES <= MACHINE_STORES_BYTES; i++) {
+	*ret_function = machine__far(code + 3, vaddr + LEA_BYTES);
+	for (i = LEA_BYTES; i + STORE_BYTES <= MACHINE_STORES_BYTES; i++) {
 		if (code[i + 1] != 0x89 && code[i + 1] != 0x8d) /* most: neither of both */
 			continue;
-		if (is_lea(code + i) && register_of(code + i) == reg)
+		if (is_lea(code + i) && register_of(code + i) == register_of(code))
 			break;
-		ret_offsets[n] = stored_at(code + i, reg);
+		ret_offsets[n] = stored_at(code + i, register_of(code));
 		n += ret_offsets[n] != 0;
 	}
 	return n;

@@ -101,7 +101,7 @@ static inline bool machine__makes_address(const uint8_t *code, uint64_t vaddr, u
 }
 
 /* --- Search of a file's code, 16 bytes at a time, as nearly all bytes begin none of what is searched for: bit i of the
- * results says that code[i] may begin one. They read up to four bytes more. --- */
+ * results says that code[i] may begin one. They read one byte more. --- */
 
 #define MACHINE_SCAN 16u
 
@@ -128,11 +128,7 @@ static inline uint32_t machine__addresses(const uint8_t *code)
 /* machine__stores() */
 static inline uint32_t machine__storers(const uint8_t *code)
 {
-	/* A number that is moved into a register is seldom between 64 KB and 16 MB, where programs at a fixed address lie. */
-	const uint32_t address = machine__match(code + 4, 0xff, 0) & ~machine__match(code + 3, 0xff, 0);
-
-	return (machine__match(code, 0xf8, 0xb8) & address) |
-	       (machine__match(code, 0xfa, 0x48) & (machine__match(code + 1, 0xff, 0x8d) | machine__match(code + 1, 0xff, 0xc7)));
+	return machine__match(code, 0xfa, 0x48) & (machine__match(code + 1, 0xff, 0x8d) | machine__match(code + 1, 0xff, 0xc7));
 }
 
 /* Between functions: int3, zeros. */
