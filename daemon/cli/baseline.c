@@ -135,17 +135,22 @@ static int is_entry(const struct dirent *entry)
 	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
 }
 
+static int is_other(const struct dirent *entry)
+{
+	return is_entry(entry) && !is_recording(entry);
+}
+
 /* A folder with recordings and nothing else, itself no link: 0. Else -ENOTEMPTY. */
 static int only_recordings(const char *path)
 {
-	_cleanup_(paths__free) struct paths all = {}, recordings = {};
+	_cleanup_(paths__free) struct paths others = {};
 	struct stat status;
 
 	if (lstat(path, &status))
 		return -errno;
 	if (!S_ISDIR(status.st_mode))
 		return -ENOTEMPTY;
-	return paths__of(path, is_entry, &all) ?: paths__of(path, is_recording, &recordings) ?: all.n == recordings.n ? 0 : -ENOTEMPTY;
+	return paths__of(path, is_other, &others) ?: others.n ? -ENOTEMPTY : 0;
 }
 
 static int delete_all(const char *path)
@@ -177,9 +182,9 @@ static void delete_left(const char *folder)
 	if (paths__of(folder, is_entry, &all))
 		return;
 	for (int i = 0; i < all.n; i++) {
-		const char *name = strrchr(all.items[i], '/') + 1, *number = strrchr(name, '.') + 1;
+		const char *name = basename(all.items[i]), *number = strrchr(name, '.');
 
-		if (*name == '.' && number > name + 1 && *number && strspn(number, "0123456789") == strlen(number))
+		if (*name == '.' && number > name && number[1] && strspn(number + 1, "0123456789") == strlen(number + 1))
 			delete_all(all.items[i]);
 	}
 }

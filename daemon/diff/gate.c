@@ -181,7 +181,7 @@ static int judge(const struct diff *diff, const struct diff_limit *limit, double
 		err = row ? put_row(&line, diff, limit, row) : put_total(&line, diff, limit, &c);
 		err = err ?: put_line(out, before_line, &line);
 	}
-	*ret_known |= all_light && least > 0;
+	*ret_known |= all_light && weight > 0;
 	return err;
 }
 

@@ -215,11 +215,10 @@ static void end_spans(struct perfetto *perfetto, uint64_t track, uint32_t open, 
 static void put_spans(struct perfetto *perfetto, uint32_t index, const struct buf *heads, struct buf *begun)
 {
 	uint64_t track = perfetto__track(perfetto, TRACK_THREAD, perfetto__thread(perfetto, perfetto->threads[index]));
-	bool more;
 	struct unit_span span;
 	uint32_t open = CALL_NONE;
 
-	for (more = unit_spans__first(&perfetto->spans, index, &span); more && !perfetto->err; more = unit_spans__next(&perfetto->spans, &span)) {
+	for (bool more = unit_spans__first(&perfetto->spans, index, &span); more && !perfetto->err; more = unit_spans__next(&perfetto->spans, &span)) {
 		end_spans(perfetto, track, open, span.parent);
 		begin_span(perfetto, track, &span, heads);
 		perfetto__first(perfetto, begun, span.call);

@@ -244,7 +244,7 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 		}
 		name = name_of(profile, header, site, stack->items[i - 1].index, direct, trust);
 		if (!name) {
-			/* One of several that was called; not so a helper that anyone may call (_PyObject_VectorcallTstate). */
+			/* One of its candidates was called, unless it is a helper that anyone may call (_PyObject_VectorcallTstate). */
 			nameless |= callable->n > 1 && !callable->forwards && !(callable->shared && callable->pointed);
 			continue;
 		}

@@ -369,7 +369,7 @@ static void rush(struct session *session, uint64_t now)
 /* How long samples may be held back before they become events. */
 static uint64_t latency_of(const struct session *session)
 {
-	return session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* a multiple of the polls' period */
+	return session->request.latency_ms * 1000000ull - SCHEDULE_DRAIN_NS / 10; /* a little less: the poll of that moment may come early */
 }
 
 /* ... and before they are handed on. Where a JIT writes files, which do not say when code was replaced, not for long. (Of lists
