@@ -306,7 +306,7 @@ static int compare(const struct cli_options *options, const char *folder, const 
 	_cleanup_(paths__free) struct paths before = {};
 	_cleanup_free_ char **operands = NULL;
 	/* What cannot be locked can be read all the same. */
-	_cleanup_close_ int locked = lock(folder, LOCK_SH);
+	_cleanup_close_ __attribute__((unused)) int locked = lock(folder, LOCK_SH);
 	struct cli_options with = *options;
 
 	if (paths__of(path, is_recording, &before) || !before.n)
