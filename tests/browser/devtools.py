@@ -13,6 +13,28 @@ import time
 
 CANDIDATES = ("chromium", "chromium-browser", "google-chrome")
 
+# Texts whose contrast with what lies behind them is below WCAG 2.1's level AA (1.4.3: 4.5, large ones 3): [text, ratio, colours].
+# What is disabled is excepted there; texts of SVG and canvas are not looked at.
+FAINT = """(() => {
+  const parse = text => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
+  const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
+  const light = c => c.slice(0, 3).map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const behind = e => { const layers = [];
+    for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); layers.push(c); if (c[3] === 1) break; }
+    return layers.reverse().reduce((below, c) => over(c, below), [255, 255, 255, 1]); };
+  const found = new Map(), texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    const e = text.parentElement, style = getComputedStyle(e);
+    if (!text.data.trim() || e.closest('svg, canvas, script, style, [disabled], [hidden]') || style.visibility !== 'visible' || !e.getClientRects().length) continue;
+    const ground = behind(e), colour = parse(style.color);
+    for (let up = e; up; up = up.parentElement) colour[3] *= +getComputedStyle(up).opacity;
+    const a = light(over(colour, ground)), b = light(ground), ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    const size = parseFloat(style.fontSize), large = size >= 24 || size >= 18.66 && +style.fontWeight >= 700;
+    if (ratio < (large ? 3 : 4.5)) found.set(style.color + ground, [text.data.trim().slice(0, 40), +ratio.toFixed(2), style.color, ground.join()]);
+  }
+  return [...found.values()]; })()"""
+
 
 class Error(Exception):
     pass

@@ -9,6 +9,8 @@ import json
 import re
 import sys
 
+from devtools import FAINT
+
 HOSTILE = ("</script><script>window.broken = 1</script>", "<!--<script>", "\"><img src=x onerror='window.broken = 1'>", "]]><b id=broken>",
            "'\"&lt;&#60;`${broken}", "\x01\x1b[31m\x7f", "\u2028\u2029\u202e", "</title></style></textarea>", "\\u003c/script>\\", "http://127.0.0.1:9/x.js")
 
@@ -221,13 +223,19 @@ def check_flame_graph(page, check, name, report):
     page.key("Escape")
 
 
+def look(page, scheme):
+    page.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    return page.run(FAINT)
+
+
 def check_without_script(page, check, name, path, tables):
     page.call("Emulation.setScriptExecutionDisabled", {"value": True})
-    page.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
     page.open(path.resolve().as_uri())
     page.wait("document.readyState === 'complete'")
     rows = page.run(TABLES)
     check(f"{name}: without JavaScript its tables are there", all(r["seen"] for by in rows.values() for r in by) and len(rows["unit"]) == len(tables["unit"]["rows"]))
+    faint = {scheme: look(page, scheme) for scheme in ("light", "dark")}
+    check(f"{name}: contrast of all texts", not any(faint.values()), f"{faint}")
     check(f"{name}: dark for who wants it dark", page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)",
           page.run("getComputedStyle(document.body).backgroundColor"))
 

@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.request
 
-from devtools import Page
+from devtools import FAINT, Page
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CPROFD = os.environ.get("CPROFD", str(ROOT / "build/cprofd"))
@@ -151,6 +151,8 @@ def main():
                 page.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
                 page.run("cprofd.refresh(); scrollTo(0, 0)")
                 page.run(DRAWN)
+                faint = page.run(FAINT)
+                check(not faint, f"{name}, {scheme}: contrast of all texts", faint)
                 page.screenshot(artifacts / f"{name}-{scheme}.png")
                 height = page.run("document.documentElement.scrollHeight")
                 data = page.call("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True,
