@@ -21,5 +21,7 @@ int export__firefox(int recording_fd, const struct export_options *options, FILE
 		    struct export_report *ret);
 int export__perfetto(int recording_fd, const struct export_options *options, FILE *out,
 		     struct export_report *ret);
+int export__otlp(int recording_fd, const struct export_options *options, FILE *out,
+		 struct export_report *ret);
 int export__events(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret);

@@ -183,20 +183,18 @@ static int add_label(struct pprof *pprof, const char *key, const char *string, u
 static int add_unit_labels(struct pprof *pprof, uint32_t id)
 {
 	static const char *const keys[UNIT_KINDS] = {"unit", "phase", "pass"};
-	bool known[UNIT_KINDS] = {};
+	uint32_t nodes[UNIT_KINDS];
 	_cleanup_(buf__free) struct buf name = {};
 	int err = 0;
 
-	for (id = unit_tree__final(&pprof->model.units, id); id && !err;) {
-		struct unit_node node = unit_tree__node(&pprof->model.units, id);
+	unit_tree__innermost(&pprof->model.units, unit_tree__final(&pprof->model.units, id), nodes);
+	for (int kind = 0; kind < UNIT_KINDS && !err; kind++) {
+		struct unit_node node = unit_tree__node(&pprof->model.units, nodes[kind]);
 
-		id = node.parent;
-		/* Outside of the innermost compile, phases and passes belong to another compile. */
-		if (node.kind >= UNIT_KINDS || known[node.kind] || known[UNIT_COMPILE])
+		if (!nodes[kind])
 			continue;
-		known[node.kind] = true;
 		buf__clear(&name);
-		err = unit_frames__words(&node, &name) ?: add_label(pprof, keys[node.kind], name.data, 0);
+		err = unit_frames__words(&node, &name) ?: add_label(pprof, keys[kind], name.data, 0);
 	}
 	return err;
 }

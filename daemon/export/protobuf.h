@@ -41,12 +41,17 @@ static inline int protobuf__bytes(struct buf *out, uint32_t field, const void *d
 	return err ? err : len ? buf__append(out, data, len) : 0;
 }
 
-/* Eight bytes, the lowest first. */
-static inline int protobuf__fixed64(struct buf *out, uint32_t field, uint64_t value)
+/* Eight bytes, the lowest first: an item of a packed list. */
+static inline int protobuf__eight(struct buf *out, uint64_t value)
 {
 	unsigned char bytes[8];
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (unsigned char)(value >> 8 * i);
-	return protobuf__varint(out, field << 3 | PROTOBUF_FIXED64) ?: buf__append(out, bytes, sizeof(bytes));
+	return buf__append(out, bytes, sizeof(bytes));
+}
+
+static inline int protobuf__fixed64(struct buf *out, uint32_t field, uint64_t value)
+{
+	return protobuf__varint(out, field << 3 | PROTOBUF_FIXED64) ?: protobuf__eight(out, value);
 }

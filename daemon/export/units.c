@@ -319,6 +319,7 @@ int unit_tree__finish(struct unit_tree *tree)
 	struct buf named = {};
 	int err = 0;
 
+	buf__clear(&tree->final);
 	for (i = 0; i < n && !err; i++)
 		err = buf__append(&named, &i, sizeof(i));
 	for (i = 0; i < LENGTH(tree->late, struct late_name) && !err; i++)
@@ -346,6 +347,19 @@ int unit_tree__finish(struct unit_tree *tree)
 uint32_t unit_tree__final(const struct unit_tree *tree, uint32_t node)
 {
 	return node < LENGTH(tree->final, uint32_t) ? ITEM(tree->final, uint32_t, node) : node;
+}
+
+void unit_tree__innermost(const struct unit_tree *tree, uint32_t node, uint32_t ret[UNIT_KINDS])
+{
+	memset(ret, 0, UNIT_KINDS * sizeof(*ret));
+	/* Outside of the innermost compile, phases and passes belong to another one. */
+	while (node && !ret[UNIT_COMPILE]) {
+		struct unit_node unit = unit_tree__node(tree, node);
+
+		if (unit.kind < UNIT_KINDS && !ret[unit.kind])
+			ret[unit.kind] = node;
+		node = unit.parent;
+	}
 }
 
 void unit_tree__free(struct unit_tree *tree)

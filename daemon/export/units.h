@@ -67,9 +67,12 @@ int unit_tree__epoch(struct unit_tree *tree);
 uint32_t unit_tree__sample(struct unit_tree *tree, uint32_t unit, uint32_t thread, uint64_t time);
 struct unit_call *unit_tree__call(const struct unit_tree *tree, uint32_t call);
 uint32_t unit_tree__calls(const struct unit_tree *tree);
-/* After the last event. */
+/* After the last event; or so far, and once more after others. */
 int unit_tree__finish(struct unit_tree *tree);
 /* The final node of a call's node, after unit_tree__finish(); 0: outside of all compiles. */
 uint32_t unit_tree__final(const struct unit_tree *tree, uint32_t node);
 struct unit_node unit_tree__node(const struct unit_tree *tree, uint32_t node);
+/* What surrounds the time of a node: its innermost compile, and the phase and the pass of that. Nodes by enum unit_kind;
+ * 0: none. */
+void unit_tree__innermost(const struct unit_tree *tree, uint32_t node, uint32_t ret[UNIT_KINDS]);
 void unit_tree__free(struct unit_tree *tree);

@@ -117,7 +117,7 @@ def check_filters(page, view):
 
 def check_saves(page, view):
     formats = page.run("[...document.getElementById('format').options].map(o => o.value)")
-    check({"html", "speedscope", "svg", "collapsed", "pprof", "firefox", "perfetto", "events"} <= set(formats), "every format can be saved", formats)
+    check({"html", "speedscope", "svg", "collapsed", "pprof", "firefox", "perfetto", "otlp", "events"} <= set(formats), "every format can be saved", formats)
     for name in formats:
         data, headers = view.save("format=" + name)
         check(len(data) > 1000 and "attachment" in headers["Content-Disposition"], f"saved as {name}: {len(data)} bytes")

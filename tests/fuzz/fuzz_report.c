@@ -105,6 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		compare_with_itself(fd, &options);
 		export_to("svg", fd, &options);
 		export_to("pprof", fd, &options);
+		export_to("otlp", fd, &options);
 		export_to("collapsed", fd, &options);
 		export_to("speedscope", fd, &options);
 	}

@@ -69,7 +69,7 @@ RECORDINGS = {
     "off": (THREADS, ["--native=off"]),
     "gil": (THREADS, ["--gil", "--native=leaf"]),
 }
-FORMATS = "speedscope collapsed svg html pprof firefox events".split()
+FORMATS = "speedscope collapsed svg html pprof firefox otlp events".split()
 VIEWS = [[], ["--lines"], ["--units"], ["--threads"], ["--interpreter-frames"], ["--idle"], ["--hide-imports"], ["--exclude", "json*"],
          ["--skip-first", "1"], ["--window", "0.5,1.5"], ["--module", "numba"], ["--function", "leaf"], ["--class", "interpreter"], ["-v"]]
 TABLES = "class thread unit source phase pass trigger tree chain repeat failed function line package module file callee".split()

@@ -51,7 +51,7 @@ def test_unknown_names():
     fails(2, "did you mean attach?", "record, serve", run=cprofd("atach", "1"))
     fails(2, "there is no command 'flame'", "convert, report", run=cprofd("flame"))
     fails(2, "did you mean report?", run=cprofd("help", "reprot"))
-    fails(2, "speedscope, collapsed (raw), svg (flamegraph), html, pprof, firefox, perfetto, events", run=cprofd("convert", "a", "-f", "gecko"))
+    fails(2, "speedscope, collapsed (raw), svg (flamegraph), html, pprof, firefox, perfetto, otlp, events", run=cprofd("convert", "a", "-f", "gecko"))
 
 
 def test_unknown_options():

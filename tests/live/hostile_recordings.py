@@ -487,6 +487,7 @@ READERS = {
     "svg": ["convert", "{file}", "-f", "svg", "-t", "-o", "{out}"],
     "html": ["convert", "{file}", "-f", "html", "-o", "{out}"],
     "pprof": ["convert", "{file}", "-f", "pprof", "-o", "{out}"],
+    "otlp": ["convert", "{file}", "-f", "otlp", "-o", "{out}"],
     "events": ["convert", "{file}", "-f", "events", "--window", "0,5", "-o", "{out}"],
     "skip": ["convert", "{file}", "-f", "events", "--skip-first=1", "-o", "{out}"],
     "diff": ["diff", "{file}", "{file}"],

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """All outputs agree on totals: of recordings of CPU and wall time, with children, threads that hardly run, a compiler, all outputs give the same shares of
-classes, functions and units: the summary, report as text, JSON and CSV, the HTML page, SVG, collapsed stacks, pprof, speedscope, Firefox Profiler, Perfetto. And classes add up
+classes, functions and units: the summary, report as text, JSON and CSV, the HTML page, SVG, collapsed stacks, pprof, speedscope, Firefox Profiler, Perfetto, OpenTelemetry. And classes add up
 to all there is. Needs root.
 
     outputs_agree.py [--seconds N]
@@ -173,6 +173,9 @@ def fields(data):
         tag = varint()
         if tag & 7 == 0:
             yield tag >> 3, varint()
+        elif tag & 7 == 1:
+            yield tag >> 3, int.from_bytes(data[at:at + 8], "little")
+            at += 8
         else:
             size = varint()
             yield tag >> 3, data[at:at + size]
@@ -210,6 +213,33 @@ def pprof_functions(data, wall):
         for name in {strings[functions[locations[at]]] for at in stack}:
             of[name] += weight
     return {name: 100 * n / total for name, n in of.items()}, total
+
+
+def otlp_functions(data, wall):
+    """Of the first profile of each process, and the shares of classes. tests/live/otlp.py reads all of it."""
+    request, tables, rows = list(fields(gzip.decompress(data))), collections.defaultdict(list), []
+    for field, value in fields(dict(request)[2]):
+        tables[field].append(value)
+    text = [value.decode() for value in tables[5]]
+    names = [text[dict(fields(value)).get(1, 0)] for value in tables[3]]
+    locations = [names[dict(fields(dict(fields(value))[3])).get(1, 0)] if value else "" for value in tables[2]]
+    attributes = [{text[row[1]]: dict(fields(row[2])).get(1)} if row else {} for row in (dict(fields(value)) for value in tables[6])]
+    for resource in (value for field, value in request if field == 1):
+        profiles = [value for field, value in fields(dict(fields(resource))[2]) if field == 2]
+        kinds = [text[dict(fields(dict(fields(profile))[1]))[1]] for profile in profiles]
+        check_figures(kinds == (["wall", "cpu"] if wall else ["cpu"])[:len(kinds)], "OpenTelemetry's types", kinds)
+        for sample in (dict(fields(value)) for field, value in fields(profiles[0]) if field == 2):
+            of = {}
+            for at in numbers(sample[2]):
+                of.update(attributes[at])
+            rows.append(([locations[at] for at in numbers(dict(fields(tables[7][sample[1]]))[1])], sum(numbers(sample[4])), of["cprofd.class"].decode()))
+    total, of, classes = 0, collections.Counter(), collections.Counter()
+    for stack, weight, kind in rows:
+        total += weight
+        classes[kind] += weight
+        for name in set(stack):
+            of[name] += weight
+    return ({name: 100 * n / total for name, n in counts.items()} for counts in (of, classes)), total
 
 
 def firefox_functions(told):
@@ -286,6 +316,10 @@ def judge(name, code, seconds, *options):
         compare(name, "functions of collapsed stacks", functions, shares, most)
         shares, sums["pprof"] = pprof_functions(convert("pprof", *idle), wall)
         compare(name, "functions of pprof", functions, shares, most)
+        (shares, kinds), sums["otlp"] = otlp_functions(convert("otlp", *idle), wall)
+        compare(name, "functions of OpenTelemetry", functions, shares, most)
+        compare(name, "classes of OpenTelemetry", classes, kinds, big)
+        check_figures(sums["otlp"] == total, "%s: the sum of OpenTelemetry's values" % name, (sums["otlp"], total))
         shares, sums["speedscope"] = speedscope_functions(json.loads(convert("speedscope", *idle)))
         # Time lines keep in its place what samples of other threads stand for.
         stood = sum(sum(event.get("others", [])) for event in recording.read(path) if event["ev"] == "samples")

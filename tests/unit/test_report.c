@@ -458,7 +458,7 @@ static void nothing_at_all(void **state)
 static void cut_anywhere(void **state)
 {
 	struct synthetic s = {.threads = 2, .rate = 999, .seconds = 10, .depth = 10, .seed = 5};
-	static const char *const formats[] = {"svg", "pprof", "collapsed", "events"};
+	static const char *const formats[] = {"svg", "pprof", "otlp", "collapsed", "events"};
 	const struct export_options how = {.module = "libLLVM-14"};
 	_cleanup_close_ int fd = made_up(&s), copy = memfd_create("copy", MFD_CLOEXEC);
 	off_t size = lseek(fd, 0, SEEK_END), cut;

@@ -18,7 +18,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CPROFD = os.environ.get("CPROFD", os.path.join(ROOT, "build", "cprofd"))
-FORMATS = "speedscope collapsed svg html pprof firefox perfetto events".split()
+FORMATS = "speedscope collapsed svg html pprof firefox perfetto otlp events".split()
 PER_SECOND = 999
 LOOP = """
 import numba, numpy, sys, threading, time
