@@ -191,7 +191,7 @@ demo: deps ## profile a real Numba compile; files into this directory (root)
 
 test: deps-test ## everything that this machine can test, below 20 minutes (root)
 	$(Q)$(AS_USER) $(MAKE) --no-print-directory -j$(JOBS) all docs test-tools check
-	$(Q)$(MAKE) --no-print-directory -k check-live check-browser; status=$$?; \
+	$(Q)$(MAKE) --no-print-directory check-live LIVE="tests/browser/run.sh $(LIVE)"; status=$$?; \
 		$(if $(AS_USER),chown -R $(SUDO_UID):$(SUDO_GID) build;) exit $$status
 	@echo 'all tests passed'
 

@@ -6,7 +6,7 @@
 # "... FAILED" are counted, and "skip...".)
 # Their output is shown when they fail, or with V=1; build/artifacts/*.log keeps it.
 # A test that has a line "run-live: beside" expects nothing of how often or how fast something is sampled: it runs beside the
-# others, and gives way to them.
+# others, and gives way to them. When the others have ended, two of these run at once.
 # What failed runs again at the end, by itself, and counts as it ends then: a busy machine is no fault of the program. The
 # output shows both. Not where a line "run-live: once" says that it must never happen, and not when more than three failed.
 set -u
@@ -34,13 +34,14 @@ done
 
 log_of() { echo "$logs/$(basename "$(dirname "$1")")-$(basename "$1").log"; }
 
-# Its output to its log; beside that its status, the seconds that it took, and those of CPU.
+# Its output to its log; beside that its status, the seconds that it took, and those of CPU: of a shell of its own, as the time of
+# what runs beside it would be added where that is waited for.
 run()
 {
 	local log status TIMEFORMAT='%0R %0U %0S'
 	log=$(log_of "$1")
 	rm -f "$log.status"
-	{ time timeout --kill-after=10 900 "$1" >"$log" 2>&1; } 2>"$log.times"
+	(time timeout --kill-after=10 900 "$1" >"$log" 2>&1) 2>"$log.times"
 	status=$?
 	echo "$status $(tail -n 1 "$log.times")" >"$log.status"
 	rm -f "$log.times"
@@ -73,12 +74,22 @@ tell()
 	passed[$1]=$p failed[$1]=$f skipped[$1]=$s
 }
 
+# Each of those that run beside, unless another shell has taken it.
+run_beside()
+{
+	local test
+	for test in "${beside[@]}"; do
+		mkdir "$(log_of "$test").taken" 2>/dev/null && run "$test"
+	done
+}
+
 beside=() alone=()
 for test in "$@"; do
 	if grep -q 'run-live: beside' "$test"; then beside+=("$test"); else alone+=("$test"); fi
 done
+rm -rf $logs/*.taken
 if [ ${#beside[@]} -gt 0 ]; then
-	for test in "${beside[@]}"; do run "$test"; done &
+	run_beside &
 	renice -n 10 -p $! >/dev/null
 	trap "kill $! 2>/dev/null" EXIT
 fi
@@ -86,7 +97,9 @@ for test in "${alone[@]}"; do
 	run "$test"
 	tell "$test"
 done
+run_beside
 wait
+rm -rf $logs/*.taken
 for test in "${beside[@]}"; do tell "$test"; done
 
 few=$((${#bad[@]} <= 3))

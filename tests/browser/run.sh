@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
+# run-live: beside
 # Profiles in the real speedscope in a real browser; flame graphs and pages in the browser alone.
 #
 #   tests/browser/run.sh [--hour] [FILE.speedscope.json|FILE.svg|FILE.html ...]

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
+# run-live: beside
 # What the broker gives, and to whom: an engine that only asks (broker_probe) runs
 # as `nobody` for root and as a user without privileges, against processes of
 # both, against children, kernel threads and processes that are not there.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# run-live: beside
 # run-live: once
 """A user's session shows nothing of a program that its target executes, if that may not be read by the user: programs that are setuid, setgid,
 have file capabilities, or may be run and not read, nor of what makes itself undumpable (prctl), enters a user namespace, or was root's and became the user.

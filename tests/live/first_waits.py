@@ -7,6 +7,7 @@ and was not told yet which locals name a compile. It is a unit of its own all th
     first_waits.py [--compiles N] [--runs N] [PYTHON ...]"""
 import argparse
 import collections
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -23,9 +24,12 @@ NAMES = {"by_name": "name", "by_attribute": "job.name", "by_cell": "name", "by_l
 RULES = "compiler mine\n" + "".join(UNIT % (function, name) for function, name in NAMES.items())
 
 
-def judge(python, compiles, ahead):
+def run(python, compiles, ahead):
     with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-        truth, told = recorded(python, TARGET, (compiles, 50, ahead), RULES, folder, "wall")
+        return recorded(python, TARGET, (compiles, 50, ahead), RULES, folder, "wall")
+
+
+def judge(python, ahead, truth, told):
     units, missing, twice, long = collections.defaultdict(list), [], [], []
     for unit in told.units[1:]:
         units[unit["thread"], unit["name"]].append(unit)
@@ -55,10 +59,10 @@ def main():
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("python", nargs="*")
     arguments = parser.parse_args()
-    for python in arguments.python or pythons():
-        for ahead in (0, 1):
-            for _ in range(arguments.runs):
-                judge(python, arguments.compiles, ahead)
+    cases = [(python, ahead) for python in arguments.python or pythons() for ahead in (0, 1) for _ in range(arguments.runs)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:  # they only sleep
+        for case, result in zip(cases, pool.map(lambda case: run(case[0], arguments.compiles, case[1]), cases)):
+            judge(*case, *result)
     return finish()
 
 

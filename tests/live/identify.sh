@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
+# run-live: beside
 # Each interpreter found is identified from outside and compared with what it says
 # of itself: version, address of _PyRuntime, address of PyCode_Type. Then what
 # must be refused by name: Python 2.7, 3.6, a process that is no Python.

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# run-live: beside
 """The privileges of each process of cprofd while it works, as the kernel reports them (/proc/PID/status).
 
     privileges.py [NAME ...]     only the tests whose names contain one of these. Needs root.
