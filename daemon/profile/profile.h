@@ -40,7 +40,7 @@
 
 #define PROFILE_HOLD_NS 50000000ull    /* a sample waits this long for its CPU time */
 #define PROFILE_FREED_NS 60000000000ull /* the end of a thread waits this long for its total CPU time, which comes when its parent has waited for it */
-#define PROFILE_BATCH_NS 100000000ull  /* samples go out at least this often */
+#define PROFILE_BATCH_NS 90000000ull   /* samples go out at least this often: a little less than SCHEDULE_DRAIN_NS, or every other poll would be too early */
 #define PROFILE_LEDGER_NS 1000000000ull
 
 /* Who reads the bytecode of call sites. Borrowed. -ENOENT, -ENODATA: it is not known. */

@@ -341,6 +341,13 @@ static void tick_after(struct session *session, uint64_t ns)
 	tick_at(session, now, now + ns);
 }
 
+/* What is due then does not wait for the poll after it: wake-ups of the sampler put off the regular one. */
+static void no_later_than(struct session *session, uint64_t now, uint64_t due)
+{
+	if (due < session->tick_due)
+		tick_at(session, now, due);
+}
+
 /* Brings the next poll forward. The regular ones go on from there; in a rush they are frequent enough. */
 static void poll_after(struct session *session, uint64_t ns)
 {
@@ -381,12 +388,16 @@ static uint64_t hold_of(const struct session *session)
 	return session->modules && modules__jit_files(session->modules) && ns > SCHEDULE_HOLD_JIT_NS ? SCHEDULE_HOLD_JIT_NS : ns;
 }
 
-/* Lines of samples that were not held back so long wait for the rest of the latency: each time that a client is woken costs it more
- * than the lines do. */
+/* Lines of samples that were not held back so long wait for the rest of the latency, and no longer: each time that a client is woken
+ * costs it more than the lines do. */
 static void publish_if_due(struct engine *engine, struct session *session, uint64_t now)
 {
-	if (!session->pending.len || (now < session->publish_due && session->pending.len < PENDING_MAX))
+	if (!session->pending.len)
 		return;
+	if (now < session->publish_due && session->pending.len < PENDING_MAX) {
+		no_later_than(session, now, session->publish_due);
+		return;
+	}
 	session->publish_due = now + latency_of(session);
 	session__publish(engine, session);
 }
@@ -465,6 +476,7 @@ static void tick(struct engine *engine, struct session *session)
 	if (session->state != SESSION_RUNNING)
 		return;
 	if (holds_back(session, now)) {
+		no_later_than(session, now, session->hand_on_due);
 		drain__finish_stacks(session);
 		publish_if_due(engine, session, now);
 		return;
