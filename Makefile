@@ -199,15 +199,22 @@ test: deps-test ## everything that this machine can test, below 20 minutes (root
 # Unit tests under ASan and UBSan, and the order of the stages; without root.
 SANITIZE := B=build/san CFLAGS="-O1 -g" \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-.PHONY: check check-unit check-order check-stack check-live check-browser check-matrix check-compilers tables-check test-tools
+.PHONY: check check-clang check-unit check-order check-stack check-live check-browser check-matrix check-compilers tables-check test-tools
 check: check-order ## unit tests under sanitizers; no root, seconds
-	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-stack check-unit check-corpus
+	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-clang check-stack check-unit check-corpus
 check-unit: $(UNIT)
 	$(Q)test -n "$(UNIT)"
 	$(Q)for t in $(UNIT); do \
 		$$t > $$t.log 2>&1 || { cat $$t.log; echo "  FAILED  $$t"; exit 1; }; \
 		[ "$(V)" = 0 ] || cat $$t.log; \
 		printf '  UNIT    %s: %s\n' "$$(basename $$t)" "$$(sed -n 's/^\[  PASSED  \] //p' $$t.log | tr '\n' ' ')"; done
+# Here gcc builds all; of clang, which builds it for `make fuzz`, the warnings.
+check-clang: $(B)/clang.checked
+$(B)/clang.checked: $(SOURCES) daemon/main.c daemon/engine.c $(wildcard tests/fuzz/*.c tests/fuzz/*.h daemon/*/*.h include/cprofd/*.h include/cprofd/*/*.h) \
+		$(B)/sampler.skel.h $(B)/dump.skel.h $(B)/rules.inc $(patsubst %,$(B)/%.inc,$(notdir $(ASSETS))) $(B)/tests/fuzz/targets.inc
+	$(call say,CLANG,"$(words $(filter %.c,$^)) files")
+	$(Q)$(CLANG) -fsyntax-only -std=gnu17 $(WARN) $(CPPFLAGS) $(PKG_CFLAGS) $(filter %.c,$^)
+	@touch $@
 check-order:
 	$(Q)tools/order-check daemon
 	$(Q)tools/width-check daemon
