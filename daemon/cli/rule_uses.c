@@ -76,7 +76,7 @@ void rule_uses__free(struct rule_uses *uses)
 }
 
 /* Tries each rule: once for each function of an epoch, not for each sample. Kernel frames and notes such as
- * "(idle)" are no code of a compiler. */
+ * "(idle)" are no code of a compiler. Rules of lines make no units. */
 static uint64_t rules_of_function(const struct rule_uses *uses, const struct function_row *row)
 {
 	uint64_t found = 0;
@@ -84,8 +84,8 @@ static uint64_t rules_of_function(const struct rule_uses *uses, const struct fun
 	if (row->kind == FUNCTION_NOTE || row->kind == FUNCTION_KERNEL)
 		return 0;
 	for (uint32_t i = 0; i < uses->n; i++)
-		found |= (uint64_t)rule__could_match(rules__get(uses->rules, uses->first + i), row->kind == FUNCTION_PYTHON ? row->file : NULL,
-						     row->name, NULL)
+		found |= (uint64_t)(rules__get(uses->rules, uses->first + i)->kind != RULE_LINE && rule__could_match(rules__get(uses->rules, uses->first + i), row->kind == FUNCTION_PYTHON ? row->file : NULL,
+						     row->name, NULL))
 			 << i;
 	return found;
 }

@@ -47,14 +47,14 @@ static int fail(const struct rules_error *error)
 static void print_compiler(const struct rules *rules, uint32_t number)
 {
 	const struct compiler *compiler = rules__compiler(rules, number);
-	uint32_t counts[RULE_KINDS] = {}, i;
+	uint32_t counts[RULE_ALL_KINDS] = {}, i;
 
 	if (compiler__gone(compiler))
 		return;
 	for (i = 0; i < compiler->n_rules; i++)
 		counts[rules__get(rules, compiler->first + i)->kind]++;
-	printf("%-14s rules: %2" PRIu32 " of units, %2" PRIu32 " of phases, %2" PRIu32 " of passes   ", compiler->name,
-	       counts[RULE_UNIT], counts[RULE_PHASE], counts[RULE_PASS]);
+	printf("%-14s rules: %2" PRIu32 " of units, %2" PRIu32 " of phases, %2" PRIu32 " of passes, %2" PRIu32 " of lines   ", compiler->name,
+	       counts[RULE_UNIT], counts[RULE_PHASE], counts[RULE_PASS], counts[RULE_LINE]);
 	safe_text__put(stdout, compiler->source);
 	putchar('\n');
 }

@@ -31,7 +31,7 @@ struct event_decoder {
 	struct arena words; /* escaped strings of the current event */
 };
 
-/* Stacks, classes and units begin at 1, as 0 means "none" there; the other tables at 0. */
+/* Stacks, classes, units and lines begin at 1, as 0 means "none" there; the other tables at 0. */
 static void start_epoch(struct event_decoder *decoder)
 {
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
@@ -237,6 +237,7 @@ static bool row_refers_back(const struct event_decoder *decoder, enum event_kind
 	const struct frame_row *frame = row;
 	const struct stack_row *stack = row;
 	const struct unit_row *unit = row;
+	const struct source_line_row *line = row;
 
 	if (kind == EVENT_FRAMES)
 		return frame->function < decoder->next[EVENT_FUNCTIONS];
@@ -246,7 +247,7 @@ static bool row_refers_back(const struct event_decoder *decoder, enum event_kind
 	if (kind == EVENT_UNITS)
 		return unit->parent < id && unit->thread < decoder->next[EVENT_THREAD] &&
 		       unit->trigger < decoder->next[EVENT_STACKS];
-	return true;
+	return kind != EVENT_LINES || line->parent < id;
 }
 
 _Static_assert(EVENTS_DEPTH_MAX <= UINT16_MAX, "a depth is kept in 16 bits");
@@ -364,7 +365,7 @@ static int read_samples(struct event_decoder *decoder, const struct json_value *
 		if (rows[i].thread >= decoder->next[EVENT_THREAD] ||
 		    rows[i].stack >= decoder->next[EVENT_STACKS] ||
 		    rows[i].unit >= decoder->next[EVENT_UNITS] || rows[i].caller >= decoder->next[EVENT_THREAD] ||
-		    rows[i].call >= decoder->next[EVENT_STACKS])
+		    rows[i].call >= decoder->next[EVENT_STACKS] || rows[i].line >= decoder->next[EVENT_LINES])
 			return -EBADMSG;
 	return 0;
 }
@@ -417,6 +418,7 @@ static int read_rest(struct event_decoder *decoder, const struct json_value *lin
 	case EVENT_STACKS:
 	case EVENT_CLASSES:
 	case EVENT_UNITS:
+	case EVENT_LINES:
 		return read_rows(decoder, line, event);
 	case EVENT_SAMPLES:
 		return read_samples(decoder, line, &event->samples);

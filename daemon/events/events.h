@@ -19,7 +19,7 @@
 /* A newer minor version only adds: events, members, elements at the end of rows. Readers skip what they do
  * not know, so a recording can be read by older and newer programs of one major version. */
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 10
+#define EVENTS_MINOR 11
 /* Encoders never make a longer line, and decoders refuse it. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line: bounds what a decoder allocates for it. */
@@ -41,6 +41,7 @@
 	X(STACKS, "stacks")         /* tree nodes from id 1; id 0 is the empty stack */ \
 	X(CLASSES, "classes")       /* since 1.3: table of classes of time, from id 1; 0: not determined */ \
 	X(UNITS, "units")           /* compiles, phases, passes: rows from id 1; id 0: outside of all */ \
+	X(LINES, "lines")           /* since 1.11: lines of sources that compilers are at: a tree, from id 1; id 0: none */ \
 	X(SAMPLES, "samples")       /* a batch */ \
 	X(UNIT_NAME, "unit_name")   /* since 1.4: a unit whose row had no name has one now */ \
 	X(UNIT_END, "unit_end") \
@@ -168,6 +169,15 @@ struct unit_row {
 	uint32_t object;                /* since 1.6: a number for the object that named it; 0: unknown */
 };
 
+/* Since 1.11. A line that a compiler is at, inside of that which the compile around its own is at. `depth`: of its compile,
+ * among those of the sample's unit; 1: the outermost. */
+struct source_line_row {
+	uint32_t parent;                /* line id, 0: none */
+	uint32_t depth;
+	const char *file;
+	uint32_t line;
+};
+
 /* The thread had this stack at `time`; the row stands for the time since the thread's previous sample. */
 struct sample_row {
 	uint64_t time;                  /* the instant of the stack */
@@ -182,6 +192,8 @@ struct sample_row {
 	uint64_t others;
 	/* Since 1.9: the part of `cpu` that samples of other threads represent. */
 	uint64_t given;
+	/* Since 1.11: the innermost line that a compiler was at; 0: none. */
+	uint32_t line;
 	/* Inside of the engine, of waits; 0: not known. When its stack was recorded (TAKEN_NEVER: it has none), and when it was
 	 * over: `time` is earlier by what the thread ran since its last tick. */
 	uint64_t taken, over;
@@ -197,7 +209,7 @@ static inline uint64_t sample__weight(uint64_t own, uint64_t given, uint64_t oth
 struct event_rows {
 	uint32_t first;                 /* id of rows[0] */
 	uint32_t n;
-	const void *rows;               /* function_row, frame_row, stack_row, class_row or unit_row */
+	const void *rows;               /* function_row, frame_row, stack_row, class_row, unit_row or source_line_row */
 };
 
 /* Samples of all threads, nearly in order of time. Those of one thread are in order. */
@@ -272,7 +284,7 @@ struct event_end {
 	const char *detail;             /* a sentence for people, or "" */
 };
 
-/* `kind` selects the member of the union. Functions, frames, stacks, classes and units are `rows`; unit_name
+/* `kind` selects the member of the union. Functions, frames, stacks, classes, units and lines are `rows`; unit_name
  * and unit_end are `unit_end`; thread_end and process_end are `ending`. */
 struct event {
 	enum event_kind kind;

@@ -109,6 +109,7 @@ const struct field_list event_fields[EVENT_KIND_COUNT] = {
 	[EVENT_STACKS] = LIST(rows),
 	[EVENT_CLASSES] = LIST(rows),
 	[EVENT_UNITS] = LIST(rows),
+	[EVENT_LINES] = LIST(rows),
 	[EVENT_UNIT_NAME] = LIST(unit_end),
 	[EVENT_UNIT_END] = LIST(unit_end),
 	[EVENT_THREAD_END] = LIST(ending),
@@ -156,12 +157,20 @@ static const struct field unit_row[] = {
 	{"object", FIELD_U32, FIELD_SPARSE, offsetof(struct unit_row, object)},
 };
 
+static const struct field source_line_row[] = {
+	{"parent", FIELD_U32, FIELD_REQUIRED, offsetof(struct source_line_row, parent)},
+	{"depth", FIELD_U32, FIELD_REQUIRED, offsetof(struct source_line_row, depth)},
+	{"file", FIELD_STRING, FIELD_REQUIRED, offsetof(struct source_line_row, file)},
+	{"line", FIELD_U32, FIELD_REQUIRED, offsetof(struct source_line_row, line)},
+};
+
 const struct row_form event_rows_form[EVENT_KIND_COUNT] = {
 	[EVENT_FUNCTIONS] = {LIST(function_row), sizeof(struct function_row), 0},
 	[EVENT_FRAMES] = {LIST(frame_row), sizeof(struct frame_row), 0},
 	[EVENT_STACKS] = {LIST(stack_row), sizeof(struct stack_row), 1},
 	[EVENT_CLASSES] = {LIST(class_row), sizeof(struct class_row), 1},
 	[EVENT_UNITS] = {LIST(unit_row), sizeof(struct unit_row), 1},
+	[EVENT_LINES] = {LIST(source_line_row), sizeof(struct source_line_row), 1},
 };
 
 static const struct field ledger_stop[] = {
@@ -194,6 +203,7 @@ static const struct field sample_columns[] = {
 	{"call", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, call)},
 	{"others", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, others)},
 	{"given", FIELD_U64, FIELD_OPTIONAL, offsetof(struct sample_row, given)},
+	{"line", FIELD_U32, FIELD_OPTIONAL, offsetof(struct sample_row, line)},
 };
 static const struct field unit_end_columns[] = {
 	{"id", FIELD_U32, FIELD_OPTIONAL, offsetof(struct unit_end_row, id)},

@@ -8,6 +8,7 @@
  *     timeline.c    samples -> slices of a thread's time
  *     unsampled.c   CPU time that samples of other threads represent
  *     units.c       compiles
+ *     lines.c       lines that compilers were at
  *     view.c        what exporters ask of a model that was read
  *
  * The events come from a file that anyone may have made. The decoder has checked ids; what is left to check
@@ -169,7 +170,7 @@ static int place_sample(struct model *model, struct sample_row *row, uint32_t *r
 
 	*ret = !pass ? model->left_out : row->stack ? ITEM(model->epoch_stacks, uint32_t, row->stack) : model->no_stack;
 	if (!pass)
-		row->class_id = row->unit = row->cause = 0;
+		row->class_id = row->unit = row->line = row->cause = 0;
 	return err;
 }
 
@@ -197,6 +198,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 		/* class_now to others_now: what the callbacks slice() and sampled() read during this sample. */
 		err = err ?: class_names__id(&model->classes, row.class_id, &model->class_now);
 		model->call_now = unit_tree__sample(&model->units, row.unit, id, time);
+		model->line_now = line_tree__id(&model->lines, row.line);
 		model->time_now = time;
 		model->cause_now = row.cause;
 		model->how_now = row.how;
@@ -226,6 +228,7 @@ static int on_thread_end(struct model *model, const struct event_ending *event)
 		return 0;
 	err = class_names__id(&model->classes, 0, &model->class_now);
 	model->call_now = CALL_NONE;
+	model->line_now = 0;
 	model->cause_now = model->how_now = 0;
 	model->time_now = time;
 	model->given_now = event->cpu;
@@ -291,6 +294,7 @@ static int start_epoch(struct model *model)
 	if (err)
 		return err;
 	class_names__epoch(&model->classes);
+	line_tree__epoch(&model->lines);
 	buf__clear(&model->epoch_functions);
 	buf__clear(&model->epoch_frames);
 	buf__clear(&model->epoch_function_traits);
@@ -385,6 +389,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return class_names__rows(&model->classes, &event->rows);
 	case EVENT_UNITS:
 		return on_units(model, &event->rows);
+	case EVENT_LINES:
+		return model->with_units ? line_tree__rows(&model->lines, &event->rows) : 0;
 	case EVENT_UNIT_NAME:
 		return model->with_units ? unit_tree__name(&model->units, &event->unit_end) : 0;
 	case EVENT_UNIT_END:
@@ -559,6 +565,7 @@ static int give_up_unsampled(struct model *model)
 	int err = class_names__id(&model->classes, 0, &model->class_now);
 
 	model->call_now = CALL_NONE;
+	model->line_now = 0;
 	model->how_now = 0;
 	return err ?: unsampled__finish(model);
 }
@@ -623,6 +630,7 @@ void model__free(struct model *model)
 	filter__free(model->filter);
 	hide__free(model->hide);
 	unit_tree__free(&model->units);
+	line_tree__free(&model->lines);
 	class_names__free(&model->classes);
 	free(model->mode);
 	free(model->command);

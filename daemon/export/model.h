@@ -19,6 +19,7 @@
 #include "export/export.h"
 #include "export/filter.h"
 #include "export/hide.h"
+#include "export/lines.h"
 #include "base/intern.h"
 #include "export/slices.h"
 #include "export/units.h"
@@ -98,8 +99,10 @@ struct model {
 	uint32_t class_now; /* class_now ... caller_now: of the sample that is being handled */
 	bool with_units; /* set before model__read() to read compile units */
 	struct unit_tree units;
+	struct line_tree lines;
 	struct unsampled unsampled;
 	uint32_t call_now; /* call of the sample, or CALL_NONE */
+	uint32_t line_now; /* line that its compiler was at (lines.h), or 0 */
 	uint64_t time_now; /* its time */
 	uint64_t given_now, others_now; /* struct sample_row */
 	bool counts_now; /* it is a sample: a tick, or a wait in a recording of waits */

@@ -153,6 +153,11 @@ bool units__wanted(const struct report *report);
 int units__sampled(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t ran, uint64_t shown);
 int units__add(struct report *report);
 
+/* Adds time to a row below another. `own`: to its exclusive time, too; `fresh`: the row was not yet counted in this stack. */
+void units__below(struct report *report, struct table *below, uint32_t row, const struct times *times, bool own, bool fresh);
+/* source_lines.c: adds the time of a node of the tree of compiles to the lines that these were at. */
+int source_lines__add(struct report *report, uint32_t node, uint32_t line, const struct times *times);
+
 /* compiles.c: each single compile. Adds a sample of `call`, the innermost compile, phase or pass. */
 bool compiles__wanted(const struct report *report);
 int compiles__sampled(struct report *report, uint32_t thread, uint32_t call, const struct times *times);

@@ -78,7 +78,7 @@ static int put_file(struct buf *out, const struct report_file *file)
 
 static bool of_units(enum report_by by)
 {
-	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_FAILED;
+	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_SOURCE_LINE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_FAILED;
 }
 
 /* Which members a row has depends on its table: groups (module, class ...) have no file; compiles, phases and
@@ -93,7 +93,7 @@ static int put_row_name(struct buf *out, const struct table *table, const struct
 		err = err ?: json__member(out, "compiler", key->module);
 	if (table->by == REPORT_UNIT || table->by == REPORT_FAILED)
 		err = err ?: json__member(out, "signature", key->detail);
-	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_FAILED)
+	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_SOURCE_LINE && table->by != REPORT_FAILED)
 		return err;
 	err = err ?: json__member(out, "file", key->file) ?: json__number(out, "line", key->line);
 	if (key->kind == KIND_GROUP)
@@ -148,7 +148,7 @@ int put__times(struct buf *out, const struct table *table, double total, const s
 static int put_below(struct report *report, struct buf *out, const struct table *above, double total, uint32_t row)
 {
 	static const char *const keys[REPORT_BY_COUNT] = {
-		[REPORT_CALLEE] = "lines", [REPORT_THREAD] = "classes", [REPORT_UNIT] = "triggers", [REPORT_SOURCE] = "signatures", [REPORT_PHASE] = "subjects",
+		[REPORT_CALLEE] = "lines", [REPORT_THREAD] = "classes", [REPORT_UNIT] = "triggers", [REPORT_SOURCE] = "signatures", [REPORT_SOURCE_LINE] = "phases", [REPORT_PHASE] = "subjects",
 		[REPORT_FAILED] = "left_in"};
 	const struct table *table;
 	int err = report__rank_below(report, above->by, row, 0, &table);

@@ -14,7 +14,7 @@ const char *const rank_order_words[] = {"", "by exclusive time", "by inclusive t
 
 bool rank__of_compiles(enum report_by by)
 {
-	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
+	return by == REPORT_UNIT || by == REPORT_SOURCE || by == REPORT_SOURCE_LINE || by == REPORT_PHASE || by == REPORT_PASS || by == REPORT_TRIGGER ||
 	       by == REPORT_TREE || by == REPORT_CHAIN || by == REPORT_REPEAT || by == REPORT_FAILED;
 }
 

@@ -375,7 +375,7 @@ int report__rank_below(struct report *report, enum report_by by, uint32_t row, u
 	const struct report_options options = {.sort = REPORT_SORT_INCLUSIVE, .top = top};
 
 	*ret = NULL;
-	if (by != REPORT_CALLEE && by != REPORT_THREAD && by != REPORT_UNIT && by != REPORT_SOURCE && by != REPORT_PHASE && by != REPORT_FAILED)
+	if (by != REPORT_CALLEE && by != REPORT_THREAD && by != REPORT_UNIT && by != REPORT_SOURCE && by != REPORT_SOURCE_LINE && by != REPORT_PHASE && by != REPORT_FAILED)
 		return 0;
 	*ret = &report->below[by];
 	return table__rank(&report->below[by], &options, report->wall, row);

@@ -20,6 +20,7 @@
 	X(THREAD, "thread", false) /* and below it the classes of its time */                      \
 	X(UNIT, "unit", false)	    /* a compile: function and signature; below it what caused it */ \
 	X(SOURCE, "source", false) /* a function, of all its signatures; below it these */          \
+	X(SOURCE_LINE, "source-line", true) /* a line of such a function that the compiler was at; below it the phases */ \
 	X(PHASE, "phase", false)   /* of compiles */                                               \
 	X(PASS, "pass", false)	    /* of an optimiser */                                           \
 	X(TRIGGER, "trigger", false) /* the line that caused compiles */                            \
@@ -40,13 +41,14 @@
 enum report_by { REPORT_TABLES(REPORT_ENUM) REPORT_BY_COUNT };
 #undef REPORT_ENUM
 extern const char *const report_names[REPORT_BY_COUNT];
-/* Rows for time outside of all compiles, and outside of all passes. */
+/* Rows for time outside of all compiles, of a compile at no line, and outside of all passes. */
 #define REPORT_OUTSIDE "(outside of compiles)"
+#define REPORT_NO_LINE "(no line)"
 #define REPORT_NO_PASS "(in no known pass)"
 
 /* Version of the JSON: docs/report.md. */
 #define REPORT_MAJOR 3
-#define REPORT_MINOR 10
+#define REPORT_MINOR 11
 
 /* START: rows of compiles, by when the first of them began; other tables as DEFAULT. */
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };

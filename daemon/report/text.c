@@ -126,7 +126,8 @@ void text__caller(const struct report *report, int at, const struct row_key *key
 /* Which columns a table has. */
 struct shape {
 	bool alone;   /* rows divide the time among them, so exclusive and inclusive time are equal */
-	bool counted; /* rows are compiles, phases, passes: with their number, and their time by the other clock */
+	bool counted; /* rows are compiles, phases, passes: with their time by the other clock ... */
+	bool times;   /* ... and their number */
 	bool typed;   /* rows are functions that were compiled: with the number of signatures */
 	bool wall;    /* weights are wall time */
 	bool sums, clock; /* "sum %", and compiles' time by the other clock: not on a narrow terminal */
@@ -137,6 +138,7 @@ static struct shape shape_of(const struct report *report, enum report_by by)
 	return (struct shape){
 		.alone = by == REPORT_CLASS || by == REPORT_THREAD || by == REPORT_TRIGGER,
 		.counted = rank__of_compiles(by),
+		.times = rank__of_compiles(by) && by != REPORT_SOURCE_LINE,
 		.typed = by == REPORT_SOURCE,
 		.wall = report->wall,
 		.sums = !text__is_narrow(report, SUMS_WIDTH),
@@ -170,9 +172,9 @@ static void put_times(const struct table *table, const struct rank *rank, struct
 		fprintf(out, " %7.2f", percent(rank->running, table->total));
 	if (shape.counted && shape.clock)
 		text__clock(table, rank, shape.wall, out);
-	if (shape.counted && rank->calls > 0)
+	if (shape.times && rank->calls > 0)
 		fprintf(out, " %7.*f", rank->calls < 10 && table->files > 1, rank->calls);
-	else if (shape.counted)
+	else if (shape.times)
 		fprintf(out, " %7s", "");
 	if (shape.typed && rank->calls > 0)
 		fprintf(out, " %6u", signatures);
@@ -195,7 +197,7 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 		at += fprintf(out, " %7s", "sum %");
 	if (shape.counted && shape.clock)
 		at += fprintf(out, "%10s", shape.wall ? "CPU" : "elapsed");
-	if (shape.counted)
+	if (shape.times)
 		at += fprintf(out, " %7s", "times");
 	if (shape.typed)
 		at += fprintf(out, " %6s", "types");
@@ -231,14 +233,14 @@ static void put_name(const struct report *report, const struct table *table, con
 	struct fitted fitted;
 	char name[1024];
 
-	if (((table->by == REPORT_UNIT || table->by == REPORT_FAILED) && (*key->detail || *key->file)) || (table->by == REPORT_SOURCE && *key->file)) {
-		snprintf(name, sizeof(name), table->by == REPORT_SOURCE ? "%s" : "%s(%s)", key->name, key->detail);
+	if (((table->by == REPORT_UNIT || table->by == REPORT_FAILED) && (*key->detail || *key->file)) || ((table->by == REPORT_SOURCE || table->by == REPORT_SOURCE_LINE) && *key->file)) {
+		snprintf(name, sizeof(name), table->by == REPORT_SOURCE ? "%s" : table->by == REPORT_SOURCE_LINE ? "%s %s" : "%s(%s)", key->name, key->detail);
 		fitted = text__fit(report, at, UNIT_WIDTH, name, &(struct row_key){.file = key->file, .module = "", .line = key->line});
 		fitted.module = false;
 		put_distinct(shown, name, fitted.name, out);
 		text__location(key, fitted, out);
 	} else if (*key->file || (*key->module && table->by != REPORT_PHASE && table->by != REPORT_PASS &&
-				  table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_FAILED)) {
+				  table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_SOURCE_LINE && table->by != REPORT_FAILED)) {
 		/* Native code without debug information has long names and no file: use that column, too. */
 		fitted = text__fit(report, at, *key->file || strlen(key->name) <= NAME_WIDTH ? NAME_WIDTH : NAME_WIDTH + TEXT_FILE_WIDTH - 16, key->name, key);
 		put_distinct(shown, key->name, *key->file || strlen(key->name) <= NAME_WIDTH ? fitted.name : -abs(fitted.name), out);
@@ -302,6 +304,8 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 		} else if (above->by == REPORT_SOURCE || above->by == REPORT_PHASE) {
 			fprintf(out, "%*s%6.2f %%  %s ", at, "", percent(rank->inclusive, above->total), above->by == REPORT_SOURCE ? "for" : "on");
 			fit__name(out, *key.name ? key.name : "()", -text__room(report, at + 14, UNIT_WIDTH));
+		} else if (above->by == REPORT_SOURCE_LINE) {
+			fprintf(out, "%*s%6.2f %%  in %s", at, "", percent(rank->inclusive, above->total), key.name);
 		} else if (above->by == REPORT_FAILED) {
 			fprintf(out, "%*s%6.2f %%  left in %s", at, "", percent(rank->inclusive, above->total), key.name);
 		} else if (key.kind != FUNCTION_NOTE) {

@@ -21,6 +21,7 @@
 /* Key and value of these sums. */
 struct compiled_key {
 	uint32_t thread, node;
+	uint32_t line; /* of lines.h; 0: none, or no table needs it */
 };
 struct compiled {
 	struct times self;   /* samples whose innermost unit this is */
@@ -31,14 +32,14 @@ struct compiled {
 bool units__wanted(const struct report *report)
 {
 	return report__wants(report, REPORT_UNIT) || report__wants(report, REPORT_SOURCE) ||
-	       report__wants(report, REPORT_PHASE) || report__wants(report, REPORT_PASS) || report__wants(report, REPORT_TRIGGER) ||
+	       report__wants(report, REPORT_SOURCE_LINE) || report__wants(report, REPORT_PHASE) || report__wants(report, REPORT_PASS) || report__wants(report, REPORT_TRIGGER) ||
 	       report__wants(report, REPORT_TREE) || compiles__wanted(report);
 }
 
-static int add_to(struct report *report, uint32_t thread, uint32_t node, const struct times *times,
+static int add_to(struct report *report, uint32_t thread, uint32_t node, uint32_t line, const struct times *times,
 		  bool native, uint64_t calls, uint64_t begun)
 {
-	const struct compiled_key key = {thread, node};
+	const struct compiled_key key = {thread, node, line};
 	struct compiled *sum = intern__item(&report->compiled, &key, sizeof(key), &report->compiled_times, sizeof(*sum));
 
 	if (!sum)
@@ -63,7 +64,8 @@ static int add_time(struct report *report, uint32_t thread, uint32_t id, const s
 {
 	struct unit_tree *tree = &report->model->units;
 	struct unit_call *call = id == CALL_NONE ? NULL : unit_tree__call(tree, id);
-	int err = add_to(report, thread, call ? call->node : 0, times, call && native, 0, 0);
+	uint32_t line = call && report__wants(report, REPORT_SOURCE_LINE) ? report->model->line_now : 0;
+	int err = add_to(report, thread, call ? call->node : 0, line, times, call && native, 0, 0);
 
 	return err || !call || !compiles__wanted(report) ? err : compiles__sampled(report, call->thread, id, times);
 }
@@ -156,7 +158,7 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 		if (call->counted)
 			break; /* then the calls around it were counted, too */
 		call->counted = true;
-		err = add_to(report, call->thread, call->node, &none, false, 1, call->begin);
+		err = add_to(report, call->thread, call->node, 0, &none, false, 1, call->begin);
 	}
 	return err;
 }
@@ -304,9 +306,7 @@ static int add_no_pass(struct report *report, uint32_t id, const struct times *t
 	return id && times->wall ? add_rest(&report->tables[REPORT_PASS], ROW_NO_PASS, times) : 0;
 }
 
-/* Adds time to a row below another. `own`: to its exclusive time, too; `fresh`: the row was not yet counted in this
- * stack. */
-static void add_below(struct report *report, struct table *below, uint32_t row, const struct times *times, bool own, bool fresh)
+void units__below(struct report *report, struct table *below, uint32_t row, const struct times *times, bool own, bool fresh)
 {
 	if (fresh)
 		times__add(&table__times(below, row, report->read)->inclusive, times);
@@ -326,7 +326,7 @@ static int add_source(struct report *report, const struct row_key *key, const st
 	table__inclusive(sources, source, times);
 	if (own)
 		table__exclusive(sources, source, times);
-	add_below(report, &report->below[REPORT_SOURCE], signature, times, own, fresh);
+	units__below(report, &report->below[REPORT_SOURCE], signature, times, own, fresh);
 	return 0;
 }
 
@@ -336,7 +336,7 @@ static int add_subject(struct report *report, const struct unit_node *node, uint
 	int err = subject_row(report, node, phase, &row);
 
 	if (!err)
-		add_below(report, &report->below[REPORT_PHASE], row, times, own, fresh);
+		units__below(report, &report->below[REPORT_PHASE], row, times, own, fresh);
 	return err;
 }
 
@@ -378,7 +378,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 			continue;
 		err = add_source(report, &key, times, own, fresh) ?: units__trigger_row(report, causes, trigger, row, &cause);
 		if (!err)
-			add_below(report, causes, cause, times, own, fresh);
+			units__below(report, causes, cause, times, own, fresh);
 	}
 	err = err ?: units__trigger_row(report, triggers, trigger, ROW_NONE, &row);
 	if (err)
@@ -391,7 +391,7 @@ static int add_path(struct report *report, uint32_t id, const struct times *time
 int units__add(struct report *report)
 {
 	/* All tables of units have the same total, so shares can be compared between them. */
-	static const enum report_by all[] = {REPORT_UNIT, REPORT_SOURCE, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER,
+	static const enum report_by all[] = {REPORT_UNIT, REPORT_SOURCE, REPORT_SOURCE_LINE, REPORT_PHASE, REPORT_PASS, REPORT_TRIGGER,
 					     REPORT_TREE, REPORT_CHAIN, REPORT_REPEAT, REPORT_FAILED};
 	int err = 0;
 
@@ -414,7 +414,10 @@ int units__add(struct report *report)
 			err = err ?: add_path(report, node, &sum->self);
 		else
 			err = err ?: add_rest(&report->tables[REPORT_UNIT], ROW_OUTSIDE, &sum->self)
-					     ?: add_rest(&report->tables[REPORT_SOURCE], ROW_OUTSIDE, &sum->self);
+					     ?: add_rest(&report->tables[REPORT_SOURCE], ROW_OUTSIDE, &sum->self)
+					     ?: add_rest(&report->tables[REPORT_SOURCE_LINE], ROW_OUTSIDE, &sum->self);
+		if (node && report__wants(report, REPORT_SOURCE_LINE))
+			err = err ?: source_lines__add(report, node, key->line, &sum->self);
 		err = err ?: add_no_pass(report, node, &sum->native);
 		if (report__wants(report, REPORT_TREE))
 			err = err ?: tree__times(report, node, &sum->self);

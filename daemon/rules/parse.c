@@ -12,7 +12,7 @@
  *     name func.__qualname__
  *     signature args.*.name
  *
- * A rule begins with `unit`, `phase` or `pass` and lasts until the next one. Errors have the line and column
+ * A rule begins with `unit`, `phase`, `pass` or `line` and lasts until the next one. Errors have the line and column
  * of what is wrong. An engine parses what a client sends, which may be anything: all counts are limited
  * (rules.h), and nothing is recursive. */
 #include <errno.h>
@@ -33,7 +33,7 @@ struct parser {
 	uint32_t number;
 };
 
-const char *const rule_kind_names[RULE_KINDS] = {"unit", "phase", "pass"};
+const char *const rule_kind_names[RULE_ALL_KINDS] = {"unit", "phase", "pass", "line"};
 
 int rules__new(struct rules **ret)
 {
@@ -171,6 +171,8 @@ static int check_rule(struct parser *parser)
 		return line__fail(line, "the rule above this line has a `function`, but no `file`");
 	if (rule->callers.n && !rule->functions.n)
 		return line__fail(line, "the rule above this line has a `from`, but no `function`");
+	if (rule->kind == RULE_LINE && (!rule->functions.n || !rule->name.n || !rule->signature.n))
+		return line__fail(line, "the `line` above needs a `function`, `source` and `number`");
 	if (!rule->name.n)
 		return line__fail(line, "the rule above this line has no `name`");
 	if (!rule->functions.n && (rule->has.n || !choices__have_text(&rule->name)))
@@ -202,6 +204,7 @@ static int begin_rule(struct parser *parser, enum rule_kind kind)
 static int word_unit(struct parser *parser) { return begin_rule(parser, RULE_UNIT); }
 static int word_phase(struct parser *parser) { return begin_rule(parser, RULE_PHASE); }
 static int word_pass(struct parser *parser) { return begin_rule(parser, RULE_PASS); }
+static int word_line(struct parser *parser) { return begin_rule(parser, RULE_LINE); }
 
 static int word_own(struct parser *parser) { return read_words(parser, &parser->compiler->own); }
 static int word_loaded(struct parser *parser) { return read_words(parser, &parser->compiler->loaded); }
@@ -319,10 +322,31 @@ static int read_choices(struct parser *parser, struct choices *choices)
 	return value__parse(&parser->line, choices);
 }
 
-static int word_name(struct parser *parser) { return read_choices(parser, &parser->rule->name); }
+static int word_name(struct parser *parser)
+{
+	if (parser->rule->kind == RULE_LINE)
+		return line__fail(&parser->line, "a line has no name, but a `source` and a `number`");
+	return read_choices(parser, &parser->rule->name);
+}
+
+static int word_source(struct parser *parser)
+{
+	if (parser->rule->kind != RULE_LINE)
+		return line__fail(&parser->line, "only a line has a `source`");
+	return read_choices(parser, &parser->rule->name);
+}
+
+static int word_number(struct parser *parser)
+{
+	if (parser->rule->kind != RULE_LINE)
+		return line__fail(&parser->line, "only a line has a `number`");
+	return read_choices(parser, &parser->rule->signature);
+}
 
 static int word_signature(struct parser *parser)
 {
+	if (parser->rule->kind == RULE_LINE)
+		return line__fail(&parser->line, "a line has no signature, only a unit or a phase has");
 	if (parser->rule->kind == RULE_PASS)
 		return line__fail(&parser->line, "a pass has no signature, only a unit or a phase has");
 	return read_choices(parser, &parser->rule->signature);
@@ -351,6 +375,7 @@ static const struct {
 	{"unit", ANYWHERE, word_unit},
 	{"phase", ANYWHERE, word_phase},
 	{"pass", ANYWHERE, word_pass},
+	{"line", ANYWHERE, word_line},
 	{"file", RULE, word_file},
 	{"function", RULE, word_function},
 	{"native", RULE, word_native},
@@ -363,6 +388,8 @@ static const struct {
 	{"name", RULE, word_name},
 	{"signature", RULE, word_signature},
 	{"defined", RULE, word_defined},
+	{"source", RULE, word_source},
+	{"number", RULE, word_number},
 };
 
 static int parse_line(struct parser *parser)
@@ -404,13 +431,14 @@ static int parse_line(struct parser *parser)
 		}
 		if (words[i].where == RULE && !parser->rule) {
 			line->at = start;
-			return line__fail(line, "this belongs in a rule: begin one with `unit`, `phase` or `pass`");
+			return line__fail(line, "this belongs in a rule: `unit`, `phase`, `pass` or `line` begin one");
 		}
 		return words[i].take(parser);
 	}
 	line->at = start;
-	return line__fail(line, "no such word; there are: compiler own loaded strip group stage unit phase pass "
-				"file function native not has from once apart lasting name signature defined");
+	return line__fail(line, "no such word; there are: compiler own loaded strip group stage unit phase pass line "
+				"file function native not has from once apart lasting name signature defined "
+				"source number");
 }
 
 /* A compiler of the same name that was parsed before is removed: a user's file replaces a built-in one. Its

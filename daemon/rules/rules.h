@@ -23,9 +23,9 @@
 #define RULES_CHOICES_MAX 8u      /* a | b + c | d: four */
 #define RULES_STAGES_MAX 4u
 
-/* In the order of nesting; events use these numbers (docs/protocol.md). */
-enum rule_kind { RULE_UNIT, RULE_PHASE, RULE_PASS, RULE_KINDS };
-extern const char *const rule_kind_names[RULE_KINDS];
+/* Units in the order of nesting; events use these numbers (docs/protocol.md). A line is no unit. */
+enum rule_kind { RULE_UNIT, RULE_PHASE, RULE_PASS, RULE_KINDS, RULE_LINE = RULE_KINDS, RULE_ALL_KINDS };
+extern const char *const rule_kind_names[RULE_ALL_KINDS];
 
 struct patterns {
 	const char **patterns; /* "*" matches any bytes, or none */
@@ -86,6 +86,7 @@ struct rule {
 	struct text_pairs *native_pairs; /* pairs that each of `natives` needs */
 	/* The next Python frame outwards must be one of these functions; n 0: any. */
 	struct patterns callers;
+	/* Of a line: `name` is its file (`source`), `signature` its number. */
 	struct choices name, signature, defined;
 };
 
@@ -109,7 +110,7 @@ struct compiler {
 /* Where a text is wrong, and a sentence for people. Only filled in if there is an error. */
 struct rules_error {
 	uint32_t line, column;     /* from 1; 0: the text as a whole */
-	char file[256], sentence[160];
+	char file[256], sentence[192];
 };
 
 struct rules;

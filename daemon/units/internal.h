@@ -2,7 +2,8 @@
 /* Private to daemon/units/:
  *   captures.c  code object -> which rule names it, which of its locals the sampler must capture
  *   read.c      sample record -> values of its frames, kept until the sample event comes
- *   tree.c      sample event -> which units continue, begin and end
+ *   tree.c      sample event -> which units continue, begin and end, which lines they are at
+ *   lines.c     the table of these lines
  *   units.c     the event sink: tables of the epoch, and the batches that go to the next sink
  *
  * A "word" is the first 8 bytes of a captured local: a pointer to its object. A rule code captures at most
@@ -146,7 +147,15 @@ struct thread_units {
 	struct open_unit *open;  /* outermost first; UNITS_DEPTH_MAX */
 	/* A worker: the unit of the calling thread inside which all units here lie. 0: it works for no other thread. */
 	uint32_t outer;
+	uint32_t outer_depth;    /* number of compiles around the units here: `outer`, and those around it */
+	uint32_t line;           /* of its newest stack (lines.c) */
 	uint32_t outer_rule;     /* rule of the compile around `outer`; RULE_NONE: none */
+};
+
+/* A line that a compiler is at: a source_line_row of the epoch. */
+struct line {
+	uint32_t parent, depth, number;
+	uint32_t file; /* a text */
 };
 
 /* The sink and its tables, three groups: by code object (as long as the session), records that wait, and the
@@ -195,6 +204,10 @@ struct units {
 	struct thread_units *threads;
 	uint32_t n_threads, threads_capacity;
 
+	struct line *lines;      /* of this epoch, [id - 1]; the first emitted_lines of them are emitted */
+	uint32_t n_lines, emitted_lines, lines_capacity;
+	struct slots by_line;
+
 	uint32_t emitted_rows;      /* of this epoch; ended ones are not kept */
 	struct unit_row *rows;   /* not emitted yet, ids emitted_rows + 1...; strings are in `texts` */
 	uint32_t n_rows, rows_capacity;
@@ -218,7 +231,13 @@ const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t tim
 /* The same for a wait that ended at `time`, whose stack was recorded at `taken`. */
 const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t taken, uint64_t time);
 void read__free(struct units *units);
-/* tree.c: fills in row->unit, and queues rows, names and ends of units for the next batch. */
+/* lines.c: the id of a line inside of another, by its texts; that of the other, if the number is none, or there is no memory. */
+uint32_t unit_lines__id(struct units *units, uint32_t parent, uint32_t depth, uint32_t file, uint32_t number);
+/* Rows from `first` (an id) on, to the sink. */
+int unit_lines__emit(const struct units *units, uint32_t first, struct event_sink *sink);
+void unit_lines__clear(struct units *units);
+void unit_lines__free(struct units *units);
+/* tree.c: fills in row->unit and row->line, and queues rows, names and ends of units for the next batch. */
 int tree__sample(struct units *units, struct sample_row *row);
 /* The thread has ended, and so have its units. */
 void tree__end_thread(struct units *units, struct thread_units *thread);

@@ -142,7 +142,7 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 
 	ret->asked = 0;
 	ret->named = read_choice(units, &values, object, &rule->name, rule_code->words, rule_code->own, frame, out, &ret->asked);
-	if (ret->named && out->len < sizeof(name) && rule->kind != RULE_UNIT) {
+	if (ret->named && out->len < sizeof(name) && rule->kind != RULE_UNIT && rule->kind != RULE_LINE) {
 		memcpy(name, out->data, out->len);
 		name[out->len] = '\0';
 		compiler__polish(compiler, name);
@@ -153,7 +153,7 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 	if (read_choice(units, &values, object, &rule->signature, rule_code->words + RULES_CHOICES_MAX, rule_code->own + RULES_CHOICES_MAX, frame, out,
 			&ret->asked))
 		ret->signature = units__text(units, out->data, out->len);
-	else if (rule->signature.n && rule->kind == RULE_UNIT)
+	else if (rule->signature.n && rule->kind != RULE_PHASE)
 		ret->named = false;
 	for (i = 0; i < rule->defined.n; i++) {
 		uint8_t word = rule_code->words[2 * RULES_CHOICES_MAX + i];

@@ -24,6 +24,11 @@ static const struct function_info *function_of(const struct units *units, uint32
 	return &units->functions[units->frames[units->stacks[stack - 1].frame]];
 }
 
+static enum rule_kind kind_of(const struct units *units, const struct rule_frame *frame)
+{
+	return rules__get(units->rules, frame->rule)->kind;
+}
+
 /* Where a Python frame was called from. As long as one call lasts, the frames outside of it do not move on: a different
  * line there means a different call. */
 static uint32_t called_from(const struct units *units, uint32_t stack)
@@ -36,12 +41,14 @@ static uint32_t called_from(const struct units *units, uint32_t stack)
 /* A phase with `apart` interrupts the phase that calls it: drop the outer one. */
 static uint32_t without_interrupted(const struct units *units, struct rule_frame *frames, uint32_t n)
 {
-	uint32_t i, kept = 0;
+	uint32_t i, next, kept = 0;
 
-	for (i = 0; i < n; i++)
-		if (i + 1 == n || !rules__get(units->rules, frames[i + 1].rule)->apart ||
-		    rules__get(units->rules, frames[i].rule)->kind != RULE_PHASE)
+	for (i = 0; i < n; i++) {
+		for (next = i + 1; next < n && kind_of(units, &frames[next]) == RULE_LINE; next++)
+			;
+		if (next == n || !rules__get(units->rules, frames[next].rule)->apart || kind_of(units, &frames[i]) != RULE_PHASE)
 			frames[kept++] = frames[i];
+	}
 	return kept;
 }
 
@@ -90,6 +97,27 @@ static void add_values(const struct units *units, uint32_t stack, struct rule_fr
 		    (waiting->python != python || waiting->frames[next].outside == outside))
 			frames[i].seen = &waiting->frames[next++];
 	}
+}
+
+/* Takes the frames that are lines out of the others: the compiler is at a line inside of that which the compile around its
+ * own is at. `line`, `depth`: what the thread works for, if it is a worker. *ret: the innermost line. */
+static uint32_t take_lines(struct units *units, struct rule_frame *frames, uint32_t n, uint32_t line, uint32_t depth, uint32_t *ret)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		const struct function_info *info = &units->functions[frames[i].function];
+
+		depth += kind_of(units, &frames[i]) == RULE_UNIT;
+		if (kind_of(units, &frames[i]) != RULE_LINE)
+			frames[kept++] = frames[i];
+		else if (depth && !info->valued)
+			line = unit_lines__id(units, line, depth, info->text, info->signature);
+		else if (depth && frames[i].seen && frames[i].seen->value.named)
+			line = unit_lines__id(units, line, depth, frames[i].seen->value.name, frames[i].seen->value.signature);
+	}
+	*ret = line;
+	return kept;
 }
 
 /* Drops what makes no unit: a pass directly inside itself (GVNPass::runImpl below GVNLegacyPass::runOnFunction are one
@@ -358,9 +386,10 @@ static int find_outer(struct units *units, struct thread_units *worker, const st
 	struct thread_units *caller = &units->threads[row->caller];
 	struct rule_frame frames[UNITS_DEPTH_MAX];
 	bool known = row->call && !units->stacks[row->call - 1].cut;
-	uint32_t n = known ? find_rule_frames(units, row->call, frames) : 0, i, outer = 0;
+	uint32_t n = known ? find_rule_frames(units, row->call, frames) : 0, i, outer = 0, line;
 	int err = 0;
 
+	n = take_lines(units, frames, n, 0, 0, &line);
 	n = drop_without_unit(units, frames, n, false);
 	for (i = 0; i < n && i < caller->n && continues(units, &caller->open[i], &frames[i]); i++)
 		;
@@ -385,9 +414,14 @@ static int find_outer(struct units *units, struct thread_units *worker, const st
 		err = err ?: end_units(units, worker, 0);
 	worker->outer = outer;
 	worker->outer_rule = RULE_NONE;
-	while (i-- > 0 && worker->outer_rule == RULE_NONE)
-		if (caller->open[i].row.kind == RULE_UNIT)
+	worker->outer_depth = caller->outer ? caller->outer_depth : 0;
+	while (i-- > 0) {
+		if (caller->open[i].row.kind != RULE_UNIT)
+			continue;
+		if (worker->outer_rule == RULE_NONE)
 			worker->outer_rule = caller->open[i].rule;
+		worker->outer_depth++;
+	}
 	return err;
 }
 
@@ -406,7 +440,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 	uint64_t span = !row->cause && units->period && units->period < row->wall ? units->period : row->wall;
 	uint64_t before = thread->now, begin, since;
 	struct rule_frame frames[UNITS_DEPTH_MAX];
-	uint32_t n = row->stack ? find_rule_frames(units, row->stack, frames) : 0, i, again;
+	uint32_t n = row->stack ? find_rule_frames(units, row->stack, frames) : 0, i, again, line;
 	const struct waiting *waiting = NULL;
 	bool doubted, stale = row->cause && row->taken && row->taken < thread->seen;
 	int err = 0;
@@ -431,6 +465,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 				     : read__take(units, thread->tid, row->time);
 	if (row->stack)
 		add_values(units, row->stack, frames, n, waiting);
+	n = take_lines(units, frames, n, thread->outer ? units->threads[row->caller].line : 0, thread->outer ? thread->outer_depth : 0, &line);
 	n = drop_without_unit(units, frames, n, thread->outer != 0);
 	if (row->stack && units->stacks[row->stack - 1].cut && thread->n && (stale || !is_another(thread, frames, n))) {
 		/* The missing frames may be those of open units: end nothing, and count it for the innermost
@@ -473,6 +508,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 	for (i = 0; i < thread->n; i++)
 		thread->open[i].last = thread->now;
 	row->unit = thread->n ? thread->open[thread->n - 1].id : thread->outer;
+	row->line = thread->line = row->unit ? line : 0;
 	return err;
 }
 

@@ -139,6 +139,7 @@ static void clear(struct units *units)
 		free(units->threads[i].open);
 	units->n_threads = units->n_functions = units->n_frames = units->n_stacks = 0;
 	units->emitted_rows = units->n_rows = units->n_names = units->n_ends = 0;
+	unit_lines__clear(units);
 }
 
 /* --- emitting --- */
@@ -200,6 +201,8 @@ static int emit_news(struct units *units, const struct event_samples *samples)
 	units->n_rows = 0;
 	err = err ?: emit_each(units->next, EVENT_UNIT_NAME, units->names, units->n_names);
 	units->n_names = 0;
+	err = err ?: unit_lines__emit(units, units->emitted_lines + 1, units->next);
+	units->emitted_lines = units->n_lines;
 	if (!err && samples) {
 		event.samples = *samples;
 		err = units->next->event(units->next, &event);
@@ -227,7 +230,7 @@ static int take_samples(struct units *units, const struct event_samples *samples
 			    row->call > units->n_stacks)
 				return -EBADMSG;
 			/* It may come from a recording that is processed again, whose units are void. */
-			row->unit = 0;
+			row->unit = row->line = 0;
 			err = tree__sample(units, row);
 		}
 		err = err ?: emit_news(units, &(struct event_samples){.n = n, .rows = units->samples});
@@ -259,7 +262,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 	switch (event->kind) {
 	case EVENT_SAMPLES:
 		return take_samples(units, &event->samples);
-	case EVENT_UNITS: /* from a recording that is processed again: ours replace them */
+	case EVENT_LINES: /* from a recording that is processed again: ours replace them */
+	case EVENT_UNITS:
 	case EVENT_UNIT_NAME:
 	case EVENT_UNIT_END:
 	case EVENT_UNIT_ENDS:
@@ -294,7 +298,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 
 uint32_t units__count(const struct units *units)
 {
-	return units->emitted_rows;
+	return units->emitted_rows > units->n_lines ? units->emitted_rows : units->n_lines;
 }
 
 uint32_t units__unnamed(struct units *units)
@@ -349,7 +353,7 @@ int units__replay(struct units *units, struct event_sink *sink)
 		err = emit_over(sink, next, open->id) ?: emit_rows(sink, open->id, 1, &open->row);
 		next = open->id + 1;
 	}
-	return err ?: emit_over(sink, next, units->emitted_rows + 1);
+	return err ?: emit_over(sink, next, units->emitted_rows + 1) ?: unit_lines__emit(units, 1, sink);
 }
 
 /* --- life --- */
@@ -384,6 +388,7 @@ void units__free(struct units *units)
 		return;
 	clear(units);
 	read__free(units);
+	unit_lines__free(units);
 	texts__free(&units->texts);
 	free(units->rule_codes);
 	free(units->by_key.slots);

@@ -646,7 +646,7 @@ def test_json_is_as_documented(recordings):
                 check("chains", row)
             return
         kinds += ["function"] * (table["by"] in ("function", "line", "callee", "callers", "callees", "trigger"))
-        counted = ["trigger"] * (table["by"] in ("unit", "source", "phase", "pass", "trigger", "tree", "repeat", "failed"))
+        counted = ["trigger"] * (table["by"] in ("unit", "source", "source-line", "phase", "pass", "trigger", "tree", "repeat", "failed"))
         for row in rows:
             what = {"trigger": ["function"], "unit": ["compile"], "phase": ["phase"], "pass": ["phase"]}.get(row.get("what"), [])
             check("rows", row, *kinds, *counted, *what)
@@ -662,10 +662,10 @@ def test_json_is_as_documented(recordings):
                 check("rows", part, *(["several"] if several else []))
             for line in row.get("triggers", []):
                 check("rows", line, "function", "trigger", *(["several"] if several else []))
-            for line in row.get("signatures", []) + row.get("subjects", []):
+            for line in row.get("signatures", []) + row.get("phases", []) + row.get("subjects", []):
                 check("rows", line, "trigger", *(["several"] if several else []))
 
-    every = "--by=class,thread,unit,source,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"
+    every = "--by=class,thread,unit,source,source-line,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"
     one, two = recordings.path("native"), recordings.path("python")
     for args in ([one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every], [one, "--tree", "--phases"],
                  [two, "--thread", "python3", "--window", "0,1000", "--function", "down", "--module", "(generated code)"][:7],

@@ -170,6 +170,7 @@ static void samples_are_columns_of_deltas(void **state)
 }
 
 #define UNITS "{\"ev\":\"units\",\"first\":1,\"rows\":[[0,0,0,\"C\",\"f\",\"\",5],[1,0,1,\"C\",\"p\",\"\",6,2]]}\n"
+#define LINES "{\"ev\":\"lines\",\"first\":1,\"rows\":[[0,1,\"a.py\",5],[1,2,\"b.py\",6]]}\n"
 
 struct keep {
 	struct event_sink sink;
@@ -192,9 +193,9 @@ static void samples_come_back(void **state)
 {
 	struct keep keep = {.sink = {keep_samples}};
 	const struct sample_row want[] = {
-		{INT64_MAX, INT64_MAX, INT64_MAX, 0, 2, UINT32_MAX, 2, UINT32_MAX, UINT32_MAX, 0, 2, 5, INT64_MAX, 0, 0},
-		{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, INT64_MAX, 0, 0, 0},
-		{12, 11, 10, 0, 1, 9, 1, 7, 3, 0, 1, 0, 6, 0, 0},
+		{INT64_MAX, INT64_MAX, INT64_MAX, 0, 2, UINT32_MAX, 2, UINT32_MAX, UINT32_MAX, 0, 2, 5, INT64_MAX, 0, 0, 0},
+		{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, INT64_MAX, 0, 2, 0, 0},
+		{12, 11, 10, 0, 1, 9, 1, 7, 3, 0, 1, 0, 6, 1, 0, 0},
 	};
 	const struct event event = {.kind = EVENT_SAMPLES, .samples = {3, want}};
 	struct event_decoder *decoder;
@@ -206,6 +207,8 @@ static void samples_come_back(void **state)
 	assert_int_equal(event__encode(&event, &out), 0);
 	assert_int_equal(event_decoder__line(decoder, out.data, out.len, &keep.sink), -EBADMSG); /* no units yet */
 	assert_int_equal(feed(decoder, UNITS, &keep.sink), 0);
+	assert_int_equal(event_decoder__line(decoder, out.data, out.len, &keep.sink), -EBADMSG); /* no lines yet */
+	assert_int_equal(feed(decoder, LINES, &keep.sink), 0);
 	assert_int_equal(event_decoder__line(decoder, out.data, out.len, &keep.sink), 0);
 	assert_int_equal(keep.n, 3);
 	for (i = 0; i < 3; i++) { /* there is padding in a row */
@@ -213,6 +216,7 @@ static void samples_come_back(void **state)
 				    offsetof(struct sample_row, cause) + sizeof(uint32_t));
 		assert_int_equal(keep.rows[i].others, want[i].others);
 		assert_int_equal(keep.rows[i].given, want[i].given);
+		assert_int_equal(keep.rows[i].line, want[i].line);
 	}
 	event_decoder__free(decoder);
 	buf__free(&out);

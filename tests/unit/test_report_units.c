@@ -258,6 +258,42 @@ static void check_repeats(uint32_t epoch_seconds)
 	synthetic_free(&s);
 }
 
+/* f at line 4, in it g at none, then at 9; f at 4 inside of itself; at none. Each row counts once for a stack. */
+static void lines_of_sources(void **state)
+{
+	static const char text[] =
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":11}\n"
+		"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,\"command\":\"c\"}\n"
+		"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,\"name\":\"p\"}\n"
+		"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n"
+		"{\"ev\":\"units\",\"first\":1,\"rows\":[[0,0,0,\"C\",\"f\",\"i\",1000,0,\"a.py\",2],[1,0,1,\"C\",\"lowering\",\"\",1000],"
+		"[2,0,0,\"C\",\"g\",\"\",1000,0,\"b.py\",7],[2,0,0,\"C\",\"f\",\"d\",1000,0,\"a.py\",2],[4,0,1,\"C\",\"typing\",\"\",1000]]}\n"
+		"{\"ev\":\"lines\",\"first\":1,\"rows\":[[0,1,\"a.py\",4],[1,2,\"b.py\",9],[1,2,\"a.py\",4]]}\n"
+		"{\"ev\":\"samples\",\"t\":[1100,100,100,100,100,100],\"wall\":[100,100,100,100,100,100],\"cpu\":[100,100,100,100,100,100],"
+		"\"thread\":[0,0,0,0,0,0],\"unit\":[2,3,3,5,1,0],\"line\":[1,1,2,3,0,0]}\n"
+		"{\"ev\":\"end\",\"time\":9000}\n";
+	static const char *const want[] = {"f a.py:4 200 400 lowering=300 typing=100 ", "(outside of compiles) :0 100 100 ", "f a.py:0 100 100 ",
+					   "g b.py:9 100 100 ", "g b.py:0 100 100 "};
+	const struct report_options options = {.tables = 1u << REPORT_SOURCE_LINE};
+	_cleanup_close_ int fd = memfd_create("recording", MFD_CLOEXEC);
+	json_t *table, *row, *phase;
+	char line[200];
+	size_t i, j;
+
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	table = table_of(fd, &options);
+	assert_int_equal(json_array_size(json_object_get(table, "rows")), sizeof(want) / sizeof(want[0]));
+	json_array_foreach(json_object_get(table, "rows"), i, row)
+	{
+		snprintf(line, sizeof(line), "%s %s:%d %d %d ", text_of(row, "name"), text_of(row, "file"), (int)number_of(row, "line"),
+			 (int)number_of(row, "exclusive_ns"), (int)number_of(row, "inclusive_ns"));
+		json_array_foreach(json_object_get(row, "phases"), j, phase)
+			sprintf(line + strlen(line), "%s=%d ", text_of(phase, "name"), (int)number_of(phase, "inclusive_ns"));
+		assert_string_equal(line, want[i]);
+	}
+	json_decref(table);
+}
+
 static void what_caches_had_saved(void **state)
 {
 	check_repeats(0);
@@ -457,7 +493,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_thread),  cmocka_unit_test(several_threads),
-		cmocka_unit_test(epochs),      cmocka_unit_test(what_caches_had_saved),
+		cmocka_unit_test(epochs),      cmocka_unit_test(what_caches_had_saved), cmocka_unit_test(lines_of_sources),
 		cmocka_unit_test(over_epochs), cmocka_unit_test(reasons),
 		cmocka_unit_test(functions_of_all_signatures), cmocka_unit_test(left_by_an_exception),
 	};

@@ -191,6 +191,18 @@ static void stages(void **state)
 	rules__free(rules);
 }
 
+static void lines(void **state)
+{
+	struct rules *rules = parse("compiler X\nline\n\tfile f\n\tfunction f\n\thas inst\n\tsource inst.loc.filename\n\tnumber inst.loc.line\n");
+	const struct rule *rule = rules__get(rules, 0);
+
+	assert_int_equal(rule->kind, RULE_LINE);
+	assert_string_equal(rule_kind_names[rule->kind], "line");
+	assert_string_equal(rule->name.sources[0].steps[2].name, "filename");
+	assert_string_equal(rule->signature.sources[0].steps[2].name, "line");
+	rules__free(rules);
+}
+
 static void patterns(void **state)
 {
 	char many[400], text[400];
@@ -257,6 +269,13 @@ static void errors(void **state)
 	refused("compiler X\nstage \"a\" a\nstage \"b\" a\nstage \"c\" a\nstage \"d\" a\nstage \"e\" a\n", 6, 7);
 	refused("compiler X\nunit\nstage \"a\" a\n", 3, 1);
 	refused("compiler X\nunit\n\tfile\n", 3, 6);
+	refused("compiler X\nline\n\tname a\n", 3, 7);
+	refused("compiler X\nline\n\tsignature a\n", 3, 12);
+	refused("compiler X\nunit\n\tsource a\n", 3, 9);
+	refused("compiler X\nphase\n\tnumber a\n", 3, 9);
+	refused("compiler X\nline\n\tonce\n", 3, 6);
+	refused("compiler X\nline\n\tfile f\n\tfunction f\n\tsource a.b\n", 5, 12);
+	refused("compiler X\nline\n\tnative f\n\tsource \"a\"\n\tnumber \"1\"\n", 5, 12);
 }
 
 static void many(void **state)
@@ -370,7 +389,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends_with_its_text),
 		cmocka_unit_test(says),	   cmocka_unit_test(frames), cmocka_unit_test(parts_of_names),
-		cmocka_unit_test(polish), cmocka_unit_test(stages),  cmocka_unit_test(patterns), cmocka_unit_test(errors),
+		cmocka_unit_test(polish), cmocka_unit_test(stages),  cmocka_unit_test(lines), cmocka_unit_test(patterns), cmocka_unit_test(errors),
 		cmocka_unit_test(many),	   cmocka_unit_test(a_users_file_wins),
 		cmocka_unit_test(those_of_the_program), cmocka_unit_test(pairs),
 	};

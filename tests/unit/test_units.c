@@ -21,6 +21,8 @@ static const char text[] = "compiler C\nown */own/*\n"
 			   "phase\nfile */own/c.py\nfunction parse emit\nname @function\n"
 			   "phase\nfile */own/c.py\nfunction link\nonce\nname @function\n"
 			   "phase\nfile */own/c.py\nfunction lock\napart\nname @function\n"
+			   "line\nfile */own/c.py\nfunction at3\nsource \"u.py\"\nnumber \"3\"\n"
+			   "line\nfile */own/c.py\nfunction at5\nsource \"u.py\"\nnumber \"5\"\n"
 			   "pass\nnative *::run(*\nname @class\n";
 
 /* What came out, as words. */
@@ -35,6 +37,7 @@ static int keep_event(struct event_sink *self, const struct event *event)
 	char *to = keep->words + strlen(keep->words);
 	size_t room = sizeof(keep->words) - (size_t)(to - keep->words);
 	const struct unit_row *rows = event->rows.rows;
+	const struct source_line_row *lines = event->rows.rows;
 	uint32_t i;
 
 	if (event->kind == EVENT_UNITS)
@@ -46,7 +49,15 @@ static int keep_event(struct event_sink *self, const struct event *event)
 		}
 	else if (event->kind == EVENT_SAMPLES)
 		for (i = 0; i < event->samples.n; i++) {
-			int n = snprintf(to, room, "%u ", event->samples.rows[i].unit);
+			const struct sample_row *row = &event->samples.rows[i];
+			int n = row->line ? snprintf(to, room, "%u:%u ", row->unit, row->line) : snprintf(to, room, "%u ", row->unit);
+
+			to += n;
+			room -= (size_t)n;
+		}
+	else if (event->kind == EVENT_LINES)
+		for (i = 0; i < event->rows.n; i++) {
+			int n = snprintf(to, room, "L%u=%s:%u<%u^%u ", event->rows.first + i, lines[i].file, lines[i].line, lines[i].parent, lines[i].depth);
 
 			to += n;
 			room -= (size_t)n;
@@ -220,6 +231,32 @@ static void an_epoch_begins_again(void **state)
 	s->keep.words[0] = '\0';
 	assert_int_equal(units__replay(s->units, &s->keep.sink), 0);
 	assert_string_equal(s->keep.words, "+1=compile<0@10 +2=<0@0 +3=emit<1@20 ");
+}
+
+/* A line is of the compile around it, and inside of the line of the compile around that. */
+static void lines(void **state)
+{
+	static const struct function_row functions[] = {{"at3", "/x/own/c.py", 50, "", FUNCTION_PYTHON}, {"at5", "/x/own/c.py", 60, "", FUNCTION_PYTHON}};
+	static const struct frame_row frames[] = {{9, 0, 51, 0}, {10, 0, 61, 0}};
+	/* 14 (>) at3 in compile, 15 compile in that, 16 (@) at5 in that, 17 (A) at3 in main, 18 (B) main, 19 (C) 14 with a cut */
+	static const struct stack_row stacks[] = {{2, 10}, {14, 1}, {15, 11}, {1, 10}, {0, 0}, {14, 4}};
+	struct state *s = *state;
+
+	send_rows(s, EVENT_FUNCTIONS, 9, 2, functions);
+	send_rows(s, EVENT_FRAMES, 10, 2, frames);
+	send_rows(s, EVENT_STACKS, 14, 6, stacks);
+	samples(s, "2>@", "+1=compile<0@0 +2=compile<1@20 L1=u.py:3<0^1 L2=u.py:5<1^2 1 1:1 2:2 ");
+	samples(s, ">C", "1:1 1 -2@30 ");
+	samples(s, "A", "0 -1@50 ");
+	s->keep.words[0] = '\0';
+	assert_int_equal(units__replay(s->units, &s->keep.sink), 0);
+	assert_string_equal(s->keep.words, "+1=<0@0 +2=<0@0 L1=u.py:3<0^1 L2=u.py:5<1^2 ");
+	/* Ids begin again with an epoch. */
+	send_tables(s);
+	send_rows(s, EVENT_FUNCTIONS, 9, 2, functions);
+	send_rows(s, EVENT_FRAMES, 10, 2, frames);
+	send_rows(s, EVENT_STACKS, 14, 6, stacks);
+	samples(s, "@", "+1=compile<0@60 +2=compile<1@60 L1=u.py:3<0^1 L2=u.py:5<1^2 2:2 ");
 }
 
 /* What the thread waited for before the first sample was no part of it: a period of CPU at most. */
@@ -696,7 +733,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(without_the_gil_a_compile_goes_on), TEST(another_place_is_another_call), TEST(threads_end),
-		TEST(an_epoch_begins_again), TEST(a_wait_is_before), TEST(refused), TEST(workers), TEST(short_waits_begin_and_end_nothing), TEST(once), TEST(one_is_apart), cmocka_unit_test(sums), cmocka_unit_test(shared_out), cmocka_unit_test(marks),
+		TEST(an_epoch_begins_again), TEST(lines), TEST(a_wait_is_before), TEST(refused), TEST(workers), TEST(short_waits_begin_and_end_nothing), TEST(once), TEST(one_is_apart), cmocka_unit_test(sums), cmocka_unit_test(shared_out), cmocka_unit_test(marks),
 		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted),
 		cmocka_unit_test(cells_are_made), cmocka_unit_test(waits_have_values),
 		cmocka_unit_test(read_again_after_a_stack_without_it), cmocka_unit_test(named_late),
