@@ -133,7 +133,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 UNITS ?= $(PREFIX)/lib/systemd/system
 # What the man page, --help and messages cite.
-GUIDES := rules report diff view protocol privileges
+GUIDES := rules report diff view fleet protocol privileges
 .PHONY: install uninstall
 install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 755 $(B)/cprofd $(DESTDIR)$(PREFIX)/bin/cprofd
@@ -168,7 +168,7 @@ deb: ## Debian's package of this tree, below $(B)/deb (debhelper)
 
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \
-	libelf-dev libdw-dev liblzma-dev zlib1g-dev libdeflate-dev libiberty-dev libunwind-dev libzydis-dev libncurses-dev libmicrohttpd-dev
+	libelf-dev libdw-dev liblzma-dev zlib1g-dev libdeflate-dev libiberty-dev libunwind-dev libzydis-dev libncurses-dev libmicrohttpd-dev libcurl4-openssl-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
 DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
 	man-db jq util-linux libcap2-bin procps systemd gdb linux-perf python3-venv binutils elfutils g++ \

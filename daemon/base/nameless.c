@@ -6,8 +6,11 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
 
 /* Where O_TMPFILE is not supported (overlay, NFS), it is made with a random name, exclusively, and unlinked at once. */
 int nameless__open(int folder)
@@ -32,4 +35,21 @@ int nameless__open(int folder)
 			return fd < 0 ? -errno : fd;
 	}
 	return -EEXIST;
+}
+
+int temporary__open(int *ret_fd)
+{
+	const char *const folders[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		_cleanup_close_ int folder = folders[i] && *folders[i] ? open(folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+		if (folder < 0)
+			continue;
+		*ret_fd = err = nameless__open(folder);
+		if (err >= 0)
+			return 0;
+	}
+	return err;
 }

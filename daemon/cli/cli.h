@@ -32,6 +32,7 @@ enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2, CLI_GREW = 3 /* 
 #define CLI_BASELINES_VARIABLE "CPROFD_BASELINES"
 #define CLI_SPEEDSCOPE "https://www.speedscope.app"
 
+#define CLI_HEADERS_MAX 32u
 #define CLI_PIDS_MAX 16u /* as many as the sessions that one user may have in a daemon, by default (broker/limit.h) */
 
 /* All options of all commands, as parse.c found them. One struct for all: most options belong to several
@@ -91,6 +92,12 @@ struct cli_options {
 	bool one_machine;        /* diff: of recordings of several machines it is refused */
 	/* Events go to stdout as they come, and no file is written. */
 	bool stream;
+	/* push; every_ms, retry_ms, spool_mb 0: the default */
+	const char *otlp, *header_file, *tenant, *ca_file, *service;
+	const char *headers[CLI_HEADERS_MAX];
+	uint32_t n_headers, spool_mb;
+	uint64_t every_ms, retry_ms;
+	bool all;
 	bool open;               /* in a browser */
 	bool after_dashes;       /* the operands came after `--`: a command */
 	bool json, markdown, junit;
@@ -136,6 +143,7 @@ struct command {
 #define COMMAND_TOP 8192u
 #define COMMAND_VIEW 16384u
 #define COMMAND_BASELINE 32768u
+#define COMMAND_PUSH 65536u
 /* The order is that of --help. */
 extern const struct command commands[]; /* ended by a NULL name */
 /* NULL: no such command. */
@@ -157,6 +165,7 @@ int baseline__run(const struct cli_options *options);
 int rules__run(const struct cli_options *options);
 int top__run(const struct cli_options *options);
 int view__run(const struct cli_options *options);
+int push__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
 /* --- rules.c --- */
@@ -186,7 +195,7 @@ struct option_row {
 };
 extern const struct option_row option_rows[]; /* ended by a NULL name */
 /* How many rows getopt's table in parse.c can take. */
-#define OPTIONS_MAX 96
+#define OPTIONS_MAX 128
 
 /* The one PID that a command works on: -p or the operand. CLI_DONE or CLI_USAGE. With required false and
  * nothing given, *ret is 0. */
@@ -243,6 +252,9 @@ const char *words__bytes(uint64_t bytes);
  * line; else the only one with it anywhere there. Never this process or an ancestor. CLI_DONE, or CLI_USAGE when
  * none or several match, after printing so. */
 int find__process(const char *name, pid_t *ret);
+
+/* This user's Pythons, by the names of their executables. Returns how many, at most `max`. */
+uint32_t find__pythons(pid_t *ret, uint32_t max);
 
 /* --- several.c --- */
 /* attach to several processes: one recording of all. Prints its own errors; CLI_*. */

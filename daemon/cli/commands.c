@@ -134,6 +134,23 @@ const struct command commands[] = {
 		.run = view__run,
 	},
 	{
+		.name = "push",
+		.operands = "FILE... | PID|NAME... | --all",
+		.summary = "send recordings, or running processes, to an OpenTelemetry collector",
+		.text = "Sends profiles (OTLP over HTTP, v1development) with compile, phase, pass and class as attributes of samples. Of recordings all that is "
+			"in them, of running processes what each --every seconds brought, until Ctrl-C or their end. Several processes need a daemon, which "
+			"this command asks like any other client of yours.\n"
+			"While the collector does not answer, or says that it is busy, requests wait on disk and are tried again, in their order, after 1 to 60 "
+			"seconds or as it asks for. A request whose answer was lost is sent again with the same profile_id.\n"
+			"Proxies are those of the variables https_proxy, http_proxy and no_proxy. docs/fleet.md lists the attributes.\n"
+			"Exit status 1: something was not delivered.",
+		.examples = "cprofd push --otlp http://localhost:4318 svd.cprof\ta recording\n"
+			    "cprofd push --otlp https://collector:4318 --ca-file ca.pem --all\tevery Python of yours, with a daemon\n"
+			    "sudo cprofd push --otlp http://localhost:4318 4242 --mode=wall\tone process; where it waits, too\n",
+		.bit = COMMAND_PUSH,
+		.run = push__run,
+	},
+	{
 		.name = "diff",
 		.operands = "BEFORE... [vs] AFTER...",
 		.summary = "what takes more or less of the time than before, and how sure that is",

@@ -117,6 +117,30 @@ static void print_several(const char *name, const struct found *found)
 		say__more("%8s  and %u more", "", found->n - SHOWN);
 }
 
+uint32_t find__pythons(pid_t *ret, uint32_t max)
+{
+	char path[64], exe[4096];
+	struct dirent *entry;
+	struct stat status;
+	uint32_t n = 0;
+	DIR *dir = opendir("/proc");
+
+	while (dir && n < max && (entry = readdir(dir))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+		len = pid > 0 && !is_ours(pid) ? readlink(path, exe, sizeof(exe) - 1) : -1;
+		exe[len > 0 ? len : 0] = '\0';
+		snprintf(path, sizeof(path), "/proc/%d", pid);
+		if (len > 0 && !strncmp(basename(exe), "python", 6) && !stat(path, &status) && status.st_uid == geteuid())
+			ret[n++] = pid;
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
 int find__process(const char *name, pid_t *ret)
 {
 	struct found found[KINDS] = {};

@@ -54,21 +54,48 @@ static double seconds(const char *value, char **ret_end)
 	return errno || !isfinite(number) || number > 1e9 ? -1 : number;
 }
 
-static const char *set_duration(struct cli_options *options, const char *value)
+/* Never 0, which would mean "until stopped". */
+static const char *span_of_time(const char *value, uint64_t *ret_ms)
 {
 	char *end = NULL;
 	double number;
 
-	if (!strcmp(value, "unlimited")) { /* py-spy's word */
-		options->duration_ms = 0;
-		return NULL;
-	}
 	number = seconds(value, &end);
 	number *= !strcmp(end ?: "", "m") ? 60 : !strcmp(end ?: "", "h") ? 3600 : 1;
 	if (number < 0.001 || number > 1e9 || (*end && strcmp(end, "s") && strcmp(end, "m") && strcmp(end, "h")))
 		return "is not a number of seconds (at least 0.001), minutes (5m) or hours (1h)";
-	/* Never 0, which would mean "until stopped". */
-	options->duration_ms = (uint64_t)(number * 1000 + 0.5);
+	*ret_ms = (uint64_t)(number * 1000 + 0.5);
+	return NULL;
+}
+
+static const char *set_duration(struct cli_options *options, const char *value)
+{
+	if (strcmp(value, "unlimited")) /* py-spy's word */
+		return span_of_time(value, &options->duration_ms);
+	options->duration_ms = 0;
+	return NULL;
+}
+
+static const char *set_every(struct cli_options *options, const char *value)
+{
+	return span_of_time(value, &options->every_ms);
+}
+
+static const char *set_retry(struct cli_options *options, const char *value)
+{
+	return span_of_time(value, &options->retry_ms);
+}
+
+/* Only what curl would send as it is: no second header, and no header that it would leave out. */
+static const char *set_header(struct cli_options *options, const char *value)
+{
+	size_t name = strcspn(value, ": \t\r\n");
+
+	if (!name || value[name] != ':' || strspn(value + name + 1, " ") == strlen(value + name + 1) || strpbrk(value, "\r\n"))
+		return "is no header: NAME: VALUE";
+	if (options->n_headers == CLI_HEADERS_MAX)
+		return "is one header too many";
+	options->headers[options->n_headers++] = value;
 	return NULL;
 }
 
@@ -202,6 +229,11 @@ static const char *set_skip_first(struct cli_options *options, const char *value
 	return count(value, &options->skip_first) ? NULL : "is not a number of compiles (0: none is left out)";
 }
 
+static const char *set_spool(struct cli_options *options, const char *value)
+{
+	return count(value, &options->spool_mb) && options->spool_mb ? NULL : "is not a number of MB";
+}
+
 static const char *set_top(struct cli_options *options, const char *value)
 {
 	options->top_given = count(value, &options->top);
@@ -286,12 +318,12 @@ static const char *set_man(struct cli_options *options, const char *value)
 /* Sets of commands that share options: those that record a session, have one, write a file, read a recording,
  * print tables. */
 #define SAMPLING (COMMAND_ATTACH | COMMAND_RECORD)
-#define ATTACHING (SAMPLING | COMMAND_TOP | COMMAND_VIEW)
+#define ATTACHING (SAMPLING | COMMAND_TOP | COMMAND_VIEW | COMMAND_PUSH)
 #define WRITING (SAMPLING | COMMAND_CONVERT)
 #define COMPARING (COMMAND_DIFF | COMMAND_BASELINE)
 #define READING (COMMAND_CONVERT | COMMAND_REPORT | COMPARING)
 #define TABLES (COMMAND_REPORT | COMPARING)
-#define EVERYONE (SAMPLING | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_TOP | COMMAND_VIEW)
+#define EVERYONE (ATTACHING | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP)
 
 /* The last columns of a row without a setter. FLAG: a bool that becomes true. TEXT: a string, and the sentence
  * for "". WORD, CHOICE: one of `values`, as a string, or as an enum whose values have their order. */
@@ -305,7 +337,18 @@ static const char *set_man(struct cli_options *options, const char *value)
  * commands do not overlap; row_of() in parse.c and others rely on that. The order is that of --help. */
 const struct option_row option_rows[] = {
 	{"pid", 'p', "PID", NULL, COMMAND_TOP | COMMAND_VIEW | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", .set = set_pid},
-	{"pid", 'p', "PID[,PID...]", NULL, SAMPLING | COMMAND_DUMP, "the process, or several, as an option (py-spy's spelling)", .set = set_pid},
+	{"pid", 'p', "PID[,PID...]", NULL, SAMPLING | COMMAND_DUMP | COMMAND_PUSH, "the process, or several, as an option (py-spy's spelling)", .set = set_pid},
+	{"otlp", 0, "URL", NULL, COMMAND_PUSH, "where to: an OTLP receiver, as http://localhost:4318; /v1development/profiles is appended", TEXT(otlp, "is no URL")},
+	{"all", 0, NULL, NULL, COMMAND_PUSH, "every Python of yours, also those that start later; at most 16 at once, by a daemon", FLAG(all)},
+	{"every", 0, "SECS", NULL, COMMAND_PUSH, "a request has the samples of so long; default 10", .set = set_every},
+	{"header", 0, "NAME: VALUE", NULL, COMMAND_PUSH, "a header of each request; as often as needed. Others see it among the arguments: not for secrets", .set = set_header},
+	{"header-file", 0, "FILE", "@file", COMMAND_PUSH, "headers, a line each, as 'Authorization: Bearer TOKEN'", TEXT(header_file, "is no file name")},
+	{"tenant", 0, "NAME", NULL, COMMAND_PUSH, "the header X-Scope-OrgID, by which stores keep tenants apart", TEXT(tenant, "is no name")},
+	{"ca-file", 0, "FILE", "@file", COMMAND_PUSH, "certificates (PEM) that are trusted in place of the system's", TEXT(ca_file, "is no file name")},
+	{"service", 0, "NAME", NULL, COMMAND_PUSH, "service.name of all that is sent; default: the script's or program's name", TEXT(service, "is no name")},
+	{"spool", 0, "MB", NULL, COMMAND_PUSH, "room on disk ($TMPDIR) for what cannot be delivered yet; then the oldest is dropped. Default 256", .set = set_spool},
+	{"retry", 0, "SECS", NULL, COMMAND_PUSH, "how long to go on trying at the end, also as 5m or 1h; default 15m", .set = set_retry},
+	{"duration", 'd', "SECS", NULL, COMMAND_PUSH, "how long to sample, also as 5m or 1h; default: until Ctrl-C or the targets' end", .set = set_duration},
 	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record, also as 5m or 1h; default: until Ctrl-C or the target's end", .set = set_duration},
 	{"duration", 'd', "SECS", NULL, COMMAND_TOP, "stop sampling after so long: the table stays on the screen until q", .set = set_duration},
 	{"duration", 'd', "SECS", NULL, COMMAND_VIEW, "stop sampling after so long: the page stays until Ctrl-C", .set = set_duration},
@@ -323,7 +366,7 @@ const struct option_row option_rows[] = {
 	{"native", 'n', "[KIND]", "off|leaf|full", ATTACHING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none, and no classes of time", WORD(native)},
 	{"native", 'n', "[KIND]", "off|leaf|full", COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none", WORD(native)},
 	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "py-spy's option for values of variables: this version cannot, and refuses it", .set = refuse_locals},
-	{"mode", 0, "MODE", "cpu|wall", SAMPLING | COMMAND_VIEW, "which time is recorded. cpu (default): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", .set = set_mode},
+	{"mode", 0, "MODE", "cpu|wall", SAMPLING | COMMAND_VIEW | COMMAND_PUSH, "which time is recorded. cpu (default): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", .set = set_mode},
 	{"subprocesses", 's', NULL, NULL, ATTACHING, "its children too, and theirs: of make, of a shell, of a pool of processes", FLAG(subprocesses)},
 	{"exit-status", 0, NULL, NULL, COMMAND_RECORD, "end with the command's status (128 and the signal's number where one ended it), once the file is written", FLAG(exit_status)},
 	{"threads", 't', NULL, NULL, WRITING, "in collapsed stacks and flame graphs (svg, html), the thread's name as the outermost frame", FLAG(thread_names)},
@@ -341,10 +384,10 @@ const struct option_row option_rows[] = {
 	{"hide-imports", 0, NULL, NULL, SAMPLING | READING, "frames of importlib are not shown: what a module runs while it is imported is below the line that imports it (a .cprof keeps all)", FLAG(hide_imports)},
 	{"native", 0, "[KIND]", "off|full", READING, "off: Python frames alone. What native code took is the time of the Python line that called it; no time is left out. full (default): all frames", WORD(shown)},
 	{"skip-first", 0, "N", NULL, READING, "without the first N compiles of each unit (function and signature, in one process) and all that is in them, so that of a compile that is repeated the warm-up does not count; time outside of compiles stays. Of several recordings each by itself; a recording without compiles is refused", .set = set_skip_first},
-	{"no-limits", 0, NULL, NULL, READING | COMMAND_VIEW, "read a recording that was refused for the memory that it needs or the text that it expands to: it guards against files that are made to be costly, and may refuse one that another program compressed again", FLAG(no_limits)},
+	{"no-limits", 0, NULL, NULL, READING | COMMAND_VIEW | COMMAND_PUSH, "read a recording that was refused for the memory that it needs or the text that it expands to: it guards against files that are made to be costly, and may refuse one that another program compressed again", FLAG(no_limits)},
 	{"hlo", 0, "FILE", "@file", COMMAND_CONVERT | COMMAND_REPORT, "functions that XLA made are shown as JAX's operations and their lines: FILE is what `compiled.as_text()` gave of the functions that ran, one after another", TEXT(hlo, "is no file name")},
 	{"gil", 'g', NULL, NULL, SAMPLING, "stacks only of threads that hold the GIL; the time of others is there as (without the GIL)", FLAG(gil)},
-	{"idle", 'i', NULL, NULL, SAMPLING, "where threads wait, and for what: in place of (idle)", FLAG(idle)},
+	{"idle", 'i', NULL, NULL, SAMPLING | COMMAND_PUSH, "where threads wait, and for what: in place of (idle)", FLAG(idle)},
 	{"idle", 'i', NULL, NULL, COMMAND_CONVERT, "where threads waited, and for what, in place of (idle): of recordings made with -i or --mode=wall", FLAG(idle)},
 	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, in samples that were taken there", FLAG(kernel)},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", FLAG(stream)},

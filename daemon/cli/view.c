@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/nameless.h"
 #include "cli/live.h"
 #include "cli/recorder.h"
 #include "cli/user.h"

@@ -560,7 +560,7 @@ static void find_quiet(struct model *model)
 }
 
 /* CPU time that no sample represents gets no class. */
-static int give_up_unsampled(struct model *model)
+int model__settle(struct model *model)
 {
 	int err = class_names__id(&model->classes, 0, &model->class_now);
 
@@ -574,7 +574,7 @@ static int give_up_unsampled(struct model *model)
  * listed, counted, quiet. */
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing)
 {
-	int err = read_events(model, recording_fd, ret_missing) ?: give_up_unsampled(model) ?: unit_tree__finish(&model->units);
+	int err = read_events(model, recording_fd, ret_missing) ?: model__settle(model) ?: unit_tree__finish(&model->units);
 	uint32_t i, shown = 0;
 
 	/* Not even a session event: the file is empty or ends in its first line. */

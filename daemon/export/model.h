@@ -151,6 +151,8 @@ int model__init(struct model *model, const struct export_options *options);
 int model__init_detailed(struct model *model, const struct export_options *options);
 /* Reads all of it. -ENOENT: a filter matched nothing; ret_missing says which. */
 int model__read(struct model *model, int recording_fd, struct export_missing *ret_missing);
+/* After the last event, for who feeds the sink: what is still to be given to a slice. */
+int model__settle(struct model *model);
 void model__free(struct model *model);
 
 /* The thread has the tid or name of options.thread, if that is given. */

@@ -18,6 +18,7 @@
 #include "export/formats.h"
 #include "export/gzip.h"
 #include "export/protobuf.h"
+#include "export/quiet.h"
 #include "export/stack_sums.h"
 
 enum { REQUEST_RESOURCE = 1, REQUEST_DICTIONARY };
@@ -62,7 +63,7 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 	int err;
 
 	/* Idle time is no stack's, and so in no sample. */
-	if (stack_sums__apart(model, stack) || !model__passes(model, thread))
+	if (stack_sums__apart(model, stack) || !model__passes(model, thread) || (otlp->quiet && quiet__is(otlp->quiet, thread->id)))
 		return 0;
 	err = intern__id(&otlp->keys, &key, sizeof(key), &id) ?: buf__append(&otlp->observations, &fresh, sizeof(fresh));
 	series = err ? NULL : buf__at(&otlp->series, sizeof(*series), id);

@@ -53,6 +53,7 @@ struct otlp_resource {
 struct otlp {
 	struct model model;
 	struct otlp_resource resource;
+	const struct buf *quiet; /* borrowed; threads that are left out (quiet.h), if that is known before they are read */
 	/* What was sampled and is not yet encoded: struct stack_key -> its observations, a list each. */
 	struct intern keys;
 	struct buf series;	 /* struct series */

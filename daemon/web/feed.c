@@ -8,6 +8,7 @@
 #include <zstd.h>
 
 #include "base/buf.h"
+#include "base/nameless.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "events/events.h"

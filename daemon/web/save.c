@@ -12,23 +12,6 @@
 #include "base/nameless.h"
 #include "web/internal.h"
 
-int temporary__open(int *ret_fd)
-{
-	const char *const folders[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
-	int err = -ENOENT;
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		_cleanup_close_ int folder = folders[i] && *folders[i] ? open(folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-
-		if (folder < 0)
-			continue;
-		*ret_fd = err = nameless__open(folder);
-		if (err >= 0)
-			return 0;
-	}
-	return err;
-}
-
 /* In the child. Its recording is stdin: a program that others gave the name of a file would not be ours. */
 static void __attribute__((noreturn)) convert(const struct feed *feed, const char *const *arguments, int out)
 {

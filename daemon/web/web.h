@@ -83,5 +83,3 @@ int feed_reader__read(struct feed_reader *reader, char *out, size_t size, size_t
 /* Runs this program with other arguments: `cprofd convert`. With a feed its stdin is a recording of what there is now. *ret_fd:
  * an unlinked file for its stdout, complete once the child has ended well. */
 int save__convert(const struct feed *feed, const char *const *arguments, pid_t *ret_pid, int *ret_fd);
-/* A file without a name, where there is room: $TMPDIR, /var/tmp or /tmp. */
-int temporary__open(int *ret_fd);

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "events/events.h"
+#include "base/nameless.h"
 #include "web/web.h"
 
 #define TOKEN "00112233445566778899aabbccddeeff00112233"

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Sends profiles to a store, by OTLP over HTTP: events -> requests (export/otlp.h) -> spool -> POST.
+ *
+ *     batches.c   which samples make a request
+ *     spool.c     requests that are not delivered yet, in a file
+ *     sender.c    delivers them, one after another, and tries again
+ *     library.c   libcurl, the only door to it
+ *
+ * A request is delivered in the order in which it was made, and tried until it is accepted or refused. One that may have been
+ * accepted, as its answer was lost, is sent again with the same profile_id.
+ *
+ * Owner: the caller. One thread; nothing blocks but sender__poll(). Errors: -errno. */
+#pragma once
+
+#include <poll.h>
+
+#include "export/otlp.h"
+
+/* libcurl, before anything else. -ENOTSUP: it is not installed. */
+int push__load(void);
+
+/* Where to, and how. Borrowed until sender__free(). */
+struct push_target {
+	const char *url;
+	const char *const *headers; /* "Name: value", NULL-terminated */
+	const char *ca_file;	    /* NULL: the system's */
+	uint64_t spool_bytes;
+};
+
+/* What became of requests and samples. */
+struct push_counts {
+	uint64_t requests, samples, bytes; /* accepted */
+	uint64_t refused, refused_samples; /* by the server, for good */
+	uint64_t dropped, dropped_samples; /* there was no room in the spool: the oldest */
+	uint64_t rejected;		   /* profiles of requests that were accepted in part */
+	uint64_t failures;		   /* attempts that did not succeed */
+};
+
+struct sender;
+int sender__new(const struct push_target *target, struct sender **ret);
+void sender__free(struct sender *sender);
+/* A gzip'ed request with so many samples. */
+int sender__give(struct sender *sender, const struct buf *request, uint32_t samples);
+/* Waits for the descriptors, for answers, for the time of the next attempt, and at most `timeout_ms`. Sets revents. */
+int sender__poll(struct sender *sender, struct pollfd *fds, uint32_t n, int timeout_ms);
+/* Requests that are not yet delivered, and their bytes. */
+uint32_t sender__waiting(const struct sender *sender, uint64_t *ret_bytes);
+struct push_counts sender__counts(const struct sender *sender);
+/* What is wrong, as a sentence; NULL: nothing. `attempts` in a row have failed, 0: it was refused; the next one is in
+ * `ret_ms`. */
+const char *sender__trouble(const struct sender *sender, uint32_t *ret_attempts, uint64_t *ret_ms);
+/* No attempt can succeed: a wrong certificate, credentials. NULL: or a sentence, and what helps. */
+const char *sender__hopeless(const struct sender *sender, const char **ret_hint);
+
+/* Cuts a session, or a recording, into requests. Events go to its sink. */
+struct batches {
+	struct event_sink sink;
+	struct otlp otlp;
+	struct export_options options;
+	struct sender *sender; /* borrowed */
+	uint64_t period;       /* ns */
+	uint64_t next;	       /* when the next one is due; 0: not known yet */
+	int interrupt;	       /* a descriptor: readable, the recording is not read on */
+	uint64_t samples;      /* so far */
+	uint64_t room;	       /* of what can wait, a recording: bytes of the spool, of which it uses half; 0: it cannot */
+	struct event_session session;
+	struct buf message;
+	struct buf quiet; /* of a recording: threads that are left out */
+};
+int batches__begin(struct batches *batches, struct sender *sender, uint64_t period, const struct otlp_resource *resource);
+/* All of a recording. *ret_cut: it ends in the middle. Errors as recording__read(), and of batches__flush(). */
+int batches__read(struct batches *batches, int recording_fd, bool *ret_cut);
+/* A request of what is left. -ECANCELED: `interrupt`. */
+int batches__flush(struct batches *batches);
+void batches__free(struct batches *batches);
+
+/* --- spool.c --- */
+struct spool {
+	int fd;
+	uint64_t limit, bytes, end; /* bytes: of requests in it; end: of the file */
+	struct buf entries;	    /* struct spool_entry, oldest first */
+};
+struct spool_entry {
+	uint64_t offset;
+	uint32_t len, samples;
+};
+int spool__open(struct spool *spool, uint64_t limit);
+/* Drops the oldest ones for it, but for the first `kept`: -ENOSPC. Counts them. */
+int spool__put(struct spool *spool, const struct buf *request, uint32_t samples, uint32_t kept, struct push_counts *counts);
+static inline uint32_t spool__n(const struct spool *spool)
+{
+	return LENGTH(spool->entries, struct spool_entry);
+}
+/* The oldest one; *out is emptied before. */
+int spool__first(const struct spool *spool, struct buf *out, struct spool_entry *ret);
+void spool__remove(struct spool *spool, uint32_t i);
+void spool__close(struct spool *spool);

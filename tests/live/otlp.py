@@ -1,0 +1,417 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""`push` and `convert -f otlp`, read with OpenTelemetry's own classes (opentelemetry-proto of PyPI): every sample arrives once, and sums are those of
+`report --json`, whatever the server does meanwhile: it is not there, busy, slow, cuts connections, answers nonsense. Needs root.
+
+    otlp.py [NAME ...]     only the tests whose names contain one of these
+
+run-live: beside"""
+import collections
+import contextlib
+import gzip
+import http.server
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+from lib import CPROFD, ROOT, recording
+from lib.command import BUSY, as_nobody, cprofd, daemon, environment, expect, fails, folder, target
+from lib.result import check, finish, skip
+from lib.wait import until
+
+HOME = os.path.join(ROOT, "build", "otlp")
+PYTHON = "/usr/bin/python3"
+PATH = "/v1development/profiles"
+THREADS = BUSY + """
+import threading
+threading.Thread(target=time.sleep, args=(1000,), daemon=True, name="sleeper").start()
+threading.Thread(target=busy, args=(3,), name="worker").start()
+busy(%s)
+time.sleep(0.3)
+"""
+
+
+def classes():
+    """Of this Python, or of a virtual environment, with which the test begins again."""
+    global Request, Response
+    try:
+        from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2 as service
+    except ImportError:
+        python = os.path.join(HOME, "bin", "python")
+        if sys.prefix.startswith(HOME):
+            return False
+        if not os.path.exists(os.path.join(HOME, "done")):
+            for command in ([PYTHON, "-m", "venv", HOME], [os.path.join(HOME, "bin", "pip"), "install", "-q", "--retries", "1", "opentelemetry-proto>=1.45"]):
+                if subprocess.call(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+                    return False
+            open(os.path.join(HOME, "done"), "w").close()
+        os.execv(python, [python, *sys.argv])
+    Request, Response = service.ExportProfilesServiceRequest, service.ExportProfilesServiceResponse
+    return hasattr(Request(), "dictionary")
+
+
+class Told:
+    """What requests say, added up."""
+
+    def __init__(self):
+        self.sums, self.samples, self.classes = collections.Counter(), collections.Counter(), collections.Counter()
+        self.ids, self.resources, self.attributes, self.duplicates = set(), [], collections.Counter(), 0
+
+    def add(self, request):
+        strings, tables = request.dictionary.string_table, request.dictionary
+        expect(strings[0] == "" and not any(getattr(tables, name + "_table")[0].ByteSize() for name in "mapping location function attribute stack".split()), "entries 0")
+        expect(len(tables.link_table) == 1 and not any(tables.link_table[0].trace_id), "the link")
+        for table in (strings, *(getattr(tables, name + "_table") for name in "mapping location function attribute stack".split())):
+            expect(len({entry if isinstance(entry, str) else entry.SerializeToString() for entry in table}) == len(table), "an entry is there twice")
+        attributes = [(strings[a.key_strindex], a.value.string_value or a.value.int_value) for a in tables.attribute_table]
+        for resource in request.resource_profiles:
+            self.resources.append({a.key: a.value.string_value or a.value.int_value for a in resource.resource.attributes})
+            for profile in (profile for scope in resource.scope_profiles for profile in scope.profiles):
+                if profile.profile_id in self.ids:
+                    self.duplicates += 1
+                    continue
+                self.ids.add(profile.profile_id)
+                self.add_profile(profile, strings, tables, attributes)
+
+    def add_profile(self, profile, strings, tables, attributes):
+        kind = strings[profile.sample_type.type_strindex]
+        expect(strings[profile.sample_type.unit_strindex] == "nanoseconds" and len(profile.profile_id) == 16, "the type")
+        for sample in profile.samples:
+            expect(len(sample.values) == len(sample.timestamps_unix_nano) > 0, "values and times")
+            expect(all(profile.time_unix_nano <= t < profile.time_unix_nano + profile.duration_nano for t in sample.timestamps_unix_nano), "times")
+            expect(abs(profile.time_unix_nano / 1e9 - time.time()) < 86400, "today")
+            has = dict(attributes[i] for i in sample.attribute_indices)
+            expect(len(has) == len(sample.attribute_indices), "each key once", has)
+            expect({"thread.id", "thread.name", "cprofd.class"} <= set(has), "attributes", has)
+            self.attributes.update(has.keys())
+            stack = [tables.location_table[i] for i in tables.stack_table[sample.stack_index].location_indices]
+            expect(stack and all(location.lines and strings[tables.function_table[location.lines[0].function_index].name_strindex] for location in stack), "a stack of functions")
+            self.sums[kind] += sum(sample.values)
+            self.samples[kind] += len(sample.values)
+            self.classes[kind, has["cprofd.class"]] += sum(sample.values)
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Does `script` to the first requests, one item each, and takes the rest. What is not taken may come again."""
+    daemon_threads = True
+
+    def __init__(self, script=(), port=0, tls=None):
+        super().__init__(("127.0.0.1", port), Handler)
+        self.script, self.told, self.headers, self.paths, self.requests, self.failed = list(script), Told(), [], [], 0, []
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        self.url = "%s://localhost:%d" % ("https" if tls else "http", self.server_address[1])
+
+    def handle_error(self, request, address):
+        pass  # connections that end early are part of it
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in {"Content-Length": len(body), **headers}.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self):
+        server = self.server
+        server.requests += 1
+        server.headers.append(self.headers)
+        server.paths.append(self.path)
+        step, how = server.script.pop(0) if server.script else "ok", {}
+        if isinstance(step, tuple):
+            step, how = step
+        length = int(self.headers["Content-Length"])
+        if step == "cut":  # in the middle of the body
+            self.rfile.read(length // 2)
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+            return
+        body = self.rfile.read(length)
+        if isinstance(step, int):
+            self.answer(step, **how)
+            return
+        if step == "nonsense":
+            self.wfile.write(b"\x00\xff<html>" * 1000)
+            self.close_connection = True
+            return
+        if step == "slow":
+            time.sleep(3)
+        try:
+            server.told.add(Request.FromString(gzip.decompress(body)))
+        except Exception:
+            server.failed.append(traceback.format_exc())
+        if step == "lost":  # it has taken the request, and nobody hears of it
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+        elif step == "half":  # of the answer
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"\x0a")
+            self.close_connection = True
+        elif step == "endless":
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(bytes(1 << 16))
+        else:
+            response = Response()
+            if step == "partial":
+                response.partial_success.rejected_profiles = 300
+                response.partial_success.error_message = "too old"
+            self.answer(200, response.SerializeToString())
+
+
+def truth(path):
+    """From report, and from the recording's own lines: sums, and how many samples there are."""
+    told = json.loads(cprofd("report", path, "--json").out)
+    wall = told["recordings"][0]["mode"] == "wall" if "mode" in told["recordings"][0] else False
+    by_class = next(table for table in told["tables"] if table["by"] == "class")
+    rows = 0
+    for event in recording.read(path):
+        if event["ev"] == "samples":
+            n = len(event["t"])
+            cpu, given, others = (event.get(key, [0] * n) for key in ("cpu", "given", "others"))
+            expect(not any(others), "a recording of one process, whose threads are all sampled")
+            rows += sum(c > g for c, g in zip(cpu, given))
+        elif event["ev"] == "thread_end":
+            rows += event["cpu"] > 0
+    return by_class["total_ns"], {row["name"]: row["exclusive_ns"] for row in by_class["rows"] if row["exclusive_ns"]}, rows, wall
+
+
+def arrived(receiver, path, kind="cpu"):
+    total, by_class, rows, _ = truth(path)
+    told = receiver.told
+    expect(not receiver.failed, "requests", *receiver.failed)
+    expect(told.sums[kind] == total, "the sum", told.sums, total)
+    expect({name: ns for (k, name), ns in told.classes.items() if k == kind} == by_class, "classes", told.classes, by_class)
+    expect(told.samples["cpu"] == rows, "samples", told.samples, rows)
+
+
+class Recordings:
+    def __init__(self, work):
+        self.work = work
+
+    def path(self, mode):
+        path = os.path.join(self.work, mode + ".cprof")
+        if not os.path.exists(path):
+            with target(THREADS % 5) as process:
+                run = cprofd("attach", process.pid, "--mode=" + mode, "-o", path, env=environment(CPROFD_SOCKET="none"))
+            expect(run.returncode == 0, "a recording", run.err)
+        return path
+
+
+def push(receiver, *args, **how):
+    url = receiver if isinstance(receiver, str) else receiver.url
+    return cprofd("push", "--otlp", url, *args, **how)
+
+
+# --- files ---
+
+def test_convert(recordings):
+    for mode in ("cpu", "wall"):
+        out = os.path.join(recordings.work, mode + ".otlp.gz")
+        run = cprofd("convert", recordings.path(mode), *(["-i"] if mode == "wall" else []), "-o", out)
+        expect(run.returncode == 0, "convert", run.err)
+        with Receiver() as receiver, open(out, "rb") as file:
+            receiver.told.add(Request.FromString(gzip.decompress(file.read())))
+            arrived(receiver, recordings.path(mode), mode)
+            main = [r for r in receiver.told.resources if r.get("process.runtime.name") == "cpython"]
+            expect(main and main[0]["process.executable.name"].startswith("python") and main[0]["process.pid"] > 0, "the resource", receiver.told.resources)
+
+
+def test_recordings_arrive(recordings):
+    for mode in ("cpu", "wall"):
+        with Receiver() as receiver:
+            run = push(receiver, recordings.path(mode), "--every", 1, "--service", "it")
+            expect(run.returncode == 0, "push", run.err)
+            expect(receiver.requests >= 4 and receiver.told.duplicates == 0, "requests", receiver.requests, receiver.told.duplicates)
+            arrived(receiver, recordings.path(mode), mode)
+            expect({r["service.name"] for r in receiver.told.resources} == {"it"}, "service.name", receiver.told.resources)
+            expect(set(receiver.paths) == {PATH}, "paths", receiver.paths)
+            header = receiver.headers[0]
+            expect(header["Content-Type"] == "application/x-protobuf" and header["Content-Encoding"] == "gzip", "headers", header)
+
+
+def test_bad_servers(recordings):
+    path = recordings.path("cpu")
+    scripts = {
+        "busy": [(503, {"Retry_After": 1}), 429, (502, {"Retry_After": "soon"}), "ok", 504],
+        "cut": ["cut", "ok", "cut", "cut"],
+        "slow": ["ok", "slow"],
+        "half": ["half", "ok", "half"],
+        "nonsense": ["nonsense", "ok", "nonsense"],
+        "endless": ["endless", "ok"],
+        "ends in time": [(503, {"Retry_After": "Fri, 01 Jan 1999 00:00:00 GMT"}), (429, {"Retry_After": -5})],
+    }
+    for name, script in scripts.items():
+        with Receiver(script) as receiver:
+            run = push(receiver, path, "--every", 2)
+            expect(run.returncode == 0, name, run.err)
+            expect(receiver.told.duplicates == 0, name + ": no duplicates", receiver.told.duplicates)
+            arrived(receiver, path)
+
+
+def test_lost_answers(recordings):
+    """The request has come, its answer has not: it comes again, and profile_id says so."""
+    with Receiver(["lost", "ok", "lost"]) as receiver:
+        run = push(receiver, recordings.path("cpu"), "--every", 1)
+        expect(run.returncode == 0 and receiver.told.duplicates >= 2, "push", run.err, receiver.told.duplicates)
+        arrived(receiver, recordings.path("cpu"))
+
+
+def test_a_server_that_comes_later(recordings):
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    client = subprocess.Popen([CPROFD, "push", "--otlp", "http://localhost:%d" % port, "--every", "1", recordings.path("cpu")], stderr=subprocess.PIPE, env=environment())
+    expect("requests wait on disk" in client.stderr.readline().decode(), "the outage is told")
+    with Receiver(port=port) as receiver:
+        err = client.communicate(timeout=120)[1].decode()
+        expect(client.returncode == 0 and "delivered again" in err, "push", err)
+        arrived(receiver, recordings.path("cpu"))
+        expect(receiver.told.duplicates == 0, "no duplicates")
+
+
+def test_refusals(recordings):
+    path = recordings.path("cpu")
+    for status, words in ((401, "--header-file"), (404, "service.profilesSupport"), (400, "is this the address"), (307, "points elsewhere")):
+        with Receiver([(status, {"Location": "http://localhost:1/"})] * 9) as receiver:
+            fails(1, str(status), words, run=push(receiver, path, "--every", 1))
+            expect(receiver.requests == 1, "asked once", receiver.requests)
+    with Receiver(["ok", 400]) as receiver:
+        fails(1, "refused", run=push(receiver, path, "--every", 1))
+        expect(receiver.requests > 2, "the others are sent", receiver.requests)
+    with Receiver(["partial"]) as receiver:
+        fails(1, "rejected 300 profiles", run=push(receiver, path))
+    with Receiver([503] * 99) as receiver:
+        fails(1, "was not delivered", "answers 503", run=push(receiver, path, "--retry", 2))
+    fails(2, "no URL", run=push("localhost:4318", path))
+    fails(2, "where to?", run=cprofd("push", path))
+    fails(2, "which recordings", run=push("http://localhost:1"))
+    fails(1, "is not a recording", run=push("http://localhost:1", "--retry", 1, __file__ if "/" in __file__ else "./" + __file__))
+
+
+def test_headers(recordings):
+    path, secret = recordings.path("cpu"), "Bearer 7Tk-secret"
+    file = os.path.join(recordings.work, "headers")
+    with open(file, "w") as out:
+        out.write("# for the collector\nAuthorization: %s\n\nX-More: 1\n" % secret)
+    with Receiver() as receiver:
+        run = push(receiver.url + "/", path, "--header", "X-One: a b", "--header-file", file, "--tenant", "us")
+        expect(run.returncode == 0 and "secret" not in run.err, "push", run.err)
+        has = receiver.headers[0]
+        expect((has["X-One"], has["Authorization"], has["X-More"], has["X-Scope-OrgID"]) == ("a b", secret, "1", "us"), "headers", has)
+    for wrong in ("X-One", "X-One:", ": a", "X-One: a\r\nX-Two: b"):
+        fails(2, "is no header", run=push("http://localhost:1", path, "--header", wrong))
+    with open(file, "w") as out:
+        out.write("Bearer 7Tk-secret\n")
+    run = push("http://localhost:1", path, "--header-file", file)
+    fails(2, "is no header", run=run)
+    expect("7Tk" not in run.err, "no secret is shown", run.err)
+
+
+def test_proxy(recordings):
+    with Receiver() as receiver:
+        run = push("http://collector.invalid:4318", recordings.path("cpu"), env=environment(http_proxy=receiver.url))
+        expect(run.returncode == 0, "push", run.err)
+        expect(receiver.paths[0] == "http://collector.invalid:4318" + PATH, "by the proxy", receiver.paths)
+        arrived(receiver, recordings.path("cpu"))
+
+
+def certificate(work, name):
+    key, cert = (os.path.join(work, name + end) for end in (".key", ".pem"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=" + name,
+                    "-addext", "subjectAltName=DNS:" + name], check=True, stderr=subprocess.DEVNULL)
+    return cert, key
+
+
+def test_tls(recordings):
+    good, other = certificate(recordings.work, "localhost"), certificate(recordings.work, "other.example")
+    path = recordings.path("cpu")
+    with Receiver(tls=good) as receiver:
+        expect(push(receiver, path, "--ca-file", good[0]).returncode == 0, "a certificate that is trusted")
+        arrived(receiver, path)
+    for tls, ca in ((good, None), (good, other[0]), (other, other[0])):
+        with Receiver(tls=tls) as receiver:
+            fails(1, "its certificate is not trusted, or is not for this host", "--ca-file", run=push(receiver, path, *(["--ca-file", ca] if ca else [])))
+            expect(not receiver.requests, "nothing was sent")
+    with Receiver(tls=good) as receiver:
+        fails(1, "the file of --ca-file", run=push(receiver, path, "--ca-file", "/nonexistent"))
+
+
+# --- sessions ---
+
+def test_a_process(recordings):
+    """By a daemon, as a user without privileges, over an outage."""
+    with folder() as work, daemon(os.path.join(work, "socket")), target(BUSY + "busy(6)", uid=65534) as process, \
+            Receiver(["ok", 503, "cut", (503, {"Retry_After": 2})]) as receiver:
+        run = cprofd("push", "--otlp", receiver.url, "--socket", os.path.join(work, "socket"), "--every", "0.5", process.pid, prefix=as_nobody())
+        expect(run.returncode == 0, "push", run.err)
+        told = receiver.told
+        expect(not receiver.failed and told.duplicates == 0 and receiver.requests > 4, "requests", receiver.failed, receiver.requests)
+        expect("delivered {:,} samples".format(told.samples["cpu"]) in run.err, "all arrive", told.samples, run.err)
+        expect({(r["process.pid"], r["host.name"]) for r in told.resources} == {(process.pid, socket.gethostname())}, "the resource", told.resources)
+
+
+def test_all(recordings):
+    """--all finds a Python that starts later, and only this user's."""
+    with folder() as work, daemon(os.path.join(work, "socket")), Receiver() as receiver, target(BUSY + "busy(60)"), target(BUSY + "busy(60)", uid=65534) as one:
+        client = subprocess.Popen([*as_nobody(CPROFD), "push", "--otlp", receiver.url, "--socket", os.path.join(work, "socket"), "--every", "0.5", "--all"],
+                                  stderr=subprocess.PIPE, env=environment())
+        pids = lambda: {r["process.pid"] for r in list(receiver.told.resources)}  # noqa: E731
+        try:
+            expect(until(lambda: pids() == {one.pid}), "the first", pids())
+            with target(BUSY + "busy(60)", uid=65534) as two:
+                expect(until(lambda: pids() == {one.pid, two.pid}), "the second", pids())
+        finally:
+            client.send_signal(signal.SIGINT)
+            err = client.communicate(timeout=60)[1].decode()
+        expect(client.returncode == 0, "push", err)
+        expect("delivered {:,} samples".format(receiver.told.samples["cpu"]) in err and not receiver.told.duplicates, "all arrive", receiver.told.samples, err)
+    fails(2, "not for root", run=push("http://localhost:1", "--all"))
+
+
+def main():
+    if os.geteuid() or not classes():
+        skip("needs root" if os.geteuid() else "opentelemetry-proto is not there (pip install opentelemetry-proto)")
+        return finish()
+    with folder() as work:
+        recordings = Recordings(work)
+        for name, test in list(globals().items()):
+            if name.startswith("test_") and (not sys.argv[1:] or any(word in name for word in sys.argv[1:])):
+                try:
+                    test(recordings)
+                    check(True, name)
+                except Exception as error:
+                    check(False, name, *([error] if isinstance(error, AssertionError) else [traceback.format_exc()]))
+    return finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
