@@ -202,12 +202,27 @@ static bool is_callable(const struct callable *callable)
 	return callable && callable->kind < CALLABLE_MACHINERY;
 }
 
+/* Are these names of one method, once without its type? What several types' methods end in (PyBool_FromLong) does not say whose it
+ * was. */
+static bool differ_by_type(const char *a, const char *b)
+{
+	const char *last_a = callable__last_part(a), *last_b = callable__last_part(b);
+
+	return (last_a == a || last_b == b) && !strcmp(last_a, last_b);
+}
+
 /* Remembers what the site called. A site nearly always calls the same; one that does not is never guessed
  * (`several`). */
 static void learn(struct site *site, const char *name)
 {
-	if (site->learned && strcmp(site->learned, name) && !(name == site->object && !strcmp(site->learned, UFUNC_CALL)))
-		site->several = true;
+	const char *before = site->learned;
+
+	if (before && strcmp(before, name) && !(name == site->object && !strcmp(before, UFUNC_CALL))) {
+		if (differ_by_type(before, name))
+			name = callable__last_part(name);
+		else
+			site->several = true;
+	}
 	site->learned = name;
 }
 
@@ -217,6 +232,20 @@ enum outermost {
 	OUTERMOST_SLOT,  /* a slot that no call is meant for */
 	OUTERMOST_INNER, /* something that another function called, whose name is not known (one of max, min) */
 };
+
+/* Was one of several called, of which it is not known which one? Not if anyone may call the function (_PyObject_VectorcallTstate), nor if
+ * each of them calls what it was given (cfunction_call_varargs, to which 3.8's calls of objects jump): then that comes further in. */
+static bool is_one_of_several(const struct callable *callable)
+{
+	const struct candidate *candidates = callable->of->candidates + callable->first;
+
+	if (callable->forwards || (callable->shared && callable->pointed) || callable->n <= 1)
+		return false;
+	for (uint32_t i = 0; i < callable->n; i++)
+		if (!class__forwards(candidates[i].name))
+			return true;
+	return false;
+}
 
 /* Walks items [begin, end) from the outermost to the innermost. The first callable with a name is what the
  * instruction called (`outermost`); further ones count only inside of functions that forward (functools.partial).
@@ -244,8 +273,7 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 		}
 		name = name_of(profile, header, site, stack->items[i - 1].index, direct, trust);
 		if (!name) {
-			/* One of its candidates was called, unless it is a helper that anyone may call (_PyObject_VectorcallTstate). */
-			nameless |= callable->n > 1 && !callable->forwards && !(callable->shared && callable->pointed);
+			nameless = nameless || is_one_of_several(callable);
 			continue;
 		}
 		if (outermost) {
