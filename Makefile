@@ -170,7 +170,7 @@ deb: ## Debian's package of this tree, below $(B)/deb (debhelper)
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \
 	libelf-dev libdw-dev liblzma-dev zlib1g-dev libdeflate-dev libiberty-dev libunwind-dev libzydis-dev libncurses-dev libmicrohttpd-dev libcurl4-openssl-dev
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
-DEPS_TEST := libcmocka-dev libclang-rt-14-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
+DEPS_TEST := libcmocka-dev libclang-rt-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
 	man-db jq util-linux libcap2-bin procps systemd gdb linux-perf python3-venv binutils elfutils g++ \
 	xz-utils libdebuginfod1 tmux python3-greenlet python3-gevent python3-pip python3-setuptools python3-wheel python3-pytest python3-nbclient python3-ipykernel
 # Another source of npm (a newer nodejs) or Go may be there; Debian's npm conflicts with that.
