@@ -62,7 +62,7 @@ def test_unknown_options():
     fails(2, "--rate needs HZ", run=cprofd("attach", "1", "--rate"))
     fails(2, "--native takes its value in the same word: --native=leaf", run=cprofd("attach", "1", "--native", "leaf"))
     fails(2, "options follow the command", run=cprofd("--duration", "3", "attach", "1"))
-    fails(2, "report has no option -i; attach, record, convert have it", run=cprofd("report", "a", "-i"))
+    fails(2, "report has no option -i; attach, record, convert, push have it", run=cprofd("report", "a", "-i"))
     fails(2, "dump has no option --lines; attach, record, convert, report, top have it", run=cprofd("dump", "1", "--lines"))
 
 
