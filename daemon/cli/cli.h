@@ -82,6 +82,7 @@ struct cli_options {
 	bool native_frames;      /* report: also the interpreter's own */
 	uint32_t depth;          /* report: of the tree; 0: all of it */
 	bool tree;               /* report: its table, too */
+	bool annotate;           /* report: listings of sources, too */
 	bool phases;             /* report: the tree shows phases and passes */
 	const char *per;         /* diff: "share", "compile"; NULL: not given */
 	/* diff: confidence of its intervals, such as 0.999. 0: not given */

@@ -202,7 +202,7 @@ static const char *set_by(struct cli_options *options, const char *value)
 		for (by = 0; by < REPORT_CALLERS && !name_is(report_names[by], value, len); by++)
 			;
 		if (by == REPORT_CALLERS)
-			return "is not one of class, thread, unit, source, phase, pass, trigger, tree, chain, repeat, failed, function, "
+			return "is not one of class, thread, unit, source, source-line, phase, pass, trigger, tree, chain, repeat, failed, function, "
 			       "line, package, module, file, callee (or several, with commas)";
 		options->report_tables |= 1u << by;
 		value += len;
@@ -393,7 +393,7 @@ const struct option_row option_rows[] = {
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", FLAG(stream)},
 	{"open", 0, NULL, NULL, WRITING, "then open the file in a browser (xdg-open), as the user who called sudo; the format is html unless -f or -o asks for svg", FLAG(open)},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", .set = set_window},
-	{"by", 'b', "WHAT", "class|thread|unit|source|phase|pass|trigger|tree|chain|repeat|failed|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), failed (compiles that ended before the last stage that their rules name, as by an exception, and in which phase), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line. Lines of Python alone: --by=line --native=off", .set = set_by},
+	{"by", 'b', "WHAT", "class|thread|unit|source|source-line|phase|pass|trigger|tree|chain|repeat|failed|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), source-line (the lines of these at which the compiler was, and in which phases), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), failed (compiles that ended before the last stage that their rules name, as by an exception, and in which phase), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line. Lines of Python alone: --by=line --native=off", .set = set_by},
 	{"by", 'b', "WHAT", "class|unit|phase|pass|function|line|package|module|file", COMPARING, "what is compared, with commas: class (of time), unit (a compile: function and signature), phase, pass (of an optimiser), function, line, package, module, file; default: class,unit,phase,pass,function", .set = set_by},
 	{"callers", 0, "PATTERN", NULL, COMMAND_REPORT, "who called this function: of its outermost frame in each stack, so that recursion counts once. Lines, with --lines", TEXT(callers, "is no function")},
 	{"callees", 0, "PATTERN", NULL, COMMAND_REPORT, "what this function called: of its innermost frame in each stack. Lines, with --lines", TEXT(callees, "is no function")},
@@ -408,6 +408,7 @@ const struct option_row option_rows[] = {
 	{"tree", 0, NULL, NULL, COMMAND_REPORT, "the same as --by=tree: compiles below the lines that caused them, in them the compiles that they needed; --top is of each branch", FLAG(tree)},
 	{"depth", 0, "N", NULL, COMMAND_REPORT, "so many levels of the tree, the lines included; default: all", .set = set_depth},
 	{"phases", 0, NULL, NULL, COMMAND_REPORT, "the tree has the phases and passes of compiles, too", FLAG(phases)},
+	{"annotate", 0, NULL, NULL, COMMAND_REPORT, "the table source-line, and the sources of its functions, each line with what the compiler took for it", FLAG(annotate)},
 	{"per", 0, "WHAT", "share|compile", COMPARING, "times as shares of all (default), or for each outermost compile", WORD(per)},
 	{"level", 0, "PERCENT", NULL, COMPARING, "how sure a change must be to count as one; default 99.9%", .set = set_level},
 	{"fail-on", 0, "LIMITS", NULL, COMPARING, "exit status 3 if something surely grew by more, as in 'total>3%,unit>5%': total (CPU time), elapsed, compiles, compiling (their time), class, unit, phase, pass, function ...", .set = set_fail_on},

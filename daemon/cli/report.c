@@ -4,11 +4,13 @@
  * with its deviation. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "cli/input.h"
+#include "cli/user.h"
 #include "cli/write.h"
 #include "export/hlo.h"
 #include "rules/rules.h"
@@ -27,6 +29,8 @@ static uint32_t tables_of(const struct cli_options *options)
 
 	if (options->tree)
 		tables |= 1u << REPORT_TREE;
+	if (options->annotate)
+		tables |= 1u << REPORT_SOURCE_LINE;
 	if (options->callers)
 		tables |= 1u << REPORT_CALLERS;
 	if (options->callees)
@@ -74,6 +78,20 @@ static int read_one(struct report *report, const struct cli_options *options, co
 	return CLI_COULD_NOT;
 }
 
+/* As the user who called sudo: the path comes from a recording. O_NONBLOCK: a FIFO is not waited for. */
+static int open_source(const char *path)
+{
+	const struct user *user = user__calling();
+	int fd, err = user__enter(user);
+
+	if (err)
+		return err;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	err = fd < 0 ? -errno : 0;
+	user__leave(user);
+	return err ?: fd;
+}
+
 static int print(struct report *report, const struct cli_options *options)
 {
 	int err;
@@ -109,6 +127,7 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 		.native_frames = options->native_frames,
 		.depth = options->depth,
 		.phases = options->phases,
+		.open_source = options->annotate ? open_source : NULL,
 		.width = options->verbose ? 0 : say__columns(STDOUT_FILENO),
 		/* The report without options leaves empty tables out; one that was asked for is printed with
 		 * its heading, even if empty. */
@@ -163,6 +182,10 @@ int report__run(const struct cli_options *options)
 	}
 	if (options->json && options->csv) {
 		say("--json and --csv: choose one");
+		return CLI_USAGE;
+	}
+	if (options->annotate && (options->json || options->csv)) {
+		say("--annotate is text: not with --json or --csv");
 		return CLI_USAGE;
 	}
 	if ((options->phases || options->depth) && !(tables_of(options) & 1u << REPORT_TREE)) {

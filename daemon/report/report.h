@@ -66,6 +66,8 @@ struct report_options {
 	bool phases;		 /* the tree has phases and passes, too */
 	const struct rules *rules; /* borrowed: stages of compiles, whose results a cache could hold; NULL: not shown */
 	int width;		 /* text: of the terminal; 0: names have columns of fixed widths */
+	/* Opens a source with the rights of who asks: a descriptor, or -errno. NULL: no listings of sources. */
+	int (*open_source)(const char *path);
 	bool brief;		 /* no --by: text leaves out tables that say nothing */
 };
 

@@ -305,7 +305,7 @@ static int put_below(struct report *report, const struct table *above, uint32_t 
 			fprintf(out, "%*s%6.2f %%  %s ", at, "", percent(rank->inclusive, above->total), above->by == REPORT_SOURCE ? "for" : "on");
 			fit__name(out, *key.name ? key.name : "()", -text__room(report, at + 14, UNIT_WIDTH));
 		} else if (above->by == REPORT_SOURCE_LINE) {
-			fprintf(out, "%*s%6.2f %%  in %s", at, "", percent(rank->inclusive, above->total), key.name);
+			fprintf(out, "%*s%6.2f %%  %s", at, "", percent(rank->inclusive, above->total), key.name);
 		} else if (above->by == REPORT_FAILED) {
 			fprintf(out, "%*s%6.2f %%  left in %s", at, "", percent(rank->inclusive, above->total), key.name);
 		} else if (key.kind != FUNCTION_NOTE) {
@@ -465,6 +465,8 @@ static int put_all(void *of, FILE *out)
 			err = i == REPORT_TREE || i == REPORT_CHAIN || i == REPORT_REPEAT
 				      ? units_text__table(report, &report->tables[i], out)
 				      : put_table(report, &report->tables[i], out);
+	if (!err && report->options->open_source)
+		err = annotate__put(report, out);
 	put_legend(report, out);
 	return stream__flush(out) ?: err;
 }

@@ -219,7 +219,7 @@ def test_tables_fit_their_terminal():
     """Names are cut, columns left out; of what is no terminal, and with -v, all is whole."""
     name = "a_function_" + "of_a_long_name_" * 6
     code = "import time\ndef %s():\n    while time.process_time() < 0.5: pass\n%s()\n" % (name, name)
-    tables = "--by=class,thread,unit,source,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"
+    tables = "--by=class,thread,unit,source,source-line,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"
     with folder() as work:
         script = os.path.join(work, "a_file_" + "of_a_long_name_" * 6 + ".py")
         with open(script, "w") as file:

@@ -478,7 +478,7 @@ def collisions():
 
 READERS = {
     "report": ["report", "{file}"],
-    "tables": ["report", "--by=class,thread,unit,source,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee", "{file}"],
+    "tables": ["report", "--by=class,thread,unit,source,source-line,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee", "{file}"],
     "json": ["report", "--json", "{file}"],
     "csv": ["report", "--by=tree", "--csv", "{file}"],
     "callers": ["report", "--callers=*", "--callees=*", "{file}"],

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The tree of compiles and the table of repeats: of synthetic recordings against their generator, of a recording
  * written by hand against its contents. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "export_util.h"
@@ -294,6 +298,85 @@ static void lines_of_sources(void **state)
 	json_decref(table);
 }
 
+/* The calls are counted: each function's source is opened once. */
+static int opened;
+static int open_it(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	opened++;
+	return fd < 0 ? -errno : fd;
+}
+
+/* The text of a report of f at line 3 of this file, whose recording ended at `realtime` + 8000 ns. */
+static char *listing_of(const char *path, uint64_t realtime)
+{
+	const struct report_options options = {.tables = 1u << REPORT_SOURCE_LINE, .open_source = open_it};
+	_cleanup_close_ int fd = memfd_create("recording", MFD_CLOEXEC);
+	struct report *report;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	dprintf(fd,
+		"{\"ev\":\"hello\",\"major\":1,\"minor\":11}\n"
+		"{\"ev\":\"session\",\"id\":1,\"pid\":7,\"rate\":1000,\"monotonic\":1000,\"realtime\":%llu,\"command\":\"c\"}\n"
+		"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,\"name\":\"p\"}\n"
+		"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n"
+		"{\"ev\":\"units\",\"first\":1,\"rows\":[[0,0,0,\"C\",\"f\",\"i\",1000,0,\"%s\",2]]}\n"
+		"{\"ev\":\"lines\",\"first\":1,\"rows\":[[0,1,\"%s\",3],[0,1,\"%s\",2]]}\n"
+		"{\"ev\":\"samples\",\"t\":[1100,100],\"wall\":[100,100],\"cpu\":[100,100],\"thread\":[0,0],\"unit\":[1,1],\"line\":[1,2]}\n"
+		"{\"ev\":\"end\",\"time\":9000}\n",
+		(unsigned long long)realtime, path, path, path);
+	lseek(fd, 0, SEEK_SET);
+	opened = 0;
+	assert_int_equal(report__new(&options, 1, &report), 0);
+	assert_int_equal(report__read(report, fd, "it"), 0);
+	assert_int_equal(report__finish(report), 0);
+	assert_int_equal(report__text(report, out), 0);
+	report__free(report);
+	fclose(out);
+	assert_int_equal(opened, 1);
+	assert_non_null(strstr(text, "50.00         2  "));
+	assert_non_null(strstr(text, "50.00         3  "));
+	return text;
+}
+
+static void has(const char *path, uint64_t realtime, const char *words, const char *without)
+{
+	char *text = listing_of(path, realtime);
+
+	if (!strstr(text, words))
+		fail_msg("no '%s' in:\n%s", words, text);
+	if (without)
+		assert_null(strstr(text, without));
+	free(text);
+}
+
+static void sources_are_listed(void **state)
+{
+	char path[] = "/tmp/cprofd-source-XXXXXX";
+	_cleanup_close_ int fd = mkstemp(path);
+	const uint64_t late = 4000000000000000000ull;
+
+	assert_true(fd >= 0);
+	dprintf(fd, "# one\ndef f(x):\n\treturn x + '\x1b[1m'\n# four\n# five\n# six\n");
+	has(path, late, "50.00         3          return x + '\\x1b[1m'\n", "the source ");
+	has(path, late, "         1  # one\n", "# six"); /* two lines around */
+	has(path, 1, "changed after the recording", "cannot be read");
+	dprintf(fd, "# \xff\n");
+	has(path, late, "is not UTF-8", "changed");
+	assert_int_equal(ftruncate(fd, 6), 0);
+	has(path, late, "(the file ends before this line)", NULL);
+	assert_int_equal(ftruncate(fd, 17 << 20), 0);
+	has(path, late, "larger than 16 MiB", "(the file ends");
+	unlink(path);
+	has(path, late, "cannot be read: No such file", NULL);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	has(path, late, "no file with a source", NULL);
+	unlink(path);
+}
+
 static void what_caches_had_saved(void **state)
 {
 	check_repeats(0);
@@ -493,7 +576,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_thread),  cmocka_unit_test(several_threads),
-		cmocka_unit_test(epochs),      cmocka_unit_test(what_caches_had_saved), cmocka_unit_test(lines_of_sources),
+		cmocka_unit_test(epochs),      cmocka_unit_test(what_caches_had_saved), cmocka_unit_test(lines_of_sources), cmocka_unit_test(sources_are_listed),
 		cmocka_unit_test(over_epochs), cmocka_unit_test(reasons),
 		cmocka_unit_test(functions_of_all_signatures), cmocka_unit_test(left_by_an_exception),
 	};
