@@ -83,6 +83,7 @@ struct variables_context {
 	const struct py_layout *l;
 	__u64 items;
 };
+#define CO_FAST_LOCAL 0x20u /* of a cell: an argument, since other locals in cells are none of co_varnames (compute_localsplus_info) */
 #define CO_FAST_CELLS 0xc0u /* CO_FAST_CELL | CO_FAST_FREE (pycore_code.h) */
 
 static long put_variable(__u32 i, void *context)
@@ -105,7 +106,7 @@ static long put_variable(__u32 i, void *context)
 		return 1;
 	part = (struct part_string *)(v->cap->data + at);
 	kind = v->cap->kinds[i & (RECORD_VARIABLES_MAX - 1)] | v->cap->cells;
-	part->variable = kind & CO_FAST_CELLS ? VARIABLE_CELL : 0;
+	part->variable = kind & CO_FAST_CELLS ? VARIABLE_CELL | (kind & CO_FAST_LOCAL ? VARIABLE_ARGUMENT : 0) : 0;
 	v->cap->variables++;
 	return 0;
 }

@@ -10,7 +10,8 @@
 #include "name/lines.h"
 #include "python/object.h"
 
-#define CO_FAST_CELLS 0xc0 /* CO_FAST_CELL | CO_FAST_FREE: pycore_code.h, 3.11+ */
+#define CO_FAST_LOCAL 0x20 /* pycore_code.h, 3.11+ */
+#define CO_FAST_CELLS 0xc0 /* CO_FAST_CELL | CO_FAST_FREE */
 #define LINES_MAX (1u << 20)
 
 /* 0 as well if it cannot be read: an address of 0 then fails at its own read. */
@@ -126,7 +127,7 @@ static int put_names(struct variables *v, uint64_t tuple, uint8_t cells)
 		uint8_t kind = i < RECORD_VARIABLES_MAX ? v->kinds[i] | cells : cells;
 
 		err = put_string(v->out, v->memory, v->layout, PART_NAME, word(v->memory, tuple + v->layout->tuple_items + 8 * i),
-				 RECORD_VARIABLE_MAX, kind & CO_FAST_CELLS ? VARIABLE_CELL : 0);
+				 RECORD_VARIABLE_MAX, kind & CO_FAST_CELLS ? VARIABLE_CELL | (kind & CO_FAST_LOCAL ? VARIABLE_ARGUMENT : 0) : 0);
 		v->part.n += !err;
 	}
 	return err;

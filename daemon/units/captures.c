@@ -19,6 +19,7 @@ struct names {
 	const char *names[NAMES_MAX];
 	/* the variable is in a cell: a closure uses it, so its slot holds the cell and not the value */
 	bool cells[NAMES_MAX];
+	bool arguments[NAMES_MAX]; /* of these, those that lie there themselves at first */
 	uint32_t n;
 };
 
@@ -44,6 +45,7 @@ static void read_names(const struct part_variables *part, struct names *ret)
 			break;
 		starts[i] = ret->text.len;
 		ret->cells[i] = string->variable & VARIABLE_CELL;
+		ret->arguments[i] = string->variable & VARIABLE_ARGUMENT;
 		if (put_string(string, &ret->text))
 			break;
 		at += string->part.size;
@@ -76,19 +78,16 @@ static bool is_argument(const struct names *names, const char *name, uint32_t ar
 /* From CPython 3.11 on an argument that a closure uses lies in its slot itself until the function's first instructions
  * (COPY_FREE_VARS, and a MAKE_CELL for each cell) make a cell of it; each has 2 bytes. Taken for a cell, it would give a wrong
  * word. A collection of garbage may run in a MAKE_CELL, as long as it takes. Returns the offset from which on the slot has a
- * cell; 0: it is none of an argument. (Variables of functions outside come last, and are cells once they are set.) */
-static uint16_t made_at(const struct names *names, uint8_t slot, uint32_t arguments)
+ * cell; 0: it is none of an argument. */
+static uint16_t made_at(const struct names *names, uint8_t slot)
 {
-	uint32_t at = slot & ~VALUE_SLOT_CELL, before = 0, i;
-	bool own = at < arguments;
+	uint32_t at = slot & ~VALUE_SLOT_CELL, before = 0;
 
-	if (slot == VALUE_SLOT_NONE || !(slot & VALUE_SLOT_CELL))
+	if (slot == VALUE_SLOT_NONE || !(slot & VALUE_SLOT_CELL) || !names->arguments[at])
 		return 0;
-	for (i = 0; i < at; i++)
+	for (uint32_t i = 0; i < at; i++)
 		before += names->cells[i];
-	for (i = at; i < names->n && !own; i++)
-		own = !names->cells[i];
-	return own ? (uint16_t)(2 * (before + 2)) : 0;
+	return (uint16_t)(2 * (before + 2));
 }
 
 /* The word that captures this slot; a free one is assigned. WORD_NONE: all are in use. */
@@ -123,7 +122,7 @@ static bool place_words(const struct rule *rule, const struct names *names, uint
 				continue;
 			ret->words[i * RULES_CHOICES_MAX + j] = word = word_of(ret, slot);
 			if (word != WORD_NONE)
-				ret->made[word] = made_at(names, slot, arguments);
+				ret->made[word] = made_at(names, slot);
 			/* One object for each frame: the sampler copies its bytes with the record. */
 			if (source->symbol && word != WORD_NONE && !ret->object)
 				ret->object = word + 1;

@@ -230,7 +230,7 @@ struct part_string {
 	__u32 length;       /* code points in the whole string */
 	__u8 kind;          /* bytes per code point: 1, 2, 4 */
 	__u8 ascii;
-	__u16 variable;     /* for a variable's name: VARIABLE_CELL */
+	__u16 variable;     /* for a variable's name: VARIABLE_... */
 	__u8 data[];        /* part.size - sizeof: padded to 8; may hold less than length * kind */
 };
 
@@ -242,6 +242,7 @@ struct part_bytes {
 };
 
 #define VARIABLE_CELL 1u /* the frame holds a cell, shared with functions inside of this one or around it */
+#define VARIABLE_ARGUMENT 2u /* of a cell, 3.11+: before it is made, an argument of whatever kind lies there itself */
 /* Names of variables, in the order of a frame's locals: `n` strings back to back, each a struct part_string. */
 struct part_variables {
 	struct record_part part;

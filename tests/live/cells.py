@@ -15,7 +15,8 @@ from lib.result import check_figures, finish
 from units_told import recorded
 
 TARGET = os.path.join(ROOT, "tests/targets/cells.py")
-RULES = "compiler mine\nunit\n    file */targets/cells.py\n    function compile_it\n    name func.__qualname__\n    signature args.*.name\n"
+UNIT = "unit\n    file */targets/cells.py\n    function %s\n    name func.__qualname__\n"
+RULES = "compiler mine\n" + UNIT % "compile_it" + "    signature args.*.name\n" + UNIT % "by_keyword"
 
 
 def judge(python):

@@ -35,25 +35,31 @@ def compile_it(func, args, *, options):
     busy(8)
 
 
+def by_keyword(*, func):
+    """No local lies behind this argument."""
+    return busy(8), lambda: func
+
+
 def one(number):
     """The function's first allocation collects."""
     own = Type("x%d" % number), Type("y")
     alive.append(own)  # what is freed gives its address to the next one
     func = (busy, one)[number % 2]
+    keyword = number % 4 > 1
     begin = time.monotonic_ns()
     due[0] = True
     gc.set_threshold(1)
-    compile_it(func, own, options=number)
+    by_keyword(func=func) if keyword else compile_it(func, own, options=number)
     gc.set_threshold(100000)
     due[0] = False
-    truth.append(["%s(x%d, y)" % (func.__name__, number), begin, time.monotonic_ns()])
+    truth.append(["%s(%s)" % (func.__name__, "" if keyword else "x%d, y" % number), begin, time.monotonic_ns()])
     busy(5)
 
 
 gc.callbacks.append(collects)
 print("ready", flush=True)
 sys.stdin.readline()
-compile_it(busy, (), options=0)  # the sampler is told which locals to give some 20 ms after it met a code object
+compile_it(busy, (), options=0), by_keyword(func=busy)  # the sampler is told which locals to give some 20 ms after it met a code object
 busy(150)
 for turn in range(20):
     one(turn)

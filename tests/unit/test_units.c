@@ -484,7 +484,7 @@ static void set_up_values(struct state *s, const char *valued, uint32_t argument
 		rec_string(&rec, PART_FILE, "/x/own/c.py");
 		((struct record_code *)rec.data)->arg_count = arguments;
 		part = rec_part(&rec, PART_VARIABLES, 0, sizeof(*part), 0);
-		add_variable(&rec, part, "func", in_cell ? VARIABLE_CELL : 0);
+		add_variable(&rec, part, "func", in_cell ? VARIABLE_CELL | VARIABLE_ARGUMENT : 0);
 		if (!i)
 			add_variable(&rec, part, "code", 0);
 		assert_int_equal(units__code(s->units, (void *)rec.data, false, &capture), !i);
