@@ -360,7 +360,8 @@ def clocks():
             until(lambda: b"python" in open("/proc/%s/cmdline" % pid, "rb").read())
             done = run(*enter, CPROFD, "attach", pid, "-d", "1", "--mode", mode, "-o", os.path.join(folder, "x.cprof"))
             found = [float(inclusive) for _, inclusive in row.findall(done.stderr)]
-            check(max(found, default=0) > (50 if mode == "cpu" else 20), "clocks: %s, %s: the function that runs" % (title, mode), done)
+            had = 100 - sum(map(float, re.findall(r"^ *([\d.]+) % +[\d.]+ %  \(ready\)", done.stderr, re.M)))  # a busy machine
+            check(max(found, default=0) > (0.5 if mode == "cpu" else 0.2) * had, "clocks: %s, %s: the function that runs" % (title, mode), done)
             done = run(*enter, CPROFD, "dump", pid)
             check("alpha (<string>:" in done.stdout or "<module> (<string>:" in done.stdout, "clocks: %s: dump" % title, done)
             outer.kill()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Compiles with JAX what programs have: jit, nested jit, vmap, scan, grad, shard_map and pmap on two CPU devices, cond, custom_vjp, operations by
-themselves. After a line came on stdin; the last line on stdout is JSON as of compile_jax_units.py. compile_jax_kinds.py ROUNDS"""
+themselves. After a line came on stdin; the last line on stdout is JSON as of compile_jax_units.py, with the ns that the thread was ready without a CPU in between,
+and how often it got one. compile_jax_kinds.py ROUNDS"""
 import functools
 import json
 import os
@@ -14,19 +15,31 @@ import jax.numpy as jnp
 from jax import lax, monitoring
 from jax.sharding import Mesh, PartitionSpec
 
-spans = []
+spans, begun = [], {}
 OFFSET = time.time_ns() - time.monotonic_ns()
+
+
+def waited():
+    """How long this thread was ready without a CPU, and how often it got one."""
+    with open("/proc/thread-self/schedstat") as file:
+        return [int(word) for word in file.read().split()[1:]]
+
+
+def begins(event, begin, **more):
+    begun[event, begin] = waited()
 
 
 def span(event, begin, end, **more):
     if "fun_name" in more:
-        spans.append([event.rsplit("/", 1)[-1], str(more["fun_name"]), int(begin * 1e9) - OFFSET, int(end * 1e9) - OFFSET])
+        now = waited()
+        before = begun.pop((event, begin), now)
+        spans.append([event.rsplit("/", 1)[-1], str(more["fun_name"]), int(begin * 1e9) - OFFSET, int(end * 1e9) - OFFSET, now[0] - before[0], now[1] - before[1]])
 
 
 def told(event, duration, **more):
     if "fun_name" in more:
         now = time.monotonic_ns()
-        spans.append([event.rsplit("/", 1)[-1], str(more["fun_name"]), now - int(duration * 1e9), now])
+        spans.append([event.rsplit("/", 1)[-1], str(more["fun_name"]), now - int(duration * 1e9), now, 0, 0])
 
 
 def named(name, function):
@@ -70,6 +83,8 @@ def main():
     x = jnp.ones((8, 24))
     if hasattr(monitoring, "register_event_time_span_listener"):
         monitoring.register_event_time_span_listener(span)
+        if hasattr(monitoring, "register_scalar_listener"):
+            monitoring.register_scalar_listener(begins)
     else:
         monitoring.register_event_duration_secs_listener(told)
     print("ready", flush=True)
