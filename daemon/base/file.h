@@ -26,20 +26,26 @@ static inline ssize_t file__read(int fd, void *data, size_t len)
 	return (ssize_t)done;
 }
 
-static inline int file__write(int fd, const void *data, size_t len)
+/* From *done on, which goes on with what was written: after an error it says from where to try again. */
+static inline int file__write_rest(int fd, const void *data, size_t len, size_t *done)
 {
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t put = write(fd, (const char *)data + done, len - done);
+	while (*done < len) {
+		ssize_t put = write(fd, (const char *)data + *done, len - *done);
 
 		if (put < 0 && errno == EINTR)
 			continue;
 		if (put <= 0)
 			return put < 0 ? -errno : -EIO;
-		done += (size_t)put;
+		*done += (size_t)put;
 	}
 	return 0;
+}
+
+static inline int file__write(int fd, const void *data, size_t len)
+{
+	size_t done = 0;
+
+	return file__write_rest(fd, data, len, &done);
 }
 
 /* What a small file has, as text with a NUL. Returns its length. */

@@ -44,7 +44,7 @@ struct cli_options {
 	pid_t pids[CLI_PIDS_MAX];
 	/* of -p; operands are not in it, options__pids() adds them */
 	uint32_t n_pids;
-	uint32_t rate;           /* Hz */
+	uint32_t rate;           /* Hz; never 0 after parsing */
 	/* Wall time from the moment at which the session has begun, not from the start of the program. */
 	uint64_t duration_ms;    /* 0: until stopped */
 	const char *output;      /* NULL: a default name; "-": stdout */
@@ -91,6 +91,8 @@ struct cli_options {
 	const char *directory;   /* baseline; NULL: not given */
 	bool force, any_machine; /* baseline */
 	bool one_machine;        /* diff: of recordings of several machines it is refused */
+	const char *continuous;  /* attach, record: the directory; NULL: one file */
+	uint64_t rotate_size, rotate_age, keep; /* bytes, ns, bytes */
 	/* Events go to stdout as they come, and no file is written. */
 	bool stream;
 	/* push; every_ms, retry_ms, spool_mb 0: the default */

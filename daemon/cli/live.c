@@ -176,6 +176,8 @@ static void keep(struct live *live, const char *line, size_t len)
 {
 	if (len && live->writer && !live->write_error)
 		live->write_error = recording_writer__lines(live->writer, line, len);
+	else if (len && live->part)
+		live->dropped_bytes += len;
 	while (live->stream_fd >= 0 && !live->stream_error && len) {
 		ssize_t n = write(live->stream_fd, line, len);
 
@@ -188,6 +190,21 @@ static void keep(struct live *live, const char *line, size_t len)
 			len -= (size_t)n;
 		}
 	}
+}
+
+/* True: the line is `part`, which is in no recording. */
+static bool parted(struct live *live, const char *line, size_t len)
+{
+	json_t *json;
+
+	if (live->part && !live->hello.len && line__is(line, len, "hello"))
+		live->write_error = live->write_error ?: buf__append(&live->hello, line, len);
+	if (!live->part || !line__is(line, len, "part"))
+		return false;
+	json = json_loadb(line, len, 0, NULL);
+	live->part(live->of, number(json, "time"));
+	json_decref(json);
+	return true;
 }
 
 /* True: the line is an answer to a request. Answers are not part of the recording. */
@@ -212,20 +229,21 @@ void live__line(struct live *live, const char *line, size_t len)
 }
 
 /* Adjacent lines are written with one call: most are short, and there are a thousand each second. They are
- * adjacent in the connection's buffer, so `first` and `kept` describe the run to be written; an answer in
- * between ends it. */
+ * adjacent in the connection's buffer, so `first` and `kept` describe the run to be written; an answer or a
+ * `part` in between ends it. */
 void live__lines(struct live *live)
 {
 	const char *line, *first = NULL;
 	size_t len, kept = 0;
 
 	while (!live->ended && connection__line(live->connection, &line, &len)) {
-		if (answered(live, line, len)) {
+		if (line__is(line, len, "answer") || line__is(line, len, "part")) {
 			keep(live, first, kept);
 			first = NULL;
 			kept = 0;
-			continue;
 		}
+		if (answered(live, line, len) || parted(live, line, len))
+			continue;
 		if (!first)
 			first = line;
 		kept += len;

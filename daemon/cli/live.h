@@ -17,6 +17,11 @@ struct live {
 	/* borrowed; open for as long as lines are handled */
 	struct connection *connection;
 	struct recording_writer *writer; /* NULL: none */
+	/* A part of the session is complete, up to `time`: what follows is a recording of its own. NULL: none was asked for */
+	void (*part)(void *of, uint64_t time);
+	void *of;
+	struct buf hello;                /* its line, for those parts */
+	uint64_t dropped_bytes;          /* of events that came while there was no writer, of a session in parts */
 	int stream_fd;                   /* -1: none */
 	/* from events and answers */
 	bool answered, refused;          /* the request `attach` was answered; with an error */

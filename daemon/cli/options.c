@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/amount.h"
 #include "cli/cli.h"
 
 /* --- setters --- */
@@ -97,6 +98,21 @@ static const char *set_header(struct cli_options *options, const char *value)
 		return "is one header too many";
 	options->headers[options->n_headers++] = value;
 	return NULL;
+}
+
+static const char *set_rotate_size(struct cli_options *options, const char *value)
+{
+	return amount__bytes(value, &options->rotate_size) && options->rotate_size >= 1000 ? NULL : "is not a size (as 64M or 1G; at least 1k)";
+}
+
+static const char *set_rotate_age(struct cli_options *options, const char *value)
+{
+	return amount__ns(value, &options->rotate_age) && options->rotate_age >= 1000000000 ? NULL : "is not a time (as 30s, 10m or 1h; at least 1s)";
+}
+
+static const char *set_keep(struct cli_options *options, const char *value)
+{
+	return amount__bytes(value, &options->keep) && options->keep >= 4000 ? NULL : "is not a size (as 500M or 2G; at least 4k)";
 }
 
 static const char *set_rate(struct cli_options *options, const char *value)
@@ -391,6 +407,10 @@ const struct option_row option_rows[] = {
 	{"idle", 'i', NULL, NULL, COMMAND_CONVERT, "where threads waited, and for what, in place of (idle): of recordings made with -i or --mode=wall", FLAG(idle)},
 	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, in samples that were taken there", FLAG(kernel)},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", FLAG(stream)},
+	{"continuous", 0, "DIR", "@file", SAMPLING, "into a directory, file after file, each a recording by itself, until the target ends; the oldest files go. 99 samples a second unless -r says otherwise", TEXT(continuous, "is no directory")},
+	{"rotate-size", 0, "SIZE", NULL, SAMPLING, "with --continuous: the next file begins when this one has so much; default 64M", .set = set_rotate_size},
+	{"rotate-age", 0, "TIME", NULL, SAMPLING, "with --continuous: ... or when it is so old; default 10m. SIGUSR2 begins one at once", .set = set_rotate_age},
+	{"keep", 0, "SIZE", NULL, SAMPLING, "with --continuous: so much in all files of DIR, of whichever process; default 1G", .set = set_keep},
 	{"open", 0, NULL, NULL, WRITING, "then open the file in a browser (xdg-open), as the user who called sudo; the format is html unless -f or -o asks for svg", FLAG(open)},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", .set = set_window},
 	{"by", 'b', "WHAT", "class|thread|unit|source|source-line|phase|pass|trigger|tree|chain|repeat|failed|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), source-line (the lines of these at which the compiler was, and in which phases), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), failed (compiles that ended before the last stage that their rules name, as by an exception, and in which phase), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line. Lines of Python alone: --by=line --native=off", .set = set_by},

@@ -122,6 +122,25 @@ FILE *output__stream(const struct output *output)
 	return stream;
 }
 
+int output__create(const char *path, bool part, struct output *ret)
+{
+	const struct user *user = user__calling();
+	int err = user__enter(user);
+
+	*ret = OUTPUT_NONE;
+	ret->path = path;
+	if (!err) {
+		err = open_as_user(path, part, ret);
+		user__leave(user);
+	}
+	/* Root is given up before the rename: then this directory must still be writable (user.h). */
+	if (!err && ret->directory >= 0)
+		user__writes_in(ret->directory);
+	if (err)
+		output__close(ret);
+	return err;
+}
+
 int output__open(const char *path, bool sampling, bool part, struct output *ret)
 {
 	const struct user *user = user__calling();
@@ -138,17 +157,9 @@ int output__open(const char *path, bool sampling, bool part, struct output *ret)
 		say__failure("", "stdout is not open: %s", strerror(errno));
 		return CLI_COULD_NOT;
 	}
-	err = user__enter(user);
-	if (!err) {
-		err = open_as_user(path, part, ret);
-		user__leave(user);
-	}
-	/* Root is given up before the rename: then this directory must still be writable (user.h). */
-	if (!err && ret->directory >= 0)
-		user__writes_in(ret->directory);
+	err = output__create(path, part, ret);
 	if (!err)
 		return CLI_DONE;
-	output__close(ret);
 	if (err == -ELOOP)
 		say__failure("name the file itself with -o (stdout is `-o -`)",
 			     "%s is a symbolic link, which is not followed", path);

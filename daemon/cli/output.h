@@ -27,6 +27,8 @@ FILE *output__stream(const struct output *output);
 /* Prints its own errors; CLI_DONE or CLI_COULD_NOT. `path` is borrowed. `sampling`: the output of a session that has
  * not begun. `part`: the file is useful even if it stays incomplete, so its temporary name is NAME.part. */
 int output__open(const char *path, bool sampling, bool part, struct output *ret);
+/* The same for a file, without words: -errno. */
+int output__create(const char *path, bool part, struct output *ret);
 /* Renames the file to its final name. On -errno the temporary file stays. Errors of the disk must have been
  * reported by fclose() or the writer before: a rename makes a file visible, not correct. */
 int output__commit(struct output *output);

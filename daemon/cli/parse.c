@@ -177,6 +177,19 @@ static void print_unknown(const struct command *command, int code, const char *g
 	fprintf(stderr, "        see `cprofd %s --help`\n", command->name);
 }
 
+/* What was not given follows from what was: four files and more in all. */
+static void set_rotation(struct cli_options *options)
+{
+	const uint64_t size = 64000000, keep = 1000000000;
+
+	if (!options->rotate_size)
+		options->rotate_size = options->keep && options->keep / 4 < size ? options->keep / 4 : size;
+	if (!options->keep)
+		options->keep = 4 * options->rotate_size > keep ? 4 * options->rotate_size : keep;
+	if (!options->rotate_age)
+		options->rotate_age = 600000000000;
+}
+
 int options__parse(const struct command *command, int argc, char **argv, struct cli_options *ret,
 		   bool *ret_help)
 {
@@ -184,8 +197,7 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 	char letters[3 * OPTIONS_MAX];
 	int code;
 
-	/* 999 and not 1000: a rate that does not run in step with timers and frames of round periods. */
-	*ret = (struct cli_options){.rate = 999, .native = "full", .shown = "full", .fail_on = {.least = DIFF_LEAST}};
+	*ret = (struct cli_options){.native = "full", .shown = "full", .fail_on = {.least = DIFF_LEAST}};
 	limits__default(&ret->limits);
 	*ret_help = false;
 	build(command, longs, letters);
@@ -215,6 +227,11 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 			return CLI_USAGE;
 		}
 	}
+	/* 999 and not 1000: a rate that does not run in step with timers and frames of round periods. */
+	if (!ret->rate)
+		ret->rate = ret->continuous ? 99 : 999;
+	if (ret->continuous)
+		set_rotation(ret);
 	/* getopt has removed nothing: the word before the first operand is the "--" that ended the options,
 	 * if there was one. */
 	ret->after_dashes = optind > 1 && !strcmp(argv[optind - 1], "--");

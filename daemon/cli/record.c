@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "cli/continuous.h"
 #include "cli/recorder.h"
 #include "cli/user.h"
 
@@ -211,6 +212,9 @@ int record__run(const struct cli_options *options)
 			     options->pid ? "a command and a PID: choose one" : "which command?");
 		return CLI_USAGE;
 	}
+	status = continuous__judge(options);
+	if (status != CLI_DONE)
+		return status;
 	err = launch__start(options->operands, false, &launch);
 	if (err) {
 		say("the command could not be started: %s", strerror(-err));

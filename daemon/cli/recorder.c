@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "cli/continuous.h"
 #include "cli/live.h"
 #include "cli/recorder.h"
 #include "cli/result.h"
@@ -37,6 +38,7 @@ struct recorder {
 	 * only one */
 	const struct recorder_part *part;
 	struct result result;
+	struct continuous continuous; /* with --continuous, in place of a result */
 	struct connection connection;
 	struct live live;
 	/* signalfd of recorder__signals(); -1: none */
@@ -51,7 +53,7 @@ struct recorder {
 };
 
 #define RECORDER(options_, pid_)                                                                                       \
-	{.options = options_, .pid = pid_, .result = RESULT_NONE, .connection = CONNECTION_NONE, .signals = -1, .give_up = NEVER}
+	{.options = options_, .pid = pid_, .result = RESULT_NONE, .continuous = CONTINUOUS_NONE, .connection = CONNECTION_NONE, .signals = -1, .give_up = NEVER}
 
 /* CLOCK_MONOTONIC: a change of the date does not end a recording. */
 static uint64_t now_ms(void)
@@ -63,7 +65,7 @@ static uint64_t now_ms(void)
 
 /* Signals are blocked and read from a descriptor: none of them kills us before the file is written, or the terminal
  * restored. */
-int recorder__signals(bool children, sigset_t *ret_before)
+int recorder__signals(const int *more, sigset_t *ret_before)
 {
 	sigset_t set;
 
@@ -71,8 +73,8 @@ int recorder__signals(bool children, sigset_t *ret_before)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
-	if (children)
-		sigaddset(&set, SIGCHLD);
+	while (*more)
+		sigaddset(&set, *more++);
 	/* A reader of stdout that ends (`| head`) is an error of a write, not our death: the file is written
 	 * all the same. */
 	signal(SIGPIPE, SIG_IGN);
@@ -99,6 +101,15 @@ static void ask_to_stop(struct recorder *recorder)
 	connection__request(&recorder->connection, request);
 }
 
+/* Its answer is no matter: `part` comes, or the connection ends. */
+static void ask_to_rotate(struct recorder *recorder)
+{
+	char request[96];
+
+	snprintf(request, sizeof(request), "{\"req\":\"rotate\",\"id\":3,\"session\":%u}", recorder->live.session);
+	connection__request(&recorder->connection, request);
+}
+
 /* SIGCHLD: the command has ended, or our own broker has; then there is nothing to reap here. */
 static void reap(struct recorder *recorder)
 {
@@ -120,6 +131,10 @@ static void on_signal(struct recorder *recorder, const struct signalfd_siginfo *
 
 	if (info->ssi_signo == SIGCHLD) {
 		reap(recorder);
+		return;
+	}
+	if (info->ssi_signo == SIGUSR2) { /* as `perf record --switch-output` takes it */
+		recorder->continuous.wanted = true;
 		return;
 	}
 	if (recorder->stopping) {
@@ -239,7 +254,10 @@ static int listen_to(struct recorder *recorder)
 			started = now_ms();
 		}
 		/* By time, not by size: a quiet target's last second must not stay in a buffer for minutes. */
-		if (live->writer && !live->write_error && now_ms() - flushed >= FLUSH_MS) {
+		if (recorder->options->continuous) {
+			if (continuous__tick(&recorder->continuous, now_ms()) && !recorder->stopping)
+				ask_to_rotate(recorder);
+		} else if (live->writer && !live->write_error && now_ms() - flushed >= FLUSH_MS) {
 			live->write_error = recording_writer__flush(live->writer);
 			flushed = now_ms();
 		}
@@ -322,6 +340,8 @@ static int finish(struct recorder *recorder)
 		return CLI_COULD_NOT;
 	}
 	print_end(recorder);
+	if (recorder->options->continuous)
+		status = continuous__finish(&recorder->continuous);
 	/* A pipe or terminal (`-o /dev/stdout`) cannot be read again, so it gets no summary. */
 	if (recorder->result.write_file && lseek(result__recording(&recorder->result), 0, SEEK_CUR) >= 0 &&
 	    !summary__print(result__recording(&recorder->result), recorder->options, &recorded))
@@ -369,17 +389,22 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 	recorder.launch = launch;
 	/* All that can fail for reasons of the user's own making comes first: a wrong rule or an unwritable
 	 * directory must not cost a session. */
-	status = user_rules__judge(options->rules) ?: result__open(&recorder.result, options, pid);
+	status = user_rules__judge(options->rules);
+	if (status == CLI_DONE)
+		status = options->continuous ? continuous__open(&recorder.continuous, options, pid, &recorder.live)
+					     : result__open(&recorder.result, options, pid);
 	if (status != CLI_DONE)
 		goto out;
-	recorder.signals = recorder__signals(true, &before);
+	recorder.signals = recorder__signals((const int[]){SIGCHLD, options->continuous ? SIGUSR2 : 0, 0}, &before);
 	status = sample(&recorder, recorder.result.write_file ? result__recording(&recorder.result) : -1,
 			result__compressed(&recorder.result));
 	if (status == CLI_DONE)
 		status = finish(&recorder);
 out:
 	recording_writer__free(recorder.live.writer);
+	buf__free(&recorder.live.hello);
 	connection__close(&recorder.connection);
+	continuous__close(&recorder.continuous);
 	result__close(&recorder.result);
 	if (recorder.signals >= 0) {
 		read_signals(&recorder);
@@ -397,7 +422,7 @@ int recorder__part(const struct cli_options *options, pid_t pid, const struct re
 	int status;
 
 	recorder.part = part;
-	recorder.signals = recorder__signals(true, &before);
+	recorder.signals = recorder__signals((const int[]){SIGCHLD, 0}, &before);
 	status = sample(&recorder, part->fd, true);
 	connection__close(&recorder.connection);
 	if (status == CLI_DONE && live->write_error)

@@ -42,8 +42,8 @@ struct recorder_part {
 };
 /* Records one of several. CLI_*; errors were already printed. */
 int recorder__part(const struct cli_options *options, pid_t pid, const struct recorder_part *part);
-/* Blocks the signals that end a recording or a view and returns a signalfd for them. `children`: SIGCHLD, too. */
-int recorder__signals(bool children, sigset_t *ret_before);
+/* Blocks the signals that end a recording or a view and returns a signalfd for them. `more`: others, too, up to a 0. */
+int recorder__signals(const int *more, sigset_t *ret_before);
 
 /* Records one process and writes the file. launch: NULL for a process that runs already. Prints its own errors;
  * CLI_*. */

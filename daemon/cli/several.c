@@ -255,7 +255,7 @@ int several__run(const struct cli_options *options, const pid_t *pids, uint32_t 
 	}
 	status = user_rules__judge(options->rules) ?: result__open(&several.result, options, pids[0]) ?: open_files(&several);
 	if (status == CLI_DONE) {
-		several.signals = recorder__signals(true, &before);
+		several.signals = recorder__signals((const int[]){SIGCHLD, 0}, &before);
 		status = run(&several);
 		close(several.signals);
 		sigprocmask(SIG_SETMASK, &before, NULL);

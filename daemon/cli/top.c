@@ -124,7 +124,7 @@ static int view(const struct cli_options *options, pid_t pid, struct launch *lau
 
 	viewer.live.connection = &viewer.connection;
 	/* No SIGCHLD: the session's `end` says that the command ended. */
-	viewer.signals = recorder__signals(false, NULL);
+	viewer.signals = recorder__signals((const int[]){0}, NULL);
 	status = connection__open(options, pid, false, &viewer.connection);
 	if (status != CLI_DONE)
 		goto out;

@@ -210,7 +210,7 @@ static int view_file(const struct cli_options *options)
 	html__policy(&policy);
 	buf__append(&policy, "", 1);
 	content.policy = policy.data;
-	signals = recorder__signals(true, NULL);
+	signals = recorder__signals((const int[]){SIGCHLD, 0}, NULL);
 	err = policy.failed ? -ENOMEM : web__new(&content, &web);
 	if (err)
 		status = say_no_server(err);
@@ -235,7 +235,7 @@ static int view_process(const struct cli_options *options, pid_t pid)
 	if (status != CLI_DONE)
 		return status;
 	show.live.connection = &show.connection;
-	signals = recorder__signals(true, NULL);
+	signals = recorder__signals((const int[]){SIGCHLD, 0}, NULL);
 	status = connection__open(options, pid, false, &show.connection);
 	if (status != CLI_DONE)
 		goto out;

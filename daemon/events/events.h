@@ -19,7 +19,7 @@
 /* A newer minor version only adds: events, members, elements at the end of rows. Readers skip what they do
  * not know, so a recording can be read by older and newer programs of one major version. */
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 11
+#define EVENTS_MINOR 12
 /* Encoders never make a longer line, and decoders refuse it. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line: bounds what a decoder allocates for it. */
@@ -50,6 +50,7 @@
 	X(PROCESS_END, "process_end") \
 	X(LEDGER, "ledger")         /* running totals, about once a second and last */ \
 	X(GAP, "gap")               /* this client missed events here */ \
+	X(PART, "part")             /* since 1.12: what was recorded so far is complete; `session` and the tables follow */ \
 	X(END, "end")               /* last line of a session */
 
 #define EVENT_ENUM(id, name) EVENT_##id,
@@ -233,6 +234,8 @@ struct event_ending {               /* thread_end, process_end */
 	uint32_t id;
 	uint64_t time;
 	uint64_t wall, cpu;             /* thread_end: idle tail since the last sample; CPU time since the last sample */
+	/* Inside of the engine, of thread_end: the part ends and not the thread. */
+	bool goes_on;
 };
 
 struct event_unit_end {             /* unit_name, unit_end */
@@ -256,7 +259,7 @@ struct ledger_stop {
 	const char *function;           /* "": unknown */
 };
 
-/* Totals since the start of the session, not since the ledger before. */
+/* Totals since the latest `session`, not since the ledger before. */
 struct event_ledger {
 	uint64_t time;
 	uint64_t samples;               /* records that became samples */
@@ -276,6 +279,12 @@ struct event_ledger {
 struct event_gap {
 	uint64_t time;
 	uint64_t events, bytes;         /* dropped for this client */
+};
+
+/* A request `rotate` cut the session here: the events before, with an `end`, are a recording, and so are `hello` and
+ * those behind. Each thread got its thread_end, and the ledger starts from 0. */
+struct event_part {
+	uint64_t time;
 };
 
 struct event_end {
@@ -301,6 +310,7 @@ struct event {
 		struct event_unit_ends unit_ends;
 		struct event_ledger ledger;
 		struct event_gap gap;
+		struct event_part part;
 		struct event_end end;
 	};
 };
@@ -334,6 +344,8 @@ int event_decoder__line(struct event_decoder *decoder, const char *line, size_t 
 struct recording_writer;
 /* `fd` is borrowed, and written to at its position. -ENOMEM. */
 int recording_writer__new(int fd, bool compress, struct recording_writer **ret);
+/* Called when the disk is full: true if there is room now, so that the write is tried again. */
+void recording_writer__on_full(struct recording_writer *writer, bool (*full)(void *of), void *of);
 /* Whole lines, each with its '\n'. Buffered. After the first error nothing is written any more, and all calls
  * return that error. */
 int recording_writer__lines(struct recording_writer *writer, const char *lines, size_t len);

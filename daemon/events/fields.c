@@ -91,6 +91,9 @@ static const struct field gap[] = {
 	O(U64, gap.events, "events"),
 	O(U64, gap.bytes, "bytes"),
 };
+static const struct field part[] = {
+	M(U64, part.time, "time"),
+};
 static const struct field end[] = {
 	M(U64, end.time, "time"),
 	O(STRING, end.reason, "reason"),
@@ -116,6 +119,7 @@ const struct field_list event_fields[EVENT_KIND_COUNT] = {
 	[EVENT_PROCESS_END] = LIST(ending),
 	[EVENT_LEDGER] = LIST(ledger),
 	[EVENT_GAP] = LIST(gap),
+	[EVENT_PART] = LIST(part),
 	[EVENT_END] = LIST(end),
 };
 

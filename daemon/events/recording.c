@@ -33,6 +33,8 @@ struct recording_writer {
 	int fd;
 	int failed;	 /* the first error: nothing is written after a gap */
 	ZSTD_CCtx *zstd; /* NULL: plain */
+	bool (*full)(void *of); /* NULL: a full disk is an error like others */
+	void *of;
 	/* a frame was begun: a flush without lines must not write an empty one */
 	bool in_frame;
 	size_t used; /* of out[] */
@@ -42,8 +44,12 @@ struct recording_writer {
 /* What could not be written is dropped; `failed` then keeps everything after it out of the file, too. */
 static int write_out(struct recording_writer *writer)
 {
-	int err = file__write(writer->fd, writer->out, writer->used);
+	size_t done = 0;
+	int err;
 
+	do
+		err = file__write_rest(writer->fd, writer->out, writer->used, &done);
+	while ((err == -ENOSPC || err == -EDQUOT) && writer->full && writer->full(writer->of));
 	writer->used = 0;
 	return err;
 }
@@ -100,6 +106,7 @@ int recording_writer__new(int fd, bool compress, struct recording_writer **ret)
 		return -ENOMEM;
 	writer->fd = fd;
 	writer->failed = 0;
+	writer->full = NULL;
 	writer->in_frame = false;
 	writer->used = 0;
 	writer->zstd = compress ? ZSTD_createCCtx() : NULL;
@@ -112,6 +119,12 @@ int recording_writer__new(int fd, bool compress, struct recording_writer **ret)
 	}
 	*ret = writer;
 	return 0;
+}
+
+void recording_writer__on_full(struct recording_writer *writer, bool (*full)(void *of), void *of)
+{
+	writer->full = full;
+	writer->of = of;
 }
 
 int recording_writer__lines(struct recording_writer *writer, const char *lines, size_t len)

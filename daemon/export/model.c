@@ -174,6 +174,14 @@ static int place_sample(struct model *model, struct sample_row *row, uint32_t *r
 	return err;
 }
 
+/* What comes of a thread behind its end: in the same epoch only a damaged or hostile file has that. In a later one it is
+ * the next part of the session (docs/protocol.md, `part`), where the thread goes on. */
+static bool has_ended(const struct model *model, struct model_thread *thread)
+{
+	thread->ended = thread->ended && thread->ended_in == model->epochs;
+	return thread->ended;
+}
+
 static int on_samples(struct model *model, const struct event_samples *samples)
 {
 	uint32_t i, stack, waiting;
@@ -187,8 +195,7 @@ static int on_samples(struct model *model, const struct event_samples *samples)
 
 		if (time > SPAN_MAX || row.wall > SPAN_MAX || row.cpu > SPAN_MAX)
 			return -EBADMSG;
-		/* Only a damaged or hostile file has samples of a thread after its end. */
-		if (thread->ended)
+		if (has_ended(model, thread))
 			continue;
 		err = place_sample(model, &row, &stack);
 		/* Samples inside the window; waits count only if the recording is about waits. */
@@ -224,7 +231,7 @@ static int on_thread_end(struct model *model, const struct event_ending *event)
 
 	if (time > SPAN_MAX || event->wall > SPAN_MAX || event->cpu > SPAN_MAX)
 		return -EBADMSG;
-	if (thread->ended)
+	if (has_ended(model, thread))
 		return 0;
 	err = class_names__id(&model->classes, 0, &model->class_now);
 	model->call_now = CALL_NONE;
@@ -236,6 +243,7 @@ static int on_thread_end(struct model *model, const struct event_ending *event)
 	err = err ?: timeline__sample(model, thread, time, event->wall, event->cpu,
 				      model->not_sampled, MODEL_ROOT);
 	thread->ended = true;
+	thread->ended_in = model->epochs;
 	thread->finish = thread->clock;
 	return err;
 }
@@ -285,6 +293,7 @@ static int start_epoch(struct model *model)
 {
 	int err = 0;
 
+	model->epochs++;
 	/* The callback reads the tree and the sums of the epoch that ends now. */
 	if (model->epoch)
 		err = model->epoch(model) ?: reset_tree(model);

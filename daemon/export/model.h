@@ -47,6 +47,7 @@ struct model_thread {
 	bool quiet;	       /* hardly ran (quiet.h): left out of all shares */
 	bool counted;	       /* already counted as a thread of the image before exec */
 	bool ended;
+	uint32_t ended_in;     /* which of model->epochs */
 	/* begin: when it was first seen. clock: up to here its time is known, while reading */
 	uint64_t begin, clock;
 	uint64_t finish;       /* when it ended */
@@ -120,6 +121,7 @@ struct model {
 	bool waits_asked;  /* ... and stacks of threads that wait */
 	char *mode, *command, *machine, *reason, *detail;
 	uint64_t samples, whole, gap_events; /* ledger */
+	uint32_t epochs;       /* that began so far */
 	uint64_t native, native_whole, stops_more; /* native 0: recorded without native stacks */
 	struct buf stops;     /* of the last ledger: items of a JSON array */
 	struct intern loss_names;

@@ -5,8 +5,10 @@
  * Callers: sample.c before each batch, profile.c at a new epoch and once a second (what changed, such as a name). */
 #include "profile/internal.h"
 
-static int emit_process(const struct process *process, struct event_sink *sink)
+static int emit_process(const struct profile *profile, const struct process *process, struct event_sink *sink)
 {
+	const uint64_t begin = profile->session.monotonic;
+
 	const struct event event = {
 		.kind = EVENT_PROCESS,
 		.process =
@@ -16,7 +18,7 @@ static int emit_process(const struct process *process, struct event_sink *sink)
 				.parent = (int32_t)process->parent,
 				.start = process->start,
 				.exec = process->exec,
-				.time = process->time,
+				.time = process->time > begin ? process->time : begin, /* of the part */
 				.name = process->name ? process->name : process->comm,
 				.python = process->python,
 				.unsupported = process->unsupported,
@@ -71,7 +73,7 @@ int announce__new(struct profile *profile, bool changes)
 		if (process->id == ID_NONE)
 			process->id = profile->next_process++;
 		process->changed = false;
-		err = emit_process(process, profile->sink);
+		err = emit_process(profile, process, profile->sink);
 	}
 	for (struct thread *thread = profile->tasks.threads; !err && thread; thread = thread->next) {
 		if (thread->ended || thread->process->withheld || (thread->id != ID_NONE && !(changes && thread->changed)))
@@ -82,6 +84,22 @@ int announce__new(struct profile *profile, bool changes)
 		err = emit_thread(thread, profile->sink);
 	}
 	return err;
+}
+
+/* The thread's last row ends here, or before: what is between is no sample's. One that exited goes on for a moment, maybe;
+ * but it may be kept for longer, only for its last CPU time. */
+int announce__goes_on(struct profile *profile, struct thread *thread, uint64_t time)
+{
+	const uint64_t last = thread->ending && thread->end_time + PROFILE_HOLD_NS < time ? thread->end_time : time;
+	const struct event event = {
+		.kind = EVENT_THREAD_END,
+		.ending = {.id = thread->id, .time = last > thread->last ? last : thread->last, .wall = last > thread->last ? last - thread->last : 0, .goes_on = true},
+	};
+
+	if (time > thread->last)
+		life__lasts(thread, time);
+	thread->emitted = thread->part = thread->last;
+	return profile->sink->event(profile->sink, &event);
 }
 
 /* Emits the end once: the process has ended, all its threads' ends are out, and it was announced. */
@@ -95,7 +113,7 @@ int announce__process_end(struct profile *profile, struct process *process)
 	process->ended = true;
 	profile->tasks.n_ended++;
 	if (process->changed) /* a short-lived one was identified after its first record */
-		err = emit_process(process, profile->sink);
+		err = emit_process(profile, process, profile->sink);
 	process->changed = false;
 	return err ? err
 		   : emit_end(profile->sink, EVENT_PROCESS_END, process->id, process->end_time, 0, 0);
@@ -127,7 +145,7 @@ int announce__replay(const struct profile *profile, struct event_sink *sink)
 
 	for (const struct process *process = profile->tasks.processes; !err && process; process = process->next)
 		if (process->id != ID_NONE)
-			err = emit_process(process, sink);
+			err = emit_process(profile, process, sink);
 	for (const struct thread *thread = profile->tasks.threads; !err && thread; thread = thread->next)
 		if (thread->id != ID_NONE)
 			err = emit_thread(thread, sink);

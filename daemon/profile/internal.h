@@ -91,7 +91,9 @@ struct ledger {
 	uint64_t again[LOSS_COUNT];  /* losses of the sampler whose walks were repeated */
 	uint64_t excused[LOSS_COUNT]; /* counted by the sampler, and found to be none in user space */
 	int64_t missed_ended;        /* missed ticks of threads that have ended */
-	struct stops stops;          /* of native stacks */
+	struct stops stops;          /* of native stacks; of this part */
+	/* What the parts before had, of what is counted since the session began. */
+	struct { uint64_t samples, whole, native, native_whole, losses[LOSS_COUNT]; } before;
 };
 
 /* A frame of a sample on its way to a node of the tree. */
@@ -328,6 +330,8 @@ int waits__unrecorded(struct profile *profile, struct thread *thread, uint64_t t
 void waits__ran(struct thread *thread, struct item *item);
 /* The client is authorised for this thread again, as of `time`: adds a row for the time in which it was not. */
 int waits__found(struct profile *profile, struct thread *thread, uint64_t time);
+/* A part ends at `time`: if the thread is in a wait, its time so far becomes a row. */
+int waits__part(struct profile *profile, struct thread *thread, uint64_t time);
 /* The thread has ended: the time since its last row that was no CPU time becomes a wait. */
 int waits__end(struct profile *profile, struct thread *thread);
 
@@ -353,10 +357,13 @@ int life__settle(struct profile *profile, uint64_t now, bool all);
 /* Emits processes and threads that are new (changes: and rows that changed). */
 int announce__new(struct profile *profile, bool changes);
 int announce__thread_end(struct profile *profile, struct thread *thread, const struct item *item);
+/* Its account up to `time`, as of a thread that ends: the next part begins there. */
+int announce__goes_on(struct profile *profile, struct thread *thread, uint64_t time);
 int announce__process_end(struct profile *profile, struct process *process);
 int announce__replay(const struct profile *profile, struct event_sink *sink);
 
 /* ledger.c */
 int ledger__emit(struct profile *profile, struct event_sink *sink, uint64_t time);
+void ledger__part(struct profile *profile); /* it counts from 0 on */
 uint64_t ledger__loss(const struct profile *profile, enum loss loss);
 int64_t ledger__missed(const struct profile *profile, const struct thread *thread);

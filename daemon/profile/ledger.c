@@ -2,7 +2,8 @@
 /* The ledger: what was lost, and why. A loss can be seen in up to two places: by the sampler's counters and by the
  * records that it sent. Those are the same loss, so the larger count holds; what user space found is added.
  *
- * Emitted once a second and at the end. Totals since the session began, over all epochs:
+ * Emitted once a second and at the end. Totals since the session began, over all epochs; a part of it (profile__part())
+ * tells what came since the part before:
  *
  *    own[]      found in user space (a record that does not fit, a stack that could not be woven)
  *    shown[]    losses in samples that arrived
@@ -68,17 +69,35 @@ int ledger__emit(struct profile *profile, struct event_sink *sink, uint64_t time
 	struct event event = {.kind = EVENT_LEDGER};
 
 	event.ledger.time = time;
-	event.ledger.samples = profile->ledger.samples;
-	event.ledger.whole = profile->ledger.whole;
+	event.ledger.samples = profile->ledger.samples - profile->ledger.before.samples;
+	event.ledger.whole = profile->ledger.whole - profile->ledger.before.whole;
 	event.ledger.lines = lines;
 	for (enum loss loss = LOSS_NONE + 1; loss < LOSS_COUNT; loss++) {
-		uint64_t count = ledger__loss(profile, loss);
+		uint64_t count = ledger__loss(profile, loss), before = profile->ledger.before.losses[loss];
 
-		if (count)
-			lines[event.ledger.n++] = (struct ledger_line){names[loss], count};
+		if (count > before)
+			lines[event.ledger.n++] = (struct ledger_line){names[loss], count - before};
 	}
 	stops__emit(&profile->ledger.stops, profile->options.codemap, stops, &event.ledger);
 	return sink->event(sink, &event);
+}
+
+void ledger__part(struct profile *profile)
+{
+	struct ledger *ledger = &profile->ledger;
+
+	ledger->before.samples = ledger->samples;
+	ledger->before.whole = ledger->whole;
+	ledger->before.native += ledger->stops.native;
+	ledger->before.native_whole += ledger->stops.whole;
+	for (enum loss loss = LOSS_NONE + 1; loss < LOSS_COUNT; loss++) {
+		uint64_t count = ledger__loss(profile, loss);
+
+		/* A tick that was late was told as missed. */
+		if (count > ledger->before.losses[loss])
+			ledger->before.losses[loss] = count;
+	}
+	memset(&ledger->stops, 0, sizeof(ledger->stops));
 }
 
 void profile__counts(struct profile *profile, const struct sampler_counts *sum)

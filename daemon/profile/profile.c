@@ -220,6 +220,49 @@ int profile__rotate(struct profile *profile, uint64_t now)
 	return err ? err : announce__new(profile, false);
 }
 
+/* Each thread gets the time since its last row, in wall mode as the wait that it is in. The CPU time that the scheduler
+ * counted and no sample has (carry) goes to samples of the next part. */
+static int close_accounts(struct profile *profile, uint64_t time)
+{
+	int err = 0;
+
+	for (struct thread *thread = profile->tasks.threads; thread && !err; thread = thread->next) {
+		if (thread->ended || thread->end_queued || thread->process->withheld)
+			continue;
+		if (thread->last != thread->part)
+			thread->row_end = thread->last;
+		if (profile->wall && !thread->lost)
+			err = waits__part(profile, thread, time);
+	}
+	err = err ?: profile__drain(profile, true);
+	for (struct thread *thread = profile->tasks.threads; thread && !err; thread = thread->next) {
+		if (thread->id != ID_NONE && !thread->ended)
+			err = announce__goes_on(profile, thread, time);
+	}
+	return err;
+}
+
+int profile__part(struct profile *profile, const struct event_session *clocks)
+{
+	const struct event part = {.kind = EVENT_PART, .part = {.time = clocks->monotonic}};
+	int err;
+
+	profile__release(profile, 0, true);
+	err = announce__new(profile, true);
+	err = err ?: profile__drain(profile, true) ?: close_accounts(profile, clocks->monotonic);
+	err = err ?: ledger__emit(profile, profile->sink, clocks->monotonic);
+	err = err ?: profile->sink->event(profile->sink, &part);
+	if (err)
+		return err;
+	ledger__part(profile);
+	profile->session.monotonic = clocks->monotonic;
+	profile->session.boottime = clocks->boottime;
+	profile->session.realtime = clocks->realtime;
+	profile->ledger_time = clocks->monotonic;
+	err = emit_session(profile, profile->sink);
+	return err ?: profile__rotate(profile, clocks->monotonic);
+}
+
 void profile__end_epoch(struct profile *profile)
 {
 	profile->epoch_due = true;
@@ -297,8 +340,8 @@ void profile__totals(const struct profile *profile, struct profile_totals *ret)
 	*ret = (struct profile_totals){
 		.samples = profile->ledger.samples,
 		.whole = profile->ledger.whole,
-		.native = profile->ledger.stops.native,
-		.native_whole = profile->ledger.stops.whole,
+		.native = profile->ledger.before.native + profile->ledger.stops.native,
+		.native_whole = profile->ledger.before.native_whole + profile->ledger.stops.whole,
 		.epoch = profile->epoch,
 		.processes = profile->tasks.n_processes,
 		.threads = profile->tasks.n_threads,

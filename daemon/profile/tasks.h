@@ -61,6 +61,8 @@ struct thread {
 	uint64_t begin;              /* monotonic: its time line */
 	uint64_t last;               /* end of its last row, emitted or queued */
 	uint64_t emitted;               /* end of its last emitted row */
+	/* Where a part ended and its account was closed, and where its last row had ended then. Only while last == part that row is the last one still. */
+	uint64_t part, row_end;
 	uint64_t end_time;           /* with ending */
 	/* CPU time (cpu.c) */
 	uint64_t cpu_seen;           /* newest sum_exec_runtime */

@@ -513,6 +513,22 @@ int waits__found(struct profile *profile, struct thread *thread, uint64_t time)
 	return time > thread->last ? put(profile, thread, NULL, &lost, time - thread->last, false) : 0;
 }
 
+/* Where it waits now: the stack of its last switch, if neither a row came after that nor the end of that wait. */
+int waits__part(struct profile *profile, struct thread *thread, uint64_t time)
+{
+	struct wait_point *newest = NULL;
+	struct record_wait wait = {};
+
+	for (uint32_t i = 0; thread->waits && i < POINTS; i++)
+		if (thread->waits->points[i].key && (!newest || thread->waits->points[i].used > newest->used))
+			newest = &thread->waits->points[i];
+	if (!newest || !newest->sample || newest->used != newest->sample->record->header.time || newest->used < thread->row_end ||
+	    time <= thread->last)
+		return 0;
+	wait.key = newest->key;
+	return put(profile, thread, newest, &wait, time - thread->last, false);
+}
+
 /* At its end, wall time without CPU time since the last row was a wait, most likely where it went last. */
 int waits__end(struct profile *profile, struct thread *thread)
 {

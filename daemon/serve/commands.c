@@ -172,7 +172,21 @@ static void unsubscribe(struct engine *engine, struct client *client, const stru
 	session__abandoned(engine, session);
 }
 
-/* STOP, SUBSCRIBE and SNAPSHOT, which name a session. */
+/* The parts of a stream are recordings of their own, those of a spool would be one file. */
+static void rotate(struct engine *engine, struct client *client, const struct request *request, struct session *session)
+{
+	struct refusal refusal;
+
+	if (session->spool || session->state != SESSION_RUNNING) {
+		refusal__set(&refusal, "SPOOLED", "attach with \"stream\":true, \"spool\":false", "session %u does not only stream", session->id);
+		command__refuse(engine, client, request, &refusal);
+		return;
+	}
+	drain__rotate_soon(session);
+	answer(engine, client, request, NULL);
+}
+
+/* STOP, SUBSCRIBE, SNAPSHOT and ROTATE, which name a session. */
 static void on_session(struct engine *engine, struct client *client, const struct request *request)
 {
 	struct session *session = session__find(engine, request->session);
@@ -188,6 +202,8 @@ static void on_session(struct engine *engine, struct client *client, const struc
 		command__refuse(engine, client, request, &refusal);
 	} else if (request->kind == REQUEST_SUBSCRIBE) {
 		subscribe(engine, client, request, session);
+	} else if (request->kind == REQUEST_ROTATE) {
+		rotate(engine, client, request, session);
 	} else if (request->kind == REQUEST_SNAPSHOT) {
 		snapshot__begin(engine, client, request, session, into);
 	} else {

@@ -462,6 +462,32 @@ void drain__finish_stacks(struct session *session)
 		poll_after(session, SCHEDULE_URGENT_NS);
 }
 
+void drain__rotate_soon(struct session *session)
+{
+	if (session->part_due)
+		return;
+	session->part_due = true;
+	session->part_until = engine__now() + PROFILE_FINISH_NS;
+	session->hand_on_due = 0;
+}
+
+/* All records up to then were handed on, and each of them becomes an event of the part that ends. */
+static void rotate_if_due(struct session *session, uint64_t up_to, uint64_t now)
+{
+	struct event_session clocks;
+
+	if (!session->part_due || session->error || (profile__unfinished(session->profile) && now < session->part_until))
+		return;
+	session->part_due = false;
+	session__read_clocks(&clocks);
+	clocks.boottime -= clocks.monotonic - up_to;
+	clocks.realtime -= clocks.monotonic - up_to;
+	clocks.monotonic = up_to;
+	drain__counts(session);
+	session->error = profile__part(session->profile, &clocks);
+	session->publish_due = 0;
+}
+
 /* A poll. Its first half (holds_back) is done each time: rings are emptied, and what cannot wait is read. The second
  * half, which makes events of samples, is done when it is due, or when something is urgent. It takes only records that
  * are older than SCHEDULE_SETTLE_NS: rings of several CPUs are read one after the other, and a younger record could
@@ -497,6 +523,7 @@ static void tick(struct engine *engine, struct session *session)
 	}
 	if (!session->error)
 		session->error = profile__tick(session->profile, now);
+	rotate_if_due(session, now - SCHEDULE_SETTLE_NS, now);
 	if (profile__resends_codes(session->profile))
 		ring__resend_codes(session->ring);
 	if (profile__unfinished(session->profile))

@@ -362,6 +362,9 @@ struct session {
 	uint64_t hand_on_due;
 	/* When lines that wait are sent. */
 	uint64_t publish_due;
+	/* A request `rotate` waits for the next poll that makes events. Until part_until it waits for stacks that lack tables. */
+	bool part_due;
+	uint64_t part_until;
 	/* When JIT code and mappings are looked for next, if no sample is urgent before. */
 	uint64_t modules_due;
 	/* When the rings were drained last. */
@@ -455,6 +458,7 @@ void session__refuse(struct engine *engine, struct session *session, const struc
 void session__abandoned(struct engine *engine, struct session *session);
 unsigned session__subscribers(const struct engine *engine, const struct session *session);
 void session__reap(struct engine *engine, struct session *session);
+void session__read_clocks(struct event_session *ret); /* the three of them, now */
 /* Between its last sample and its last event: names and lines are still being read. */
 void session__linger(struct engine *engine, struct session *session, uint64_t now);
 /* Goes on after the root was identified: announces what is known, then asks the broker to start the timers. */
@@ -475,6 +479,8 @@ int drain__open(struct session *session, int ring_fd, int samples_fd);
 /* The timers of its threads run: polls begin. */
 void drain__start(struct session *session);
 /* The sampler woke the engine: polls now, or as soon as SCHEDULE_POLL_NS have passed since the last poll. */
+/* With the next events the session is cut into recordings (profile__part()). */
+void drain__rotate_soon(struct session *session);
 void drain__poll_soon(struct engine *engine, struct session *session);
 /* Does what is due; *next falls to when there will be more. */
 void drain__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);

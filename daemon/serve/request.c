@@ -70,8 +70,8 @@ struct key {
 #define AT(member) offsetof(struct request, member)
 
 static const struct key keys[] = {
-	{"session", UINT, AT(session), BIT(STOP) | BIT(SUBSCRIBE) | BIT(UNSUBSCRIBE) | BIT(SNAPSHOT),
-	 BIT(STOP) | BIT(SUBSCRIBE) | BIT(SNAPSHOT), 1, UINT32_MAX, NULL,
+	{"session", UINT, AT(session), BIT(STOP) | BIT(SUBSCRIBE) | BIT(UNSUBSCRIBE) | BIT(SNAPSHOT) | BIT(ROTATE),
+	 BIT(STOP) | BIT(SUBSCRIBE) | BIT(SNAPSHOT) | BIT(ROTATE), 1, UINT32_MAX, NULL,
 	 "the answer to attach gives a session's number; the request sessions lists them"},
 	{"fd", BOOL, AT(fd), BIT(SNAPSHOT) | BIT(STOP), 0, 0, 0, NULL, ""},
 	{"pid", UINT, AT(pid), BIT(ATTACH) | BIT(DUMP), BIT(ATTACH) | BIT(DUMP), 1, INT32_MAX, NULL,
@@ -216,7 +216,7 @@ static int find_kind(const json_t *root, struct request *request, struct refusal
 			request->kind = (enum request_kind)i;
 			return 0;
 		}
-	refusal__set(refusal, "UNKNOWN_REQ", "known are attach, stop, subscribe, unsubscribe, snapshot, sessions, status, dump, rules",
+	refusal__set(refusal, "UNKNOWN_REQ", "known are attach, stop, subscribe, unsubscribe, snapshot, rotate, sessions, status, dump, rules",
 		     "there is no request \"%.40s\"", name);
 	return -EBADMSG;
 }

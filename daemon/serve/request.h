@@ -13,6 +13,7 @@
 	X(SUBSCRIBE, "subscribe") \
 	X(UNSUBSCRIBE, "unsubscribe") \
 	X(SNAPSHOT, "snapshot") \
+	X(ROTATE, "rotate") \
 	X(SESSIONS, "sessions") \
 	X(STATUS, "status") \
 	X(DUMP, "dump") \
@@ -31,7 +32,7 @@ struct request {
 	enum request_kind kind;
 	bool has_id;
 	uint64_t id;            /* the client's own; valid after a refusal too, when has_id */
-	uint32_t session;       /* stop, subscribe, snapshot; unsubscribe: 0 is "mine" */
+	uint32_t session;       /* stop, subscribe, snapshot, rotate; unsubscribe: 0 is "mine" */
 	bool fd;                /* snapshot: a descriptor came along */
 	/* attach; of these dump has pid and native */
 	int32_t pid;

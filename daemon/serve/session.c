@@ -272,7 +272,7 @@ void session__linger(struct engine *engine, struct session *session, uint64_t no
 
 /* --- its way in --- */
 
-static void read_clocks(struct event_session *ret)
+void session__read_clocks(struct event_session *ret)
 {
 	ret->monotonic = clock__now();
 	ret->boottime = clock__boottime();
@@ -345,7 +345,7 @@ void session__identified(struct engine *engine, struct session *session)
 	proc__command(request->pid, command, sizeof(command));
 	proc__boot_id(boot_id, sizeof(boot_id));
 	proc__machine(machine, sizeof(machine));
-	read_clocks(&event);
+	session__read_clocks(&event);
 	session->begun = event.monotonic;
 	if (request->spool) {
 		err = session__open_spool(engine, session);

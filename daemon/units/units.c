@@ -285,7 +285,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 		err = take_rows(units, event);
 		break;
 	case EVENT_THREAD_END:
-		if (event->ending.id < units->n_threads) {
+		if (event->ending.id < units->n_threads && !event->ending.goes_on) {
 			tree__end_thread(units, &units->threads[event->ending.id]);
 			err = emit_news(units, NULL);
 		}

@@ -55,7 +55,7 @@ struct book_sample {
 struct book {
 	struct event_sink sink;
 	struct event_session session;
-	unsigned sessions, epochs, ends;
+	unsigned sessions, epochs, parts, ends;
 	uint32_t epoch;
 	struct event_process processes[BOOK_TASKS];
 	char process_names[BOOK_TASKS][32], pythons[BOOK_TASKS][16];
@@ -287,6 +287,9 @@ static inline int book_event(struct event_sink *self, const struct event *event)
 			snprintf(book->classes[(event->rows.first + id) % 64], sizeof(book->classes[0]), "%s",
 				 ((const struct class_row *)event->rows.rows)[id].name);
 		break;
+	case EVENT_PART:
+		book->parts++;
+		return 0;
 	default:
 		fail_msg("event %d", event->kind);
 	}

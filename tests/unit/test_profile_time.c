@@ -447,6 +447,37 @@ static void a_tick_ends_a_sleep_that_no_record_ends(void **state)
 	is_row(4, T0 + 11 * MS, 2 * MS, "main:11;work:22");
 }
 
+/* Samples at both sides of a border, and a thread that sleeps over it. */
+static void parts_add_up(void **state)
+{
+	const struct event_session clocks = {.monotonic = T0 + 50 * MS, .boottime = T0 + 50 * MS + BOOT, .realtime = 77};
+	const struct profile_thread sleeper = {.tgid = 10, .tid = 13, .process_start = task.process_start, .thread_start = task.process_start, .name = "sleeper"};
+
+	assert_int_equal(profile__thread_listed(profile, &sleeper), 0);
+	for (unsigned i = 1; i <= 40; i++)
+		sample(T0 + i * MS, i * MS);
+	profile__loss(profile, LOSS_PAGE_FAULT, 3);
+	assert_int_equal(profile__part(profile, &clocks), 0);
+	assert_int_equal(book->ledger.samples, 40);
+	assert_string_equal(book->losses, "page_fault=3 ");
+	assert_int_equal(book->parts, 1);
+	assert_int_equal(book->sessions, 2);
+	assert_int_equal(book->session.monotonic, T0 + 50 * MS);
+	assert_int_equal(book->session.realtime, 77);
+	assert_int_equal(book_tid(book, 10)->wall + book_tid(book, 10)->tail_wall, 50 * MS);
+	assert_int_equal(book_tid(book, 13)->tail_wall, 50 * MS);
+	for (unsigned i = 61; i <= 70; i++)
+		sample(T0 + i * MS, (i - 20) * MS);
+	profile__loss(profile, LOSS_PAGE_FAULT, 1);
+	end(T0 + 100 * MS);
+	assert_int_equal(book->ledger.samples, 10);
+	assert_string_equal(book->losses, "page_fault=1 ");
+	assert_int_equal(book->samples[40].wall, 11 * MS);
+	assert_int_equal(book_tid(book, 10)->wall + book_tid(book, 10)->tail_wall, 100 * MS);
+	assert_int_equal(book_tid(book, 10)->cpu + book_tid(book, 10)->tail_cpu, 49 * MS);
+	assert_int_equal(book_tid(book, 13)->tail_wall, 100 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -461,6 +492,7 @@ int main(void)
 		TEST(sums_are_exact),
 		TEST(sums_are_exact_over_epochs),
 		TEST(an_epoch_is_ended),
+		TEST(parts_add_up),
 		TEST(a_tick_of_a_cpu_stands_for_a_period),
 		TEST(a_compile_sleeps_until_it_is_back),
 		TEST(a_long_sleep_is_seen_while_it_lasts),

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`--continuous`: the files of a directory are recordings, each by itself, and together what one recording would be.
+
+    continuous.py [--kills N] [NAME ...]
+
+The oracle is the target's own rusage: the CPU time of all files is that within 1 %. Every thread's times follow each other from file to file without a
+hole; the ledgers add up to the rows. cprofd is killed at random moments: what is in the files is a run of the target from its begin, and each file can be
+read. On a small tmpfs the disk is full again and again. Steps of the clock are not tested: they need a machine of their own. Needs root.
+"""
+import argparse
+import collections
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from lib import CPROFD, ROOT
+from lib.command import PYTHON, UNTIL_TOLD
+from lib.recording import rows
+from lib.result import check, check_figures, finish, skip
+from lib.wait import mount_namespaces, until
+
+TARGET = os.path.join(ROOT, "tests", "targets", "rotating.py")
+ENVIRONMENT = dict(os.environ, CPROFD_SOCKET="none")
+NAME = re.compile(r"cprofd-\d{8}T\d{6}\.\d{3}Z-\d+\.cprof(\.part)?$")
+
+
+def files(folder):
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+
+def read(path):
+    """All events; of a file whose end is missing up to there."""
+    lines = subprocess.run(["zstd", "-dcqf", path], capture_output=True).stdout.split(b"\n")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+class Sums:
+    """What the files of a folder say together."""
+
+    def __init__(self, paths):
+        self.cpu = self.samples = self.told = 0
+        self.ends, self.holes, self.reasons, self.unfinished = {}, [], [], 0
+        self.wall, self.waits = collections.Counter(), 0
+        for path in paths:
+            self.add(path, read(path))
+
+    def add(self, path, events):
+        names, images, clocks, ledger, border = {}, {}, {}, {"samples": 0}, {}
+        for event in events:
+            kind = event["ev"]
+            if kind == "session":
+                self.session = event
+            elif kind == "epoch":
+                names = {}
+            elif kind == "process":
+                images[event["id"]] = (event["pid"], event["exec"])
+            elif kind == "thread":
+                key = names[event["id"]] = (event["tid"], event["start"], images[event["process"]])
+                if key not in clocks:
+                    clocks[key] = event["time"]
+                    if self.ends.get(key, event["time"]) != event["time"]:
+                        border[key] = self.ends[key]
+            elif kind == "samples":
+                for at, wall, cpu, thread, cause in rows(event, "wall", "cpu", "thread", "cause"):
+                    self.cpu += cpu
+                    self.samples += not cause
+                    self.waits += wall if cause else 0
+                    self.follow(path, clocks, border, names[thread], at, wall)
+            elif kind == "thread_end":
+                self.cpu += event["cpu"]
+                self.follow(path, clocks, border, names[event["id"]], event["time"], event["wall"])
+            elif kind == "ledger":
+                ledger = event
+            elif kind == "end":
+                self.reasons.append(event["reason"])
+        self.told += ledger["samples"]
+        self.unfinished += events[-1]["ev"] != "end"
+        self.ends = clocks
+
+    def follow(self, path, clocks, border, key, at, wall):
+        """The row begins where the thread's row before it ended, in this file or in the one before. (A thread that ended just before the border
+        has its last CPU time in the next file, and no wall time there.)"""
+        before = border.get(key, clocks[key])
+        if wall and at - wall != before:
+            self.holes.append((os.path.basename(path), key, before, at - wall))
+        self.wall[key[0]] += wall
+        border.pop(key, None)
+        clocks[key] = at
+
+
+def read_all(paths):
+    """Which of them are refused by the commands that read recordings."""
+    bad = []
+    for path in paths:
+        for command in ([CPROFD, "report", "--json", path], [CPROFD, "convert", path, "-f", "collapsed", "-o", "/dev/null"]):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            if done.returncode:
+                bad.append((command[1], path, done.stderr))
+    return bad
+
+
+def record(folder, *options, seconds=6, target=()):
+    done = subprocess.run([CPROFD, "record", "--continuous", folder, *options, "--", PYTHON, TARGET, str(seconds), *target],
+                          capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+    return done, float(done.stdout.split()[-1])
+
+
+def judge(what, folder, true, tolerance=0.01):
+    paths = files(folder)
+    sums = Sums(paths)
+    check(all(NAME.match(os.path.basename(path)) for path in paths), f"{what}: names", paths)
+    check(not read_all(paths), f"{what}: each file can be read by itself", read_all(paths))
+    check_figures(abs(sums.cpu / 1e9 - true) <= tolerance * true + 0.015, f"{what}: CPU time of {len(paths)} files", "%.3f s, the target's %.3f s" % (sums.cpu / 1e9, true))
+    check(not sums.holes, f"{what}: threads go on where they were", sums.holes[:5])
+    check(sums.reasons == ["rotated"] * (len(paths) - 1) + ["exited"], f"{what}: ends", sums.reasons)
+    return sums
+
+
+def test_truth():
+    for mode in ("cpu", "wall"):
+        with tempfile.TemporaryDirectory() as folder:
+            done, true = record(folder, "--rotate-age", "1s", "--mode", mode, seconds=6)
+            check(done.returncode == 0, f"{mode}: status", done.stderr)
+            sums = judge(mode, folder, true)
+            check(len(files(folder)) >= 4, f"{mode}: files", files(folder))
+            check(sums.samples == sums.told or mode == "wall", f"{mode}: samples are those of the ledgers", sums.samples, sums.told)
+            check(sums.session["rate"] == 99, f"{mode}: the default rate", sums.session)
+            done = subprocess.run([CPROFD, "diff", *files(folder)[1:3]], capture_output=True, text=True)
+            check(done.returncode == 0, f"{mode}: diff of two", done.returncode, done.stdout, done.stderr)
+
+
+def test_storm():
+    with tempfile.TemporaryDirectory() as folder:
+        done, true = record(folder, "--rotate-age", "1s", "-s", "-r", "499", seconds=4, target=("storm",))
+        check(done.returncode == 0, "storm: status", done.stderr)
+        judge("storm of threads, children and exec", folder, true, 0.03)
+
+
+def test_size_and_keep():
+    """SIGUSR2 rotates; the oldest files go."""
+    with tempfile.TemporaryDirectory() as folder:
+        foreign = os.path.join(folder, "cprofd-notes.cprof")
+        with open(foreign, "w") as file:
+            file.write("x" * 50000)
+        with subprocess.Popen([PYTHON, "-c", UNTIL_TOLD], stdout=subprocess.PIPE) as target:
+            target.stdout.readline()
+            recorder = subprocess.Popen([CPROFD, "attach", "--continuous", folder, "--keep", "40k", "--rotate-size", "10k", "-r", "999", str(target.pid)],
+                                        stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            first = until(lambda: [path for path in files(folder) if path.endswith(".part")])
+            first = first[0][:-len(".part")]
+            check(until(lambda: os.path.exists(first)), "size: the first file is renamed when it is complete")
+            check(until(lambda: not os.path.exists(first)), "keep: the oldest goes")
+            before = len(files(folder))
+            most = 0
+            for _ in range(40):
+                recorder.send_signal(signal.SIGUSR2)
+                time.sleep(0.1)
+                most = max(most, sum(os.path.getsize(path) for path in files(folder) if path != foreign and os.path.exists(path)))
+            recorder.send_signal(signal.SIGINT)
+            words = recorder.communicate(timeout=60)[1]
+            target.send_signal(signal.SIGUSR1)
+        check(recorder.returncode == 0, "keep: status", words)
+        check_figures(most <= 60000, "keep: bytes at most", most)
+        check(os.path.exists(foreign), "keep: other files stay", before)
+        check(not [path for path in files(folder) if path.endswith(".part")], "no .part is left", files(folder))
+        os.unlink(foreign)
+        check(not read_all(files(folder)), "keep: what is left can be read")
+        check(not Sums(files(folder)).holes, "keep: threads go on where they were", Sums(files(folder)).holes[:5])
+
+
+def test_kills(n):
+    """What a killed recorder left is a run from the begin, but for the last second or so."""
+    unreadable, holes, lost = [], [], []
+    with subprocess.Popen([PYTHON, "-c", UNTIL_TOLD], stdout=subprocess.PIPE) as target:
+        target.stdout.readline()
+        for _ in range(n):
+            with tempfile.TemporaryDirectory() as folder:
+                recorder = subprocess.Popen([CPROFD, "attach", "--continuous", folder, "--rotate-size", "1k", "--keep", "10M", "-r", "499", str(target.pid)],
+                                            stderr=subprocess.DEVNULL, env=ENVIRONMENT, start_new_session=True)
+                until(lambda: files(folder) and os.path.getsize(files(folder)[0]), pause=0.01)
+                for _ in range(random.randrange(4)):
+                    recorder.send_signal(signal.SIGUSR2)
+                    time.sleep(random.random() * 0.4)
+                time.sleep(random.random() * 0.4)
+                recorder.kill()
+                recorder.wait()
+                # Killed before the first second was over: nothing is there.
+                paths = [path for path in files(folder) if any(event["ev"] == "session" for event in read(path))]
+                parts = [path for path in paths if path.endswith(".part")]
+                unreadable += read_all(paths)
+                sums = Sums(paths)
+                holes += sums.holes
+                if len(parts) > 1 or sums.unfinished > 1:
+                    lost.append(paths)
+                # The next one goes on in the same directory.
+        target.send_signal(signal.SIGUSR1)
+    check_figures(not unreadable, f"{n} kills: each file can be read", unreadable[:3])
+    check(not holes, f"{n} kills: no hole between files", holes[:5])
+    check(not lost, f"{n} kills: at most one file has no end", lost[:3])
+
+
+def test_full_disk():
+    if not mount_namespaces():
+        skip("no mount namespaces: no small disk")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160k", "none", folder], check=True)
+        try:
+            full_disk(folder)
+        finally:
+            subprocess.run(["umount", "-l", folder], check=True)
+
+
+def full_disk(folder):
+    ballast = os.path.join(folder, "ballast")
+    with subprocess.Popen([PYTHON, "-c", UNTIL_TOLD], stdout=subprocess.PIPE) as target:
+        target.stdout.readline()
+        recorder = subprocess.Popen([CPROFD, "attach", "--continuous", folder, "--rotate-age", "1s", "-r", "2000", str(target.pid)],
+                                    stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        until(lambda: len(files(folder)) > 2)
+        with open(ballast, "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"x" * 4096)
+            except OSError:
+                pass
+        first = files(folder)[1]
+        check(until(lambda: not os.path.exists(first), 30), "full disk: the oldest goes", files(folder))
+        # Now it is full of other things alone, and it has room again.
+        kept = until(lambda: len(files(folder)) <= 2, 60)
+        time.sleep(3)
+        os.unlink(ballast)
+        subprocess.run(["mount", "-o", "remount,size=32m", folder], check=True)
+        now = files(folder)
+        check(until(lambda: len([path for path in files(folder) if path not in now]) > 2, 30), "full disk: it goes on when there is room", files(folder))
+        recorder.send_signal(signal.SIGINT)
+        words = recorder.communicate(timeout=60)[1]
+        target.send_signal(signal.SIGUSR1)
+    check(recorder.returncode == 0 and "full" in words, "full disk: it is said", recorder.returncode, words)
+    check(not read_all(files(folder)), "full disk: what is there can be read", read_all(files(folder)), kept)
+
+
+TESTS = {"truth": test_truth, "storm": test_storm, "keep": test_size_and_keep, "full": test_full_disk}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    if os.geteuid():
+        skip("needs root")
+        return finish()
+    for name, test in TESTS.items():
+        if not arguments.names or name in arguments.names:
+            test()
+    if not arguments.names or "kills" in arguments.names:
+        test_kills(arguments.kills)
+    return finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
