@@ -237,7 +237,7 @@ static inline int book_event(struct event_sink *self, const struct event *event)
 		return book->fail;
 	assert_int_equal(book->ends, 0);
 	if (event->kind != EVENT_SESSION)
-		assert_int_equal(book->sessions, 1);
+		assert_int_equal(book->sessions, 1 + book->parts);
 	switch (event->kind) {
 	case EVENT_SESSION:
 		book->sessions++;
@@ -289,7 +289,7 @@ static inline int book_event(struct event_sink *self, const struct event *event)
 		break;
 	case EVENT_PART:
 		book->parts++;
-		return 0;
+		break;
 	default:
 		fail_msg("event %d", event->kind);
 	}

@@ -459,7 +459,7 @@ static void parts_add_up(void **state)
 	profile__loss(profile, LOSS_PAGE_FAULT, 3);
 	assert_int_equal(profile__part(profile, &clocks), 0);
 	assert_int_equal(book->ledger.samples, 40);
-	assert_string_equal(book->losses, "page_fault=3 ");
+	assert_string_equal(book->losses, "page_fault=3 code_uncaptured=80 ");
 	assert_int_equal(book->parts, 1);
 	assert_int_equal(book->sessions, 2);
 	assert_int_equal(book->session.monotonic, T0 + 50 * MS);
@@ -471,7 +471,7 @@ static void parts_add_up(void **state)
 	profile__loss(profile, LOSS_PAGE_FAULT, 1);
 	end(T0 + 100 * MS);
 	assert_int_equal(book->ledger.samples, 10);
-	assert_string_equal(book->losses, "page_fault=1 ");
+	assert_string_equal(book->losses, "page_fault=1 code_uncaptured=20 ");
 	assert_int_equal(book->samples[40].wall, 11 * MS);
 	assert_int_equal(book_tid(book, 10)->wall + book_tid(book, 10)->tail_wall, 100 * MS);
 	assert_int_equal(book_tid(book, 10)->cpu + book_tid(book, 10)->tail_cpu, 49 * MS);
