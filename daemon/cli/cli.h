@@ -103,7 +103,7 @@ struct cli_options {
 	bool all;
 	bool open;               /* in a browser */
 	bool after_dashes;       /* the operands came after `--`: a command */
-	bool json, markdown, junit;
+	bool json, markdown, junit, openmetrics;
 	bool dump;               /* the request is a dump, not a recording */
 	bool verbose, quiet;
 	enum style_when color;

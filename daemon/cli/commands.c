@@ -235,7 +235,8 @@ const struct command commands[] = {
 		.operands = "",
 		.summary = "the daemon's own health",
 		.text = "Asks the daemon for its version, sessions, memory and losses.",
-		.examples = "cprofd status --json\t\n",
+		.examples = "cprofd status --json\t\n"
+			    "cprofd status --openmetrics > /var/lib/node_exporter/cprofd.prom\t\n",
 		.bit = COMMAND_STATUS,
 		.run = status__run,
 	},

@@ -441,6 +441,7 @@ const struct option_row option_rows[] = {
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", FLAG(csv)},
 	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", FLAG(json)},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", FLAG(json)},
+	{"openmetrics", 0, NULL, NULL, COMMAND_STATUS, "for Prometheus, to stdout: also for the textfile collector of its node exporter", FLAG(openmetrics)},
 	{"allow", 0, "WHAT", "ptrace|own|root", COMMAND_SERVE, "what users may profile: ptrace (default): what the kernel lets them debug and sample, by kernel.yama.ptrace_scope and perf_event_paranoid, too; own: all processes of their own; root: nothing", CHOICE(allow, BROKER_ALLOW_PTRACE)},
 	{"limit", 0, "NAME=VALUE", "engines= sessions= samples= descriptors= maps= memory=", COMMAND_SERVE, "what users may hold, root apart: engines=4/64 (4 of one user, 64 of all), sessions=16/128, samples=24000/192000 (a second, the sum of rates), descriptors=32768/262144, maps=1024/2048 (MB), memory=2048 (MB of one user's engines) by default; none: no limit. As often as needed", .set = set_limit},
 	{"socket", 0, "PATH", "@file", COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET, TEXT(socket, "is no path")},

@@ -11,6 +11,7 @@
 
 #include "base/safe_text.h"
 #include "cli/connection.h"
+#include "cli/openmetrics.h"
 #include "cli/readable.h"
 
 /* An engine answers at once, as its main loop never waits; but it may first have to be started for this user. */
@@ -69,10 +70,10 @@ static void print_value(const char *key, json_t *value)
 		printf("%-22s %s\n", key, json_is_true(value) ? "yes" : "no");
 }
 
-static int print_answer(const struct cli_options *options, const char *line, size_t len)
+/* `sessions`: of the other answer; NULL: it was not asked for. */
+static int print_answer(const struct cli_options *options, json_t *answer, json_t *sessions)
 {
-	json_t *answer = json_loadb(line, len, 0, NULL), *value;
-	json_t *status = json_object_get(answer, "status");
+	json_t *status = json_object_get(answer, "status"), *value;
 	const char *key;
 
 	if (!json_is_object(status)) {
@@ -80,26 +81,42 @@ static int print_answer(const struct cli_options *options, const char *line, siz
 
 		say__failure(json_string_value(json_object_get(answer, "hint")),
 			     "the daemon refused: %s", error ? error : "it does not say why");
-		json_decref(answer);
 		return CLI_COULD_NOT;
 	}
-	if (options->json) {
+	if (options->openmetrics) {
+		openmetrics__print(status, sessions);
+	} else if (options->json) {
 		json__print(status, JSON_COMPACT);
 	} else if (!json__readable(status)) {
 		/* Names in it come from targets. Without memory nothing is printed, which cannot be mistaken
 		 * for a status. */
 		json_object_foreach(status, key, value) print_value(key, value);
 	}
-	json_decref(answer);
 	return CLI_DONE;
+}
+
+/* The answer to a request; the caller's. NULL: there was none, which was said. */
+static json_t *ask(struct connection *connection, const char *request)
+{
+	const char *line;
+	size_t len;
+	int err = connection__request(connection, request);
+
+	while (!err && !connection->ended) {
+		err = connection__await(connection, TIMEOUT_MS);
+		while (!err && connection__line(connection, &line, &len))
+			if (line__is(line, len, "answer"))
+				return json_loadb(line, len, 0, NULL);
+	}
+	say("the daemon did not answer: %s", err ? strerror(-err) : "it closed the connection");
+	return NULL;
 }
 
 int status__run(const struct cli_options *options)
 {
 	struct connection connection;
-	const char *line;
-	int status, err;
-	size_t len;
+	json_t *answer, *sessions = NULL;
+	int status;
 
 	if (options->n_operands) {
 		say("unexpected argument '%s'", options->operands[0]);
@@ -109,18 +126,13 @@ int status__run(const struct cli_options *options)
 	if (status != CLI_DONE)
 		return status;
 	status = CLI_COULD_NOT;
-	err = connection__request(&connection, "{\"req\":\"status\",\"id\":1}");
-	while (!err && !connection.ended) {
-		err = connection__await(&connection, TIMEOUT_MS);
-		while (!err && connection__line(&connection, &line, &len)) {
-			if (!line__is(line, len, "answer"))
-				continue;
-			status = print_answer(options, line, len);
-			goto out;
-		}
-	}
-	say("the daemon did not answer: %s", err ? strerror(-err) : "it closed the connection");
-out:
+	answer = ask(&connection, "{\"req\":\"status\",\"id\":1}");
+	if (answer && options->openmetrics)
+		sessions = ask(&connection, "{\"req\":\"sessions\",\"id\":2}");
+	if (answer && (sessions || !options->openmetrics))
+		status = print_answer(options, answer, json_object_get(sessions, "sessions"));
+	json_decref(answer);
+	json_decref(sessions);
 	connection__close(&connection);
 	return status;
 }

@@ -12,6 +12,7 @@
 
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json_text.h"
 #include "cprofd/loss.h"
 #include "serve/answer.h"
@@ -42,12 +43,28 @@ static void answer(struct engine *engine, struct client *client, const struct re
 /* Rows of `native_stops` for each session, in `status`. */
 #define STOPS_SHOWN 4u
 
+/* By name; those that are 0 are left out. */
+static json_t *name_losses(const uint64_t counts[LOSS_COUNT])
+{
+#define NAME(id, kind, name, sentence) [LOSS_##id] = name,
+	static const char *const names[] = {CPROFD_LOSSES(NAME)};
+#undef NAME
+	json_t *losses = json_object();
+
+	for (int i = 1; i < LOSS_COUNT; i++)
+		if (counts[i])
+			json_object_set_new(losses, names[i], json_integer((json_int_t)counts[i]));
+	return losses;
+}
+
 static json_t *describe(const struct engine *engine, const struct session *session)
 {
 	struct profile_totals totals;
 
 	profile__totals(session->profile, &totals);
-	return json_pack("{s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:b, s:b}", "session", (json_int_t)session->id,
+	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:b, s:b}", "threads", (json_int_t)totals.threads,
+			 "processes", (json_int_t)totals.processes, "table_bytes", (json_int_t)totals.bytes, "held_bytes",
+			 (json_int_t)collector__held(session->collector), "losses", name_losses(totals.losses), "session", (json_int_t)session->id,
 			 "pid", (json_int_t)session->request.pid, "rate", (json_int_t)session->request.rate,
 			 "mode", session->request.wall ? "wall" : "cpu", "since", (json_int_t)session->begun,
 			 "samples", (json_int_t)totals.samples, "subscribers",
@@ -65,14 +82,10 @@ static json_t *list_sessions(const struct engine *engine)
 	return json_pack("{s:o}", "sessions", sessions);
 }
 
-/* Sums of all running sessions, by name; those that are 0 are left out. */
+/* Sums of all running sessions. */
 static json_t *list_losses(const struct engine *engine)
 {
-#define NAME(id, kind, name, sentence) [LOSS_##id] = name,
-	static const char *const names[] = {CPROFD_LOSSES(NAME)};
-#undef NAME
 	uint64_t sums[LOSS_COUNT] = {};
-	json_t *losses = json_object();
 
 	for (const struct session *s = engine->sessions; s; s = s->next) {
 		struct profile_totals totals;
@@ -83,10 +96,7 @@ static json_t *list_losses(const struct engine *engine)
 		for (int i = 1; i < LOSS_COUNT; i++)
 			sums[i] += totals.losses[i];
 	}
-	for (int i = 1; i < LOSS_COUNT; i++)
-		if (sums[i])
-			json_object_set_new(losses, names[i], json_integer((json_int_t)sums[i]));
-	return losses;
+	return name_losses(sums);
 }
 
 /* Where walks of native stacks ended early: of each session the most frequent places. */
@@ -128,10 +138,11 @@ static json_t *make_status(const struct engine *engine)
 			rate += (uint64_t)((double)totals.samples * 1e9 / (double)age);
 		sessions++;
 	}
-	return json_pack("{s:{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}}", "status", "version", CPROFD_VERSION,
+	return json_pack("{s:{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}}", "status", "version", CPROFD_VERSION,
 			 "clients", (json_int_t)engine->n_clients, "sessions", (json_int_t)sessions, "samples",
 			 (json_int_t)samples, "samples_per_second", (json_int_t)rate, "pss_bytes",
-			 (json_int_t)proc__own_memory(), "queued_bytes", (json_int_t)chunk__memory(),
+			 (json_int_t)proc__own_memory(), "cpu_ns",
+			 (json_int_t)clock__read(CLOCK_PROCESS_CPUTIME_ID), "queued_bytes", (json_int_t)chunk__memory(),
 			 "table_bytes", (json_int_t)tables, "losses", list_losses(engine), "native_stops", list_stops(engine));
 }
 

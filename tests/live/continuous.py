@@ -247,7 +247,38 @@ def full_disk(folder):
     check(not read_all(files(folder)), "full disk: what is there can be read", read_all(files(folder)), kept)
 
 
-TESTS = {"truth": test_truth, "storm": test_storm, "keep": test_size_and_keep, "full": test_full_disk}
+def test_openmetrics():
+    """By Prometheus' own parsers, where they are installed."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ, CPROFD_SOCKET=os.path.join(folder, "socket"))
+        with subprocess.Popen([CPROFD, "serve"], env=environment, stderr=subprocess.DEVNULL) as daemon, \
+                subprocess.Popen([PYTHON, "-c", UNTIL_TOLD], stdout=subprocess.PIPE) as target:
+            until(lambda: os.path.exists(environment["CPROFD_SOCKET"]))
+            target.stdout.readline()
+            recorder = subprocess.Popen([CPROFD, "attach", "--continuous", os.path.join(folder, "files"), str(target.pid)], env=environment,
+                                        stderr=subprocess.DEVNULL)
+            samples = re.compile(r'^cprofd_session_samples_total{session="1",pid="%d"} ([1-9]\d*)$' % target.pid, re.M)
+            text = until(lambda: (lambda out: out if samples.search(out) else None)(
+                subprocess.run([CPROFD, "status", "--openmetrics"], env=environment, capture_output=True, text=True).stdout))
+            recorder.send_signal(signal.SIGINT)
+            recorder.wait()
+            target.send_signal(signal.SIGUSR1)
+            daemon.terminate()
+    if not check(text, "openmetrics: a session's samples"):
+        return
+    check("cprofd_session_rate_hertz{session=\"1\",pid=\"%d\"} 99\n" % target.pid in text, "openmetrics: its rate", text)
+    try:
+        from prometheus_client import openmetrics, parser
+        import prometheus_client.openmetrics.parser
+    except ImportError:
+        skip("prometheus_client is not installed: the text is not parsed")
+        return
+    families = {family.name: family for family in openmetrics.parser.text_string_to_metric_families(text)}
+    check(families["cprofd_cpu_seconds"].type == "counter" and families["cprofd_memory_bytes"].samples[0].value > 0, "openmetrics: OpenMetrics", families)
+    check(list(parser.text_string_to_metric_families(text)), "openmetrics: Prometheus' older format")
+
+
+TESTS = {"truth": test_truth, "storm": test_storm, "keep": test_size_and_keep, "full": test_full_disk, "openmetrics": test_openmetrics}
 
 
 def main():
