@@ -479,9 +479,9 @@ int drain__open(struct session *session, int ring_fd, int samples_fd);
 /* The timers of its threads run: polls begin. */
 void drain__start(struct session *session);
 /* The sampler woke the engine: polls now, or as soon as SCHEDULE_POLL_NS have passed since the last poll. */
+void drain__poll_soon(struct engine *engine, struct session *session);
 /* With the next events the session is cut into recordings (profile__part()). */
 void drain__rotate_soon(struct session *session);
-void drain__poll_soon(struct engine *engine, struct session *session);
 /* Does what is due; *next falls to when there will be more. */
 void drain__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);
 /* Everything that is in the ring; hands on what is older than `up_to`. */
