@@ -309,9 +309,20 @@ static int stream__attach(struct push *push, struct stream *stream)
 	return err ? CLI_COULD_NOT : live__await_answer(&stream->live, take_lines, stream);
 }
 
+/* --all: another process may get its number, or it was the session that ended, and not the process. */
+static void forget(struct push *push, pid_t pid)
+{
+	for (uint32_t i = 0; i < 256; i++)
+		if (push->tried[i] == pid)
+			push->tried[i] = 0;
+}
+
 static void stream__end(struct push *push, uint32_t i)
 {
 	struct stream *stream = push->streams[i];
+
+	if (stream->live.cut || !strcmp(stream->live.reason, "exited"))
+		forget(push, stream->pid);
 
 	if (batches__flush(&stream->batches) || stream->live.cut) {
 		say("%d: the session ended early", stream->pid);
@@ -352,7 +363,13 @@ static void look_for_more(struct push *push)
 		if (known < push->n_tried && known < 256)
 			continue;
 		push->tried[push->n_tried++ % 256] = pids[i];
-		if (stream__open(push, pids[i], true) == CLI_DONE && stream__attach(push, push->streams[push->n - 1]) != CLI_DONE)
+		/* The daemon is gone: who runs this as a service starts it again. */
+		if (stream__open(push, pids[i], true) != CLI_DONE) {
+			push->failed = true;
+			stop_all(push);
+			return;
+		}
+		if (stream__attach(push, push->streams[push->n - 1]) != CLI_DONE)
 			stream__free(push->streams[--push->n]);
 	}
 }
@@ -364,6 +381,7 @@ static int run_streams(struct push *push)
 
 	while (!err && (push->n || (push->options->all && !push->stopped))) {
 		uint32_t n = push->n;
+		bool over = false; /* -d of the first one is that of all */
 
 		if (push->options->all && !push->stopped && clock__now() - push->looked >= LOOK_NS)
 			look_for_more(push);
@@ -380,9 +398,12 @@ static int run_streams(struct push *push)
 
 			if (fds[i].revents && take_lines(stream))
 				stream->live.ended = stream->live.cut = true;
+			over |= push->options->all && !strcmp(stream->live.reason, "duration");
 			if (stream->live.ended)
 				stream__end(push, i);
 		}
+		if (over)
+			stop_all(push);
 		if (push->stopped && (push->signalled > 1 || clock__now() - push->stopped > STOP_NS))
 			break;
 	}

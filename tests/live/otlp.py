@@ -394,6 +394,13 @@ def test_all(recordings):
             err = client.communicate(timeout=60)[1].decode()
         expect(client.returncode == 0, "push", err)
         expect("delivered {:,} samples".format(receiver.told.samples["cpu"]) in err and not receiver.told.duplicates, "all arrive", receiver.told.samples, err)
+    with folder() as work, Receiver() as receiver, target(BUSY + "busy(60)", uid=65534):
+        with daemon(os.path.join(work, "socket")):
+            client = subprocess.Popen([*as_nobody(CPROFD), "push", "--otlp", receiver.url, "--socket", os.path.join(work, "socket"), "--every", "0.5", "--all"],
+                                      stderr=subprocess.PIPE, env=environment())
+            expect(until(lambda: receiver.told.samples["cpu"]), "it runs")
+        err = client.communicate(timeout=60)[1].decode()
+        expect(client.returncode == 1 and "no daemon answers" in err, "the daemon is gone", err)
     fails(2, "not for root", run=push("http://localhost:1", "--all"))
 
 
