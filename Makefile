@@ -172,7 +172,7 @@ DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzst
 DEPS_DEMO := python3 python3-numba python3-numpy python3-scipy
 DEPS_TEST := libcmocka-dev libclang-rt-dev python3-dev python3-jsonschema chromium ca-certificates zstd git \
 	man-db jq util-linux libcap2-bin procps systemd gdb linux-perf python3-venv binutils elfutils g++ \
-	xz-utils libdebuginfod1 tmux python3-greenlet python3-gevent python3-pip python3-setuptools python3-wheel python3-pytest python3-nbclient python3-ipykernel
+	xz-utils libdebuginfod1 tmux python3-greenlet python3-gevent python3-pip python3-setuptools python3-wheel python3-pytest python3-nbclient python3-ipykernel python3-prometheus-client
 # Another source of npm (a newer nodejs) or Go may be there; Debian's npm conflicts with that.
 DEPS_TEST += $(if $(shell command -v npm),,npm) $(if $(shell command -v go),,golang-go)
 .PHONY: deps deps-test

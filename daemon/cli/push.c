@@ -501,7 +501,7 @@ int push__run(const struct cli_options *options)
 		push.resource.host = push.host;
 	status = make_sender(&push);
 	if (status == CLI_DONE) {
-		push.signals = recorder__signals(false, NULL);
+		push.signals = recorder__signals((const int[]){0}, NULL);
 		status = files ? push_files(&push) : push_processes(&push);
 		drain(&push);
 		status = finish(&push, status);

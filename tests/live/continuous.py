@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """`--continuous`: the files of a directory are recordings, each by itself, and together what one recording would be.
 
@@ -283,7 +283,7 @@ TESTS = {"truth": test_truth, "storm": test_storm, "keep": test_size_and_keep, "
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--kills", type=int, default=12)
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     if os.geteuid():

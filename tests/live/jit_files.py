@@ -413,7 +413,7 @@ def hostile_file(work, name, setup, each, least, most, options=(), again=True):
     try:
         if not check(process.stdout.readline().startswith("up"), "hostile: %s: the target runs" % name):
             return
-        seconds = "5" if "late" in name else "2" if "/dev/fuse" in setup or each != "pass" else "1"
+        seconds = "5" if "late" in name or "goes on" in name else "2" if "/dev/fuse" in setup or each != "pass" else "1"
         begin = time.monotonic()
         cprofd = subprocess.Popen([CPROFD, "attach", str(process.pid), "-d", seconds, "-r", "499", "-f", "events", "-o", out, *options],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
