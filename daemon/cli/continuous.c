@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/ending.h"
 #include "base/order.h"
 #include "cli/cli.h"
 #include "cli/user.h"
@@ -30,13 +31,6 @@ struct file {
 	char name[256];
 	uint64_t bytes;
 };
-
-static bool ends_in(const char *name, const char *end)
-{
-	const size_t len = strlen(name);
-
-	return len > strlen(end) && !strcmp(name + len - strlen(end), end);
-}
 
 /* "cprofd-20260131T", and an end: other files in the directory are none of ours. */
 static bool is_ours(const char *name)

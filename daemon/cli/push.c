@@ -323,7 +323,6 @@ static void stream__end(struct push *push, uint32_t i)
 
 	if (stream->live.cut || !strcmp(stream->live.reason, "exited"))
 		forget(push, stream->pid);
-
 	if (batches__flush(&stream->batches) || stream->live.cut) {
 		say("%d: the session ended early", stream->pid);
 		push->failed = true;

@@ -17,15 +17,9 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/ending.h"
 #include "cli/input.h"
 #include "cli/user.h"
-
-static bool ends_in(const char *name, const char *ending)
-{
-	size_t len = strlen(name), ending_len = strlen(ending);
-
-	return len >= ending_len && !strcmp(name + len - ending_len, ending);
-}
 
 /* The ending of a name: ".txt", or "" if it has none. */
 static const char *end_of(const char *path)

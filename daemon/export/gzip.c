@@ -49,3 +49,12 @@ void gzip__free(struct gzip *gzip)
 		deflateEnd(&gzip->zip);
 	gzip->begun = false;
 }
+
+int gzip__all(FILE *out, int level, const void *data, size_t len)
+{
+	struct gzip gzip = {.out = out};
+	int err = gzip__begin(&gzip, level) ?: gzip__write(&gzip, data, len) ?: gzip__end(&gzip);
+
+	gzip__free(&gzip);
+	return err;
+}

@@ -18,4 +18,6 @@ int gzip__begin(struct gzip *gzip, int level);
 int gzip__write(struct gzip *gzip, const void *data, size_t len);
 /* Writes what zlib still holds, and gzip's trailer. */
 int gzip__end(struct gzip *gzip);
+/* All of a file at once. */
+int gzip__all(FILE *out, int level, const void *data, size_t len);
 void gzip__free(struct gzip *gzip);

@@ -365,7 +365,6 @@ int export__otlp(int recording_fd, const struct export_options *options, FILE *o
 {
 	struct export_options lines = *options;
 	struct otlp *otlp = calloc(1, sizeof(*otlp));
-	struct gzip file = {.out = out};
 	struct buf message = {};
 	int err;
 
@@ -374,8 +373,7 @@ int export__otlp(int recording_fd, const struct export_options *options, FILE *o
 	lines.lines = true;
 	err = otlp__begin(otlp, &lines) ?: model__read(&otlp->model, recording_fd, &ret->missing) ?: otlp__encode(otlp, &message);
 	model__report(&otlp->model, ret);
-	err = err ?: gzip__begin(&file, Z_DEFAULT_COMPRESSION) ?: gzip__write(&file, message.data, message.len) ?: gzip__end(&file);
-	gzip__free(&file);
+	err = err ?: gzip__all(out, Z_DEFAULT_COMPRESSION, message.data, message.len);
 	buf__free(&message);
 	otlp__free(otlp);
 	free(otlp);

@@ -17,12 +17,10 @@ static int pack(const struct buf *message, struct buf *ret)
 {
 	char *data = NULL;
 	size_t len = 0;
-	struct gzip file = {.out = open_memstream(&data, &len)};
-	int err = file.out ? 0 : -ENOMEM;
+	FILE *file = open_memstream(&data, &len);
+	int err = file ? gzip__all(file, Z_DEFAULT_COMPRESSION, message->data, message->len) : -ENOMEM;
 
-	err = err ?: gzip__begin(&file, Z_DEFAULT_COMPRESSION) ?: gzip__write(&file, message->data, message->len) ?: gzip__end(&file);
-	gzip__free(&file);
-	if (file.out && fclose(file.out) && !err)
+	if (file && fclose(file) && !err)
 		err = -errno;
 	*ret = (struct buf){.data = data, .len = len, .capacity = len};
 	return err;

@@ -6,6 +6,7 @@
 #include <linux/falloc.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/nameless.h"
 #include "push/push.h"
 
@@ -34,20 +35,6 @@ void spool__remove(struct spool *spool, uint32_t i)
 		spool->end = 0;
 }
 
-static int write_all(int fd, const char *data, size_t len, uint64_t offset)
-{
-	while (len) {
-		ssize_t n = pwrite(fd, data, len, (off_t)offset);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		data += n > 0 ? n : 0;
-		offset += n > 0 ? (uint64_t)n : 0;
-		len -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
 int spool__put(struct spool *spool, const struct buf *request, uint32_t samples, uint32_t kept, struct push_counts *counts)
 {
 	struct spool_entry fresh = {spool->end, (uint32_t)request->len, samples};
@@ -64,7 +51,7 @@ int spool__put(struct spool *spool, const struct buf *request, uint32_t samples,
 		if (spool->bytes + request->len > spool->limit)
 			return -ENOSPC;
 		fresh.offset = spool->end;
-		err = write_all(spool->fd, request->data, request->len, fresh.offset);
+		err = lseek(spool->fd, (off_t)fresh.offset, SEEK_SET) < 0 ? -errno : file__write(spool->fd, request->data, request->len);
 	} while (err == -ENOSPC && spool__n(spool) > kept); /* the disk is full, before the spool is */
 	err = err ?: buf__append(&spool->entries, &fresh, sizeof(fresh));
 	if (err)
@@ -76,20 +63,14 @@ int spool__put(struct spool *spool, const struct buf *request, uint32_t samples,
 
 int spool__first(const struct spool *spool, struct buf *out, struct spool_entry *ret)
 {
-	size_t got = 0;
-	int err;
+	ssize_t got;
 
 	*ret = *entry(spool, 0);
 	buf__clear(out);
-	err = buf__lengthen(out, ret->len);
-	while (!err && got < ret->len) {
-		ssize_t n = pread(spool->fd, out->data + got, ret->len - got, (off_t)(ret->offset + got));
-
-		if (n <= 0 && (!n || errno != EINTR))
-			err = n ? -errno : -EIO;
-		got += n > 0 ? (size_t)n : 0;
-	}
-	return err;
+	if (buf__lengthen(out, ret->len))
+		return -ENOMEM;
+	got = lseek(spool->fd, (off_t)ret->offset, SEEK_SET) < 0 ? -errno : file__read(spool->fd, out->data, ret->len);
+	return got < 0 ? (int)got : got < (ssize_t)ret->len ? -EIO : 0;
 }
 
 void spool__close(struct spool *spool)

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/ending.h"
 #include "base/hash.h"
 #include "base/kept.h"
 
@@ -146,13 +147,6 @@ static int newest_first(const void *a, const void *b)
 		?: ORDER(y->used.tv_nsec, x->used.tv_nsec);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t len = strlen(text), n = strlen(end);
-
-	return len >= n && !strcmp(text + len - n, end);
-}
-
 /* Files with a name of the cache, and those of base/kept.h, which lie in the same directory; also removes temporary
  * files that a killed engine left. */
 static int list(DIR *dir, struct kept **files, size_t *n)
@@ -167,10 +161,10 @@ static int list(DIR *dir, struct kept **files, size_t *n)
 		if (fstatat(dirfd(dir), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(stat.st_mode))
 			continue;
-		if (entry->d_name[0] == '.' && ends_with(entry->d_name, ".new") &&
+		if (entry->d_name[0] == '.' && ends_in(entry->d_name, ".new") &&
 		    stat.st_mtime + TEMPORARY_AGE < now)
 			unlinkat(dirfd(dir), entry->d_name, 0);
-		if ((!ends_with(entry->d_name, SUFFIX) && !ends_with(entry->d_name, KEPT_SUFFIX)) ||
+		if ((!ends_in(entry->d_name, SUFFIX) && !ends_in(entry->d_name, KEPT_SUFFIX)) ||
 		    strlen(entry->d_name) >= sizeof(name_t))
 			continue;
 		more = realloc(*files, (*n + 1) * sizeof(**files));
