@@ -240,7 +240,7 @@ void life__show(struct profile *profile, struct process *process, uint64_t time)
 	if (time > process->time)
 		process->time = time;
 	for (thread = profile->tasks.threads; thread; thread = thread->next) {
-		if (thread->process != process)
+		if (thread->process != process || thread->id != ID_NONE) /* one that was emitted is lost, so far */
 			continue;
 		thread->begin = thread->last = thread->emitted = process->time;
 		thread->cpu_known = thread->lost = false;
@@ -263,9 +263,10 @@ struct process *life__process(struct profile *profile, const struct record_heade
 			process->exec = task->exec;
 			process->exec_known = true;
 		}
-		life__show(profile, process, begin_of(header));
+		if (process->authorised)
+			life__show(profile, process, begin_of(header));
 		/* The engine reported this image; its first tick came before the exec's record. */
-		old = process->living || process->ending || header->kind != RECORD_SAMPLE
+		old = process->living || process->ending || (header->kind != RECORD_SAMPLE && header->kind != RECORD_WAIT)
 			      ? NULL
 			      : older_image(profile, task);
 		return old ? change_image(profile, old, header, task->tid, handed_over(header)) : process;
@@ -325,6 +326,8 @@ static void hand_back(struct profile *profile, struct process *process, const st
 
 static void lose(struct profile *profile, struct thread *thread)
 {
+	if (thread->ending)
+		return;
 	thread->lost = true;
 	waits__free(profile, thread);
 }
@@ -336,6 +339,7 @@ static int take_exec(struct profile *profile, const struct record_event *exec)
 	bool known = find_image(profile, task), withheld = exec->flags & EVENT_LOST;
 	struct process *process = change_image(profile, old, &exec->header, exec->old_tid, exec->cpu_time);
 	struct thread *thread;
+	int err;
 
 	if (!process)
 		return -ENOMEM;
@@ -344,9 +348,15 @@ static int take_exec(struct profile *profile, const struct record_event *exec)
 		return 0;
 	}
 	hand_back(profile, process, exec);
-	/* A tick came in the middle of the exec, before the credentials changed. (With a name: the broker authorised it meanwhile.) */
-	thread = withheld && !process->name ? tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start) : NULL;
-	if (thread && !thread->ending)
+	if (!withheld || process->authorised)
+		return 0;
+	/* A tick came in the middle of the exec, before the credentials changed. Its row is on its way. */
+	err = announce__new(profile, false);
+	if (err)
+		return err;
+	process->withheld = true;
+	thread = tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start);
+	if (thread)
 		lose(profile, thread);
 	return 0;
 }
@@ -357,7 +367,7 @@ static int take_lost(struct profile *profile, const struct record_event *lost)
 	struct process *process = tasks__find_process(&profile->tasks, task->tgid, task->process_start, task->exec, true);
 	struct thread *thread = process ? tasks__find_thread(&profile->tasks, process, task->tid, task->thread_start) : NULL;
 
-	if (thread && !thread->ending)
+	if (thread)
 		lose(profile, thread);
 	return 0;
 }
@@ -498,7 +508,7 @@ static void drop_withheld(struct profile *profile)
 	struct process *process;
 
 	for (thread = profile->tasks.threads; thread; thread = thread->next) {
-		if (!thread->process->withheld || !thread->ending || thread->ended)
+		if (!thread->process->withheld || thread->id != ID_NONE || !thread->ending || thread->ended)
 			continue;
 		thread->end_queued = thread->ended = true;
 		waits__free(profile, thread);
@@ -507,7 +517,7 @@ static void drop_withheld(struct profile *profile)
 		profile->tasks.n_ended++;
 	}
 	for (process = profile->tasks.processes; process; process = process->next) {
-		if (!process->withheld || !process->ending || process->ended || process->living)
+		if (!process->withheld || process->id != ID_NONE || !process->ending || process->ended || process->living)
 			continue;
 		life__process_settled(profile, process);
 		process->ended = true;

@@ -23,6 +23,7 @@ int profile__process(struct profile *profile, const struct profile_process *info
 		return -ENOMEM;
 	}
 	life__show(profile, process, info->time);
+	process->authorised = true;
 	if (info->exec_known) {
 		process->exec = info->exec;
 		process->exec_known = true;
@@ -40,6 +41,14 @@ int profile__process(struct profile *profile, const struct profile_process *info
 		profile->lines = info->lines;
 	process->changed = true;
 	return 0;
+}
+
+void profile__authorised(struct profile *profile, uint32_t tgid, uint64_t process_start, uint32_t exec)
+{
+	struct process *process = tasks__find_process(&profile->tasks, tgid, process_start, exec, true);
+
+	if (process)
+		process->authorised = true;
 }
 
 static struct thread *find(struct profile *profile, const struct profile_thread *info,

@@ -119,6 +119,10 @@ int profile__thread_listed(struct profile *profile, const struct profile_thread 
  * so that threads asleep since their last sample have exact sums. */
 int profile__thread_cpu(struct profile *profile, const struct profile_thread *thread);
 
+/* The broker authorised the client for this image, which may be one that was withheld: its records count from here on.
+ * Nothing else shows one: a tick in the middle of an exec, of this image or of the next one, comes with other rights. */
+void profile__authorised(struct profile *profile, uint32_t tgid, uint64_t process_start, uint32_t exec);
+
 /* A process is gone (its pidfd says so) whether or not there was a record of that. -ESRCH: unknown. */
 int profile__process_gone(struct profile *profile, uint32_t tgid, uint64_t process_start,
 			  uint64_t time);

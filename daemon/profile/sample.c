@@ -206,6 +206,10 @@ int profile__sample(struct profile *profile, const struct sample *sample)
 	uint64_t number;
 	int err = 0;
 
+	if (process && process->withheld) {
+		profile->ledger.own[LOSS_NOT_AUTHORISED]++;
+		return 0;
+	}
 	if (process && !process->ended)
 		thread = life__thread(profile, process, header);
 	if (!process || (!process->ended && !thread))

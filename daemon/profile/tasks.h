@@ -33,6 +33,7 @@ struct process {
 	uint8_t lines;               /* enum py_lines */
 	bool exec_known, changed, ending, settled, ended;
 	bool withheld;               /* the client is not authorised for it, as far as is known: nothing of it is emitted */
+	bool authorised;             /* ... it is since, by the broker: the next record of it shows it */
 	struct code_seen code;       /* of what the code map says of its addresses */
 	char python[PYTHON_LEN], unsupported[PYTHON_LEN];
 	char comm[17];

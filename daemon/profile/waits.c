@@ -437,6 +437,8 @@ int waits__take(struct profile *profile, const struct record_wait *wait)
 
 	if (!process || (!process->ended && !thread))
 		return -ENOMEM;
+	if (process->withheld)
+		return 0;
 	if (thread && !thread->end_queued && !profile->wall)
 		return wake_up(profile, thread, wait);
 	if (!thread || thread->end_queued || wait->header.time <= thread->last)

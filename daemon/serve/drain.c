@@ -212,7 +212,12 @@ static int on_preview(struct collect_sink *self, const struct sample *sample)
 
 static int on_other(struct collect_sink *self, const struct record_header *record)
 {
-	return profile__record(of(self)->profile, record);
+	struct session *session = of(self);
+	int err = profile__record(session->profile, record);
+
+	if (record->kind == RECORD_EXEC)
+		tracee__show(session, record->task.tgid, record->task.exec);
+	return err;
 }
 
 /* The last stage: an event of the profile or of units, encoded into session.pending. publish.c sends it. */

@@ -177,6 +177,7 @@ struct tracee {
 	uint64_t start;                 /* boottime ns */
 	uint32_t exec;
 	bool exec_known;
+	bool authorised;                /* the broker did it for this image, and gave its descriptors */
 	/* CPU time (ns) that its thread had spent when it called exec. The CPU time since then says how far the new
 	 * program can have come: see SCHEDULE_SHOWS_NS. */
 	uint64_t exec_cpu;
@@ -236,6 +237,8 @@ void tracee__ask_memory(struct engine *engine, struct tracee *tracee);
 /* BROKER_PROCESS and BROKER_CHILD. The descriptors stay the caller's: what is kept is duplicated. */
 void tracee__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n);
+/* Whichever comes last shows an image that was withheld: the broker's answer, or the record of its exec as it is handed on. */
+void tracee__show(struct session *session, uint32_t pid, uint32_t exec);
 /* The sampler did not know the image of this sample's process, so the sample has no Python frames. Is it known by now
  * that there can have been none? Then nothing was lost. */
 bool tracee__ran_no_python(const struct session *session, const struct record_header *header);

@@ -261,6 +261,7 @@ static int ask_fds(struct tracee *tracee)
 static void ask(struct engine *engine, struct tracee *tracee)
 {
 	tracee->state = TRACEE_ASKED;
+	tracee->authorised = false;
 	close_image(tracee);
 	if (ask_fds(tracee))
 		end(engine, tracee, UINT64_MAX, engine__now());
@@ -416,13 +417,25 @@ void tracee__record(struct engine *engine, struct session *session, const struct
 	}
 }
 
+void tracee__show(struct session *session, uint32_t pid, uint32_t exec)
+{
+	const struct tracee *tracee = tracee__find(session, (int32_t)pid);
+
+	if (session->profile && tracee && tracee->authorised && tracee->exec_known && tracee->exec == exec)
+		profile__authorised(session->profile, pid, tracee->start, exec);
+}
+
 /* --- answers of the broker --- */
 
 void tracee__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n)
 {
-	struct tracee *tracee = tracee__find(session, message->pid);
+	struct tracee *tracee;
 
+	/* An exec that came before this answer voids it. */
+	if (session->state == SESSION_RUNNING)
+		ring__drain(session->ring);
+	tracee = tracee__find(session, message->pid);
 	if (message->kind == BROKER_CHILD) {
 		if (!tracee)
 			tracee = tracee__new(session, message->pid);
@@ -451,6 +464,8 @@ void tracee__answered(struct engine *engine, struct session *session,
 	}
 	tracee->untimed = false;
 	tracee->parent = message->parent;
+	tracee->authorised = true;
+	tracee__show(session, (uint32_t)tracee->pid, tracee->exec);
 	tracee__open(engine, tracee, message, fds);
 }
 

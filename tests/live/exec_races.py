@@ -197,6 +197,8 @@ class Stream:
                     self.rows[owners.get(thread)].append((at, thread, cause, wall, cpu, stack))
                     if cause:
                         self.waits.append(at)
+            elif kind == "thread_end": # tells of time, too: but for what the scheduler had not counted at the exec
+                self.rows[owners.get(event["id"])].append((event["time"] - 10000000, event["id"], "end", event["wall"], event["cpu"], 0))
             elif kind == "ledger":
                 self.losses = event["losses"]
             self.named += kind in ("functions", "modules") and "guarded" in line
@@ -277,7 +279,7 @@ def attempt(folder, socket, engine_of, case, totals):
         output.seek(0)
         stream = Stream(output.read().decode(errors="replace"))
     own = stream.rows[pid]
-    ends = [row[0] for row in own]
+    ends = [row[0] for row in own if row[2] != "end"]
     late = [row for row in own if row[0] > begun and row[0] - row[3] < over]
     totals["tries"] += 1
     totals["waited before"] += any(at < before for at in stream.waits)

@@ -143,14 +143,52 @@ static void an_image_of_somebody_else_is_withheld(void **state)
 	assert_int_equal(book->times[1].begin, T0 + 300 * MS);
 }
 
-/* The broker authorised the client for the new image after all: it begins with its first record. */
+/* Ticks in the middle of the exec that began it, and of the one that ends it, have other rights than the image: the first may come
+ * before the exec's record or after it. */
+static void ticks_within_execs_show_nothing(void **state)
+{
+	const struct profile_options options = {.rate = 1000};
+
+	for (unsigned late = 0; late < 2; late++) {
+		task = rec_task(10, 10, 0, task.process_start, "python3");
+		restart(&options);
+		sample(T0 + 10 * MS, 0);
+		sample(T0 + 20 * MS, 10 * MS);
+		task.exec = 1;
+		if (!late)
+			sample(T0 + 29 * MS, 19 * MS);
+		rec_event(&rec, RECORD_EXEC, T0 + 30 * MS, &task)->old_tid = 10;
+		((struct record_event *)rec.data)->cpu_time = 20 * MS;
+		((struct record_event *)rec.data)->flags = EVENT_LOST;
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
+		if (late)
+			sample(T0 + 29 * MS, 19 * MS);
+		sample(T0 + 299 * MS, 150 * MS);
+		task.exec = 2;
+		rec_event(&rec, RECORD_EXEC, T0 + 300 * MS, &task)->old_tid = 10;
+		((struct record_event *)rec.data)->cpu_time = 151 * MS;
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
+		sample(T0 + 310 * MS, 160 * MS);
+		end(T0 + 400 * MS);
+		for (uint32_t i = 0; i < book->n_samples; i++)
+			assert_true(book->samples[i].time <= T0 + 30 * MS || book->samples[i].time - book->samples[i].wall >= T0 + 300 * MS);
+		for (uint32_t i = 0; i < book->n_threads; i++)
+			assert_true(book->times[i].begin >= T0 + 300 * MS || book->times[i].begin + book->times[i].wall + book->times[i].tail_wall <= T0 + 30 * MS);
+		assert_int_equal(book->n_threads, 3 - late); /* what was shown once ends */
+		assert_true(book->process_ended[0] && (late || book->process_ended[1]));
+	}
+}
+
+/* The broker authorised the client for the new image after all: it begins with the first record since then. */
 static void an_image_is_shown_when_it_is_authorised(void **state)
 {
 	sample(T0 + 10 * MS, 0);
 	task.exec = 1;
 	rec_event(&rec, RECORD_EXEC, T0 + 30 * MS, &task)->flags = EVENT_LOST;
 	assert_int_equal(profile__record(profile, (void *)rec.data), 0);
+	sample(T0 + 40 * MS, 10 * MS);
 	tick(T0 + 200 * MS);
+	profile__authorised(profile, 10, task.process_start, 1);
 	sample(T0 + 210 * MS, 180 * MS);
 	sample(T0 + 220 * MS, 190 * MS);
 	end(T0 + 300 * MS);
@@ -323,6 +361,7 @@ int main(void)
 		TEST(an_image_may_be_told_before_its_exec),
 		TEST(a_record_for_an_ended_image_changes_nothing),
 		TEST(an_image_of_somebody_else_is_withheld),
+		TEST(ticks_within_execs_show_nothing),
 		TEST(an_image_is_shown_when_it_is_authorised),
 		TEST(a_thread_that_was_lost_ends_where_it_was_met),
 		TEST(a_thread_that_was_lost_may_come_back),
