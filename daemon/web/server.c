@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -52,6 +53,7 @@ struct reader {
 	struct buf pending; /* server-sent events that did not fit yet */
 	size_t sent;        /* of these */
 	bool in_line, suspended;
+	bool gone; /* no longer counted; the library has yet to end it */
 };
 
 /* A file that is being made. */
@@ -164,6 +166,8 @@ static ssize_t give_events(void *cls, uint64_t position, char *out, size_t size)
 	size_t len;
 	int err;
 
+	if (reader->gone)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (reader->sent == reader->pending.len) {
 		buf__clear(&reader->pending);
 		reader->sent = 0;
@@ -190,10 +194,40 @@ static void free_reader(void *cls)
 	for (at = &reader->web->readers; *at != reader; at = &(*at)->next)
 		;
 	*at = reader->next;
-	reader->web->n_readers--;
+	reader->web->n_readers -= !reader->gone;
 	feed_reader__free(reader->feed);
 	buf__free(&reader->pending);
 	free(reader);
+}
+
+static struct peer *peer_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info = library.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void resume(struct reader *reader)
+{
+	if (reader->suspended) {
+		reader->suspended = false;
+		library.MHD_resume_connection(reader->connection);
+	}
+}
+
+/* The library does not look at a suspended connection: a page that was closed would hold its place until there is something to write. */
+static void end_gone(struct web *web)
+{
+	for (struct reader *reader = web->readers; reader; reader = reader->next) {
+		const struct peer *peer = peer_of(reader->connection);
+		struct pollfd fd = {peer ? peer->fd : -1, POLLRDHUP, 0};
+
+		if (reader->gone || poll(&fd, 1, 0) <= 0)
+			continue;
+		reader->gone = true;
+		web->n_readers--;
+		resume(reader);
+	}
 }
 
 static enum MHD_Result begin_events(struct web *web, struct MHD_Connection *connection)
@@ -201,6 +235,8 @@ static enum MHD_Result begin_events(struct web *web, struct MHD_Connection *conn
 	struct reader *reader;
 	struct MHD_Response *response;
 
+	if (web->n_readers == READERS_MAX)
+		end_gone(web);
 	if (web->n_readers == READERS_MAX)
 		return refuse(connection, 503);
 	reader = calloc(1, sizeof(*reader));
@@ -223,10 +259,7 @@ static enum MHD_Result begin_events(struct web *web, struct MHD_Connection *conn
 void web__wake(struct web *web)
 {
 	for (struct reader *reader = web->readers; reader; reader = reader->next)
-		if (reader->suspended) {
-			reader->suspended = false;
-			library.MHD_resume_connection(reader->connection);
-		}
+		resume(reader);
 }
 
 /* --- save --- */
@@ -347,13 +380,6 @@ static enum MHD_Result route(struct web *web, struct MHD_Connection *connection,
 		if (!strcmp(file->name, name))
 			return put_text(connection, 200, file->type, file->asset->text);
 	return refuse(connection, 404);
-}
-
-static struct peer *peer_of(struct MHD_Connection *connection)
-{
-	const union MHD_ConnectionInfo *info = library.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-	return info ? info->socket_context : NULL;
 }
 
 /* Called with *state NULL when the head of a request is there: who is refused is so now, and the connection closed. Then
