@@ -75,8 +75,11 @@ while True:
 """
 
 
-def become(uid):
+def become(uid, group=False):
+    """Before exec. group: it leads a group of its own, which is no session: that is scheduled as one (sched_autogroup), whatever its nice value is."""
     def run():
+        if group:
+            os.setpgid(0, 0)
         os.setgroups([])
         os.setgid(uid)
         os.setuid(uid)
@@ -187,8 +190,8 @@ class Daemon:
 
 
 def start(uid, *words):
-    target = subprocess.Popen([sys.executable if uid is None else "/usr/bin/python3", "-c", *words], preexec_fn=become(uid),
-                              stdout=subprocess.PIPE, cwd="/", start_new_session=True)
+    target = subprocess.Popen([sys.executable if uid is None else "/usr/bin/python3", "-c", *words], preexec_fn=become(uid, group=True),
+                              stdout=subprocess.PIPE, cwd="/")
     target.stdout.readline()
     return target
 

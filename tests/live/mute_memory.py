@@ -60,7 +60,7 @@ class Holder:
 
 def target_of(library, folder, kind, file):
     target = subprocess.Popen(["/usr/bin/python3", os.path.join(ROOT, "tests/targets/hostile.py"), library, folder, kind, "1", "60"],
-                              preexec_fn=become(USER), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", start_new_session=True,
+                              preexec_fn=become(USER, group=True), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
                               env={"HOSTILE_MUTE": file, "PATH": "/usr/bin:/bin"})
     return target if target.stdout.readline() == b"ready\n" else None
 
