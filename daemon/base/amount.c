@@ -10,7 +10,7 @@
 #define MOST ((double)(1ull << 62))
 
 /* strtod() takes "inf", "nan", hexadecimals, a sign and blanks, too: hence the test of the characters. */
-static bool number(const char *text, double *ret, const char **ret_end)
+bool amount__number(const char *text, double *ret, const char **ret_end)
 {
 	char *end;
 	size_t len = strspn(text, "0123456789.");
@@ -28,7 +28,7 @@ bool amount__parse(const char *text, const struct amount_unit *units, uint64_t *
 	const char *end;
 	double value;
 
-	if (!number(text, &value, &end))
+	if (!amount__number(text, &value, &end))
 		return false;
 	while (units->name && strcmp(units->name, end))
 		units++;

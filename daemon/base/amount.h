@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The number that the text begins with, such as "1.5"; *ret_end: what follows it. */
+bool amount__number(const char *text, double *ret, const char **ret_end);
 /* A number and a unit, from `units`, to the end of `text`. The number may have a fraction; no sign, no blank before the
  * unit. False: it is none, or beyond 2^62. */
 struct amount_unit {

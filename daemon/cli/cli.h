@@ -21,6 +21,7 @@
 #include "diff/gate.h"
 #include "export/export.h"
 #include "report/report.h"
+#include "trigger/trigger.h"
 
 /* Exit statuses are part of the interface: scripts test them. CLI_USAGE: nothing was started or written. */
 enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2, CLI_GREW = 3 /* diff --fail-on */ };
@@ -88,11 +89,16 @@ struct cli_options {
 	/* diff: confidence of its intervals, such as 0.999. 0: not given */
 	double level;
 	struct diff_limits fail_on;
-	const char *directory;   /* baseline; NULL: not given */
+	const char *directory;   /* baseline, --trigger; NULL: not given */
 	bool force, any_machine; /* baseline */
 	bool one_machine;        /* diff: of recordings of several machines it is refused */
 	const char *continuous;  /* attach, record: the directory; NULL: one file */
 	uint64_t rotate_size, rotate_age, keep; /* bytes, ns, bytes */
+	/* attach, record: the flight recorder. ns, bytes */
+	struct condition conditions[CONDITIONS_MAX];
+	uint32_t n_conditions, count;          /* count 0: no limit */
+	uint64_t last, after, cool_down, memory;
+	bool after_given, cool_down_given, count_given;
 	/* Events go to stdout as they come, and no file is written. */
 	bool stream;
 	/* push; every_ms, retry_ms, spool_mb 0: the default */

@@ -26,6 +26,8 @@ const struct command commands[] = {
 			    "sudo cprofd attach 4242 -d 10 --lines -o svd.speedscope.json\tten seconds, line by line\n"
 			    "sudo cprofd attach 4242 -r 10k -o svd.cprof\tkeep the recording, convert later\n"
 			    "sudo cprofd attach 4242 --continuous /var/lib/cprofd --keep 5G\tleft running: file after file, the oldest go\n"
+			    "sudo cprofd attach 4242 --trigger 'unit>2s'\ta recording of the last 30 s when a compile takes longer\n"
+			    "sudo cprofd attach 4242 --trigger 'cpu>90% for 10s' --dir /var/lib/cprofd --count 3\t\n"
 			    "sudo cprofd attach 4242 -d 5 -f collapsed -o - | flamegraph.pl > svd.svg\t\n"
 			    "sudo cprofd attach 4242 --stream | jq -c 'select(.ev==\"ledger\")'\tevents as they come\n",
 		.bit = COMMAND_ATTACH,

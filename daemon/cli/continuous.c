@@ -15,6 +15,7 @@
 #include "base/ending.h"
 #include "base/order.h"
 #include "cli/cli.h"
+#include "cli/folder.h"
 #include "cli/user.h"
 
 /* How much a recording may lose if cprofd is killed. Each flush ends a block of the compression, so more often would
@@ -22,8 +23,7 @@
 #define FLUSH_MS 1000
 /* After a full disk, recording goes on when so much is free: less would be full again at once. */
 #define ROOM_BYTES (4u << 20)
-#define END ".cprof"
-#define PART END ".part"
+#define PART FOLDER_END ".part"
 
 /* --- files of the directory --- */
 
@@ -35,7 +35,7 @@ struct file {
 /* "cprofd-20260131T", and an end: other files in the directory are none of ours. */
 static bool is_ours(const char *name)
 {
-	return !strncmp(name, "cprofd-", 7) && strspn(name + 7, "0123456789") == 8 && name[15] == 'T' && (ends_in(name, END) || ends_in(name, PART));
+	return !strncmp(name, "cprofd-", 7) && strspn(name + 7, "0123456789") == 8 && name[15] == 'T' && (ends_in(name, FOLDER_END) || ends_in(name, PART));
 }
 
 /* Is somebody writing it? */
@@ -124,30 +124,13 @@ static bool on_full(void *of)
 
 /* --- the file that is open --- */
 
-/* Time first, so that names sort by it. */
-static void name_file(struct continuous *continuous)
-{
-	uint64_t now = clock__read(CLOCK_REALTIME) / 1000000;
-	char utc[32];
-	struct tm parts;
-	time_t seconds;
-
-	if (now <= continuous->named)
-		now = continuous->named + 1;
-	continuous->named = now;
-	seconds = (time_t)(now / 1000);
-	strftime(utc, sizeof(utc), "%Y%m%dT%H%M%S", gmtime_r(&seconds, &parts));
-	snprintf(continuous->path, sizeof(continuous->path), "%s/cprofd-%s.%03uZ-%d" END, continuous->options->continuous, utc, (unsigned)(now % 1000),
-		 continuous->pid);
-}
-
 /* -errno. Then live->writer writes into it. */
 static int open_file(struct continuous *continuous)
 {
 	struct live *live = continuous->live;
 	int err;
 
-	name_file(continuous);
+	folder__name(continuous->options->continuous, continuous->pid, clock__read(CLOCK_REALTIME) / 1000000, &continuous->named, continuous->path);
 	err = output__create(continuous->path, true, &continuous->output);
 	if (err)
 		return err;
@@ -277,23 +260,6 @@ bool continuous__tick(struct continuous *continuous, uint64_t now_ms)
 
 /* --- its begin and its end --- */
 
-/* With the user's rights. -errno. */
-static int open_directory(struct continuous *continuous)
-{
-	const char *path = continuous->options->continuous;
-	int err = user__enter(user__calling());
-
-	if (err)
-		return err;
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
-		err = -errno;
-	continuous->directory = err ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (!err && continuous->directory < 0)
-		err = -errno;
-	user__leave(user__calling());
-	return err;
-}
-
 int continuous__judge(const struct cli_options *options)
 {
 	const bool of_one_file = options->output || options->format || options->open || options->stream;
@@ -323,7 +289,8 @@ int continuous__open(struct continuous *continuous, const struct cli_options *op
 	continuous->live = live;
 	live->part = on_part;
 	live->of = continuous;
-	err = open_directory(continuous) ?: open_file(continuous);
+	continuous->directory = folder__open(options->continuous);
+	err = continuous->directory < 0 ? continuous->directory : open_file(continuous);
 	if (err) {
 		say__failure("choose another directory; nothing was sampled yet", "no recording can be made in %s: %s", options->continuous,
 			     strerror(-err));

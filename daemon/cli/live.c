@@ -174,6 +174,8 @@ static void note_event(struct live *live, const char *line, size_t len)
  * recorder asks the engine to stop: a recording is whole up to an error, never with a hole in it. */
 static void keep(struct live *live, const char *line, size_t len)
 {
+	if (len && live->lines)
+		live->lines(live->of, line, len);
 	if (len && live->writer && !live->write_error)
 		live->write_error = recording_writer__lines(live->writer, line, len);
 	else if (len && live->part)

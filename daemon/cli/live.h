@@ -19,6 +19,7 @@ struct live {
 	struct recording_writer *writer; /* NULL: none */
 	/* A part of the session is complete, up to `time`: what follows is a recording of its own. NULL: none was asked for */
 	void (*part)(void *of, uint64_t time);
+	void (*lines)(void *of, const char *lines, size_t len); /* sees all that is kept; NULL: nobody does */
 	void *of;
 	struct buf hello;                /* its line, for those parts */
 	uint64_t dropped_bytes;          /* of events that came while there was no writer, of a session in parts */

@@ -42,30 +42,22 @@ static const char *set_pid(struct cli_options *options, const char *value)
 	return NULL;
 }
 
-/* Seconds, with a fraction; -1: not a number of seconds. strtod() would also take "inf", "nan", a sign and
- * leading blanks, hence the test of the first character. On -1, *ret_end may be left alone. */
-static double seconds(const char *value, char **ret_end)
+/* Seconds, with a fraction; -1: not a number of seconds. */
+static double seconds(const char *value, const char **ret_end)
 {
 	double number;
 
-	if (!isdigit((unsigned char)*value) && *value != '.')
-		return -1;
-	errno = 0;
-	number = strtod(value, ret_end);
-	return errno || !isfinite(number) || number > 1e9 ? -1 : number;
+	return amount__number(value, &number, ret_end) && number <= 1e9 ? number : -1;
 }
 
 /* Never 0, which would mean "until stopped". */
 static const char *span_of_time(const char *value, uint64_t *ret_ms)
 {
-	char *end = NULL;
-	double number;
+	uint64_t ns;
 
-	number = seconds(value, &end);
-	number *= !strcmp(end ?: "", "m") ? 60 : !strcmp(end ?: "", "h") ? 3600 : 1;
-	if (number < 0.001 || number > 1e9 || (*end && strcmp(end, "s") && strcmp(end, "m") && strcmp(end, "h")))
+	if (!amount__ns(value, &ns) || ns < 1000000 || ns > 1000000000000000000)
 		return "is not a number of seconds (at least 0.001), minutes (5m) or hours (1h)";
-	*ret_ms = (uint64_t)(number * 1000 + 0.5);
+	*ret_ms = (ns + 500000) / 1000000;
 	return NULL;
 }
 
@@ -113,6 +105,35 @@ static const char *set_rotate_age(struct cli_options *options, const char *value
 static const char *set_keep(struct cli_options *options, const char *value)
 {
 	return amount__bytes(value, &options->keep) && options->keep >= 4000 ? NULL : "is not a size (as 500M or 2G; at least 4k)";
+}
+
+static const char *set_trigger(struct cli_options *options, const char *value)
+{
+	if (options->n_conditions == CONDITIONS_MAX)
+		return "is one condition too many: 16 at once";
+	return condition__parse(value, &options->conditions[options->n_conditions++]);
+}
+
+static const char *set_last(struct cli_options *options, const char *value)
+{
+	return amount__ns(value, &options->last) && options->last >= 1000000000 ? NULL : "is not a time (as 30s or 5m; at least 1s)";
+}
+
+static const char *set_after(struct cli_options *options, const char *value)
+{
+	options->after_given = true;
+	return amount__ns(value, &options->after) ? NULL : "is not a time (as 0s, 5s or 1m)";
+}
+
+static const char *set_cool_down(struct cli_options *options, const char *value)
+{
+	options->cool_down_given = true;
+	return amount__ns(value, &options->cool_down) ? NULL : "is not a time (as 0s, 1m or 1h)";
+}
+
+static const char *set_memory(struct cli_options *options, const char *value)
+{
+	return amount__bytes(value, &options->memory) && options->memory >= 10000 ? NULL : "is not a size (as 64M or 1G; at least 10k)";
 }
 
 static const char *set_rate(struct cli_options *options, const char *value)
@@ -183,7 +204,7 @@ static const char *set_window(struct cli_options *options, const char *value)
 {
 	static const char bad[] =
 		"is not a window: FROM,TO in seconds since the start (as 2.5,10 or 30,)";
-	char *end = NULL;
+	const char *end = NULL;
 	double from, to;
 
 	from = seconds(value, &end);
@@ -240,6 +261,12 @@ static bool count(const char *value, uint32_t *ret)
 	return true;
 }
 
+static const char *set_count(struct cli_options *options, const char *value)
+{
+	options->count_given = true;
+	return count(value, &options->count) ? NULL : "is not a number of recordings (0: no limit)";
+}
+
 static const char *set_skip_first(struct cli_options *options, const char *value)
 {
 	return count(value, &options->skip_first) ? NULL : "is not a number of compiles (0: none is left out)";
@@ -259,7 +286,7 @@ static const char *set_top(struct cli_options *options, const char *value)
 /* "99%", "99" -> 0.99. */
 static bool share(const char *value, double *ret)
 {
-	char *end = NULL;
+	const char *end = NULL;
 	double number = seconds(value, &end);
 
 	if (number < 0 || number > 100 || end == value || (*end && strcmp(end, "%")))
@@ -411,6 +438,13 @@ const struct option_row option_rows[] = {
 	{"rotate-size", 0, "SIZE", NULL, SAMPLING, "with --continuous: the next file begins when this one has so much; default 64M", .set = set_rotate_size},
 	{"rotate-age", 0, "TIME", NULL, SAMPLING, "with --continuous: ... or when it is so old; default 10m. SIGUSR2 begins one at once", .set = set_rotate_age},
 	{"keep", 0, "SIZE", NULL, SAMPLING, "with --continuous: so much in all files of DIR, of whichever process; default 1G", .set = set_keep},
+	{"trigger", 0, "CONDITION", NULL, SAMPLING, "a recording only when something happens, of the time before it, too: 'unit>2s' (a compile takes longer than 2 s), 'unit=NAME>2s', 'phase=native_lowering>500ms', 'pass=NAME>100ms' (any without =NAME; * and ? as in --function), 'cpu>90% for 10s' (of one CPU, all threads together, in each second). As often as needed. SIGUSR2 writes one at once", .set = set_trigger},
+	{"last", 0, "TIME", NULL, SAMPLING, "with --trigger: so much before it; default 30s, or a condition's time and 10 s. Alone: SIGUSR2 writes", .set = set_last},
+	{"after", 0, "TIME", NULL, SAMPLING, "with --trigger: so much behind it; default: to the end of what fired, at most as long as --last", .set = set_after},
+	{"cool-down", 0, "TIME", NULL, SAMPLING, "with --trigger: from the end of a recording nothing fires for so long; default 1m", .set = set_cool_down},
+	{"count", 0, "N", NULL, SAMPLING, "with --trigger: it ends after so many recordings; default 10; 0: no limit", .set = set_count},
+	{"memory", 0, "SIZE", NULL, SAMPLING, "with --trigger: so much is kept at most, compressed; default 64M", .set = set_memory},
+	{"dir", 0, "DIR", "@file", SAMPLING, "with --trigger: where recordings go; default: this directory", TEXT(directory, "is no path")},
 	{"open", 0, NULL, NULL, WRITING, "then open the file in a browser (xdg-open), as the user who called sudo; the format is html unless -f or -o asks for svg", FLAG(open)},
 	{"window", 0, "FROM,TO", NULL, READING, "only this part, in seconds since the start; TO may be left out", .set = set_window},
 	{"by", 'b', "WHAT", "class|thread|unit|source|source-line|phase|pass|trigger|tree|chain|repeat|failed|function|line|package|module|file|callee", COMMAND_REPORT, "which tables, with commas: class (of time), thread, unit (a compile: function and signature), source (the functions that were compiled, each with all its signatures), source-line (the lines of these at which the compiler was, and in which phases), phase, pass (of an optimiser), trigger (the lines that caused compiles), tree (compiles in compiles), chain (each outermost compile, in the order of time), repeat (what had been compiled before, why, and what a cache would have saved), failed (compiles that ended before the last stage that their rules name, as by an exception, and in which phase), function, line, package, module, file, callee (native code that Python code called, and from which lines); without it class,thread,unit,phase,pass,repeat,function,line. Lines of Python alone: --by=line --native=off", .set = set_by},

@@ -190,6 +190,30 @@ static void set_rotation(struct cli_options *options)
 		options->rotate_age = 600000000000;
 }
 
+/* A compile that fires is to be in the recording from its begin on. */
+static void set_flight(struct cli_options *options)
+{
+	const uint64_t more = 10000000000;
+	const bool given = options->last;
+
+	for (uint32_t i = 0; !given && i < options->n_conditions; i++) {
+		const struct condition *condition = &options->conditions[i];
+		const uint64_t needs = more + (condition->kind == CONDITION_CPU ? condition->seconds * 1000000000ull : condition->limit);
+
+		options->last = needs > options->last ? needs : options->last;
+	}
+	if (options->n_conditions && !given && options->last < 3 * more)
+		options->last = 3 * more;
+	if (!options->last)
+		return;
+	if (!options->cool_down_given)
+		options->cool_down = 6 * more;
+	if (!options->count_given)
+		options->count = 10;
+	options->memory = options->memory ?: 64000000;
+	options->directory = options->directory ?: ".";
+}
+
 int options__parse(const struct command *command, int argc, char **argv, struct cli_options *ret,
 		   bool *ret_help)
 {
@@ -232,6 +256,7 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 		ret->rate = ret->continuous ? 99 : 999;
 	if (ret->continuous)
 		set_rotation(ret);
+	set_flight(ret);
 	/* getopt has removed nothing: the word before the first operand is the "--" that ended the options,
 	 * if there was one. */
 	ret->after_dashes = optind > 1 && !strcmp(argv[optind - 1], "--");

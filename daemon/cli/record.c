@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "cli/continuous.h"
+#include "cli/flight.h"
 #include "cli/recorder.h"
 #include "cli/user.h"
 
@@ -212,7 +213,7 @@ int record__run(const struct cli_options *options)
 			     options->pid ? "a command and a PID: choose one" : "which command?");
 		return CLI_USAGE;
 	}
-	status = continuous__judge(options);
+	status = continuous__judge(options) ?: flight__judge(options);
 	if (status != CLI_DONE)
 		return status;
 	err = launch__start(options->operands, false, &launch);

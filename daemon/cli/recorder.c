@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/continuous.h"
+#include "cli/flight.h"
 #include "cli/live.h"
 #include "cli/recorder.h"
 #include "cli/result.h"
@@ -39,6 +40,7 @@ struct recorder {
 	const struct recorder_part *part;
 	struct result result;
 	struct continuous continuous; /* with --continuous, in place of a result */
+	struct flight flight;         /* with --trigger or --last, in place of it */
 	struct connection connection;
 	struct live live;
 	/* signalfd of recorder__signals(); -1: none */
@@ -53,7 +55,7 @@ struct recorder {
 };
 
 #define RECORDER(options_, pid_)                                                                                       \
-	{.options = options_, .pid = pid_, .result = RESULT_NONE, .continuous = CONTINUOUS_NONE, .connection = CONNECTION_NONE, .signals = -1, .give_up = NEVER}
+	{.options = options_, .pid = pid_, .result = RESULT_NONE, .continuous = CONTINUOUS_NONE, .flight = FLIGHT_NONE, .connection = CONNECTION_NONE, .signals = -1, .give_up = NEVER}
 
 /* CLOCK_MONOTONIC: a change of the date does not end a recording. */
 static uint64_t now_ms(void)
@@ -134,7 +136,7 @@ static void on_signal(struct recorder *recorder, const struct signalfd_siginfo *
 		return;
 	}
 	if (info->ssi_signo == SIGUSR2) { /* as `perf record --switch-output` takes it */
-		recorder->continuous.wanted = true;
+		recorder->continuous.wanted = recorder->flight.wanted = true;
 		return;
 	}
 	if (recorder->stopping) {
@@ -257,6 +259,11 @@ static int listen_to(struct recorder *recorder)
 		if (recorder->options->continuous) {
 			if (continuous__tick(&recorder->continuous, now_ms()) && !recorder->stopping)
 				ask_to_rotate(recorder);
+		} else if (flight__wanted(recorder->options)) {
+			if (flight__tick(&recorder->flight, now_ms()) && !recorder->stopping)
+				ask_to_rotate(recorder);
+			if (flight__is_done(&recorder->flight))
+				ask_to_stop(recorder);
 		} else if (live->writer && !live->write_error && now_ms() - flushed >= FLUSH_MS) {
 			live->write_error = recording_writer__flush(live->writer);
 			flushed = now_ms();
@@ -342,6 +349,8 @@ static int finish(struct recorder *recorder)
 	print_end(recorder);
 	if (recorder->options->continuous)
 		status = continuous__finish(&recorder->continuous);
+	else if (flight__wanted(recorder->options))
+		status = flight__finish(&recorder->flight);
 	/* A pipe or terminal (`-o /dev/stdout`) cannot be read again, so it gets no summary. */
 	if (recorder->result.write_file && lseek(result__recording(&recorder->result), 0, SEEK_CUR) >= 0 &&
 	    !summary__print(result__recording(&recorder->result), recorder->options, &recorded))
@@ -391,11 +400,12 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 	 * directory must not cost a session. */
 	status = user_rules__judge(options->rules);
 	if (status == CLI_DONE)
-		status = options->continuous ? continuous__open(&recorder.continuous, options, pid, &recorder.live)
-					     : result__open(&recorder.result, options, pid);
+		status = options->continuous	   ? continuous__open(&recorder.continuous, options, pid, &recorder.live)
+			 : flight__wanted(options) ? flight__open(&recorder.flight, options, pid, &recorder.live)
+						   : result__open(&recorder.result, options, pid);
 	if (status != CLI_DONE)
 		goto out;
-	recorder.signals = recorder__signals((const int[]){SIGCHLD, options->continuous ? SIGUSR2 : 0, 0}, &before);
+	recorder.signals = recorder__signals((const int[]){SIGCHLD, options->continuous || flight__wanted(options) ? SIGUSR2 : 0, 0}, &before);
 	status = sample(&recorder, recorder.result.write_file ? result__recording(&recorder.result) : -1,
 			result__compressed(&recorder.result));
 	if (status == CLI_DONE)
@@ -405,6 +415,7 @@ out:
 	buf__free(&recorder.live.hello);
 	connection__close(&recorder.connection);
 	continuous__close(&recorder.continuous);
+	flight__close(&recorder.flight);
 	result__close(&recorder.result);
 	if (recorder.signals >= 0) {
 		read_signals(&recorder);

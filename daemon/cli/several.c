@@ -204,7 +204,7 @@ static int finish(struct several *several)
 		/* A recording that ended early is joined as far as it goes, and the exit status says so. */
 		status = status == CLI_DONE ? several->parts[i].status : status;
 	}
-	err = recordings__join(in, several->n, result__recording(&several->result), result__compressed(&several->result), &cut);
+	err = recordings__join(in, several->n, NULL, 0, result__recording(&several->result), result__compressed(&several->result), &cut);
 	if (err) {
 		say__failure("make room, or choose another place with -o FILE", "the recordings could not be joined: %s", strerror(-err));
 		for (uint32_t i = 0; i < several->n; i++) {

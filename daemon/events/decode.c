@@ -435,6 +435,7 @@ static int read_rest(struct event_decoder *decoder, const struct json_value *lin
 		return read_ledger(decoder, line, event);
 	case EVENT_GAP:
 	case EVENT_PART:
+	case EVENT_TRIGGER:
 	case EVENT_END:
 	case EVENT_KIND_COUNT:
 		break;

@@ -76,11 +76,18 @@ static bool is_empty(const struct field *field, const void *base)
 	const void *at = (const char *)base + field->offset;
 	const char *text;
 
-	/* Sparse fields are strings or U32; others would always be written. */
-	if (field->type != FIELD_STRING)
-		return field->type == FIELD_U32 && !*(const uint32_t *)at;
-	text = *(const char *const *)at;
-	return !text || !*text;
+	switch (field->type) {
+	case FIELD_STRING:
+		text = *(const char *const *)at;
+		return !text || !*text;
+	case FIELD_U32:
+	case FIELD_I32:
+		return !*(const uint32_t *)at;
+	case FIELD_U64:
+		return !*(const uint64_t *)at;
+	default: /* there is none of another type: it would always be written */
+		return false;
+	}
 }
 
 /* Number of fields of a row, without empty sparse ones at its end. Only from the end: a field is identified

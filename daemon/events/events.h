@@ -19,7 +19,7 @@
 /* A newer minor version only adds: events, members, elements at the end of rows. Readers skip what they do
  * not know, so a recording can be read by older and newer programs of one major version. */
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 12
+#define EVENTS_MINOR 13
 /* Encoders never make a longer line, and decoders refuse it. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line: bounds what a decoder allocates for it. */
@@ -51,6 +51,7 @@
 	X(LEDGER, "ledger")         /* running totals, about once a second and last */ \
 	X(GAP, "gap")               /* this client missed events here */ \
 	X(PART, "part")             /* since 1.12: what was recorded so far is complete; `session` and the tables follow */ \
+	X(TRIGGER, "trigger")       /* since 1.13: why this was recorded */ \
 	X(END, "end")               /* last line of a session */
 
 #define EVENT_ENUM(id, name) EVENT_##id,
@@ -287,9 +288,19 @@ struct event_part {
 	uint64_t time;
 };
 
+/* Of a recording that was made because a condition held, or somebody asked for it. */
+struct event_trigger {
+	uint64_t time;
+	const char *condition;          /* as it was given: "unit>2s"; "SIGUSR2" */
+	uint64_t value;                 /* ns; of `cpu`: CPU time in `span`; 0: none */
+	uint64_t span;
+	const char *name;               /* what was compiled; "" */
+	int32_t tid;                    /* the thread, 0: none */
+};
+
 struct event_end {
 	uint64_t time;
-	const char *reason;             /* "duration", "stopped", "exited", "failed", "snapshot" */
+	const char *reason;             /* "duration", "stopped", "exited", "failed", "snapshot", "rotated", "trigger" */
 	const char *detail;             /* a sentence for people, or "" */
 };
 
@@ -311,6 +322,7 @@ struct event {
 		struct event_ledger ledger;
 		struct event_gap gap;
 		struct event_part part;
+		struct event_trigger trigger;
 		struct event_end end;
 	};
 };

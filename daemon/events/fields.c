@@ -94,6 +94,14 @@ static const struct field gap[] = {
 static const struct field part[] = {
 	M(U64, part.time, "time"),
 };
+static const struct field trigger[] = {
+	M(U64, trigger.time, "time"),
+	M(STRING, trigger.condition, "condition"),
+	S(U64, trigger.value, "value"),
+	S(U64, trigger.span, "span"),
+	S(STRING, trigger.name, "name"),
+	S(I32, trigger.tid, "tid"),
+};
 static const struct field end[] = {
 	M(U64, end.time, "time"),
 	O(STRING, end.reason, "reason"),
@@ -120,6 +128,7 @@ const struct field_list event_fields[EVENT_KIND_COUNT] = {
 	[EVENT_LEDGER] = LIST(ledger),
 	[EVENT_GAP] = LIST(gap),
 	[EVENT_PART] = LIST(part),
+	[EVENT_TRIGGER] = LIST(trigger),
 	[EVENT_END] = LIST(end),
 };
 

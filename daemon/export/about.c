@@ -33,6 +33,24 @@ int about__started(struct buf *out, uint64_t realtime)
 	return json__member(out, "started", started);
 }
 
+int about__triggers(struct buf *out, const struct model *model)
+{
+	const uint32_t n = LENGTH(model->triggers, struct model_trigger);
+	int err = n ? json__key(out, "triggers") ?: buf__puts(out, "[") : 0;
+
+	for (uint32_t i = 0; i < n && !err; i++) {
+		const struct model_trigger *trigger = &ITEM(model->triggers, const struct model_trigger, i);
+
+		err = buf__printf(out, "%s{\"time_ns\":%llu", i ? "," : "", (unsigned long long)trigger->time);
+		err = err ?: json__member(out, "condition", trigger->condition) ?: json__number(out, "value_ns", trigger->value);
+		if (trigger->span)
+			err = err ?: json__number(out, "span_ns", trigger->span);
+		err = err ?: json__member(out, "name", trigger->name) ?: json__number(out, "tid", (uint32_t)trigger->tid);
+		err = err ?: buf__puts(out, "}");
+	}
+	return err || !n ? err : buf__puts(out, "]");
+}
+
 /* How many native stacks are complete, and where the others end. */
 static int put_native(struct buf *out, const struct model *model)
 {
@@ -68,6 +86,7 @@ int about__members(struct buf *out, const struct model *model)
 	err = err ?: about__losses(out, model, true) ?: put_native(out, model);
 	if (model->gap_events)
 		err = err ?: json__number(out, "gap_events", model->gap_events);
+	err = err ?: about__triggers(out, model);
 	err = err ?: buf__printf(out, ",\"cut\":%s", model->cut ? "true" : "false");
 	err = err ?: json__member(out, "reason", model->reason);
 	return err ?: json__member(out, "detail", model->detail);

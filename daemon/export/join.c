@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Joins recordings of several processes: copies their events into one, renumbers epochs, and adds up the
+/* Joins recordings of several processes, or parts of one session: copies their events into one, renumbers epochs, and adds up the
  * ledgers. A ledger is a running total, so the last one of each recording is what counts.
  *
  *     first pass     the session events: which began first (its times are the origin), all commands
@@ -30,6 +30,8 @@ struct totals {
 struct join {
 	struct event_sink sink;
 	struct recording_writer *writer;
+	const struct event_trigger *triggers;
+	uint32_t n_triggers;
 	struct buf line, commands;
 	struct event_session session; /* of the recording that began first; strings in `kept` */
 	char *kept[3];
@@ -199,12 +201,14 @@ static int on_first_pass(struct event_sink *self, const struct event *event)
 	const struct event_session *session = &event->session;
 	/* The first one on the command line: reports name the recording after it. */
 	int32_t pid = join->session.pid ?: session->pid;
+	const bool is_part = join->session.pid == session->pid;
 	int err;
 
 	if (event->kind != EVENT_SESSION)
 		return event->kind == EVENT_HELLO ? 0 : -ECANCELED;
-	err = join->commands.len ? buf__puts(&join->commands, ", ") : 0;
-	err = err ?: buf__puts(&join->commands, session->command);
+	err = join->commands.len && !is_part ? buf__puts(&join->commands, ", ") : 0;
+	if (!is_part)
+		err = err ?: buf__puts(&join->commands, session->command);
 	if (!err && (!join->session.pid || session->monotonic < join->session.monotonic)) {
 		join->session = *session;
 		err = keep(&join->kept[0], session->mode) ?: keep(&join->kept[1], session->boot_id) ?: keep(&join->kept[2], session->machine);
@@ -243,6 +247,18 @@ static int on_end(struct join *join, const struct event_end *end)
 	return keep(&join->reason, end->reason) ?: keep(&join->detail, end->detail);
 }
 
+static int emit_triggers(struct join *join)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < join->n_triggers && !err; i++) {
+		const struct event event = {.kind = EVENT_TRIGGER, .trigger = join->triggers[i]};
+
+		err = recording_writer__event(join->writer, &event, &join->line);
+	}
+	return err;
+}
+
 static int on_event(struct event_sink *self, const struct event *event)
 {
 	struct join *join = (struct join *)self;
@@ -256,7 +272,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 		if (join->begun)
 			return 0;
 		join->begun = true;
-		return recording_writer__event(join->writer, &own, &join->line);
+		return recording_writer__event(join->writer, &own, &join->line) ?: emit_triggers(join);
 	case EVENT_EPOCH:
 		own.epoch.number = join->epochs++;
 		return recording_writer__event(join->writer, &own, &join->line);
@@ -284,9 +300,9 @@ static int read_all(struct join *join, const int *in, uint32_t n, bool *ret_cut)
 	return err;
 }
 
-int recordings__join(const int *in, uint32_t n, int out, bool compress, bool *ret_cut)
+int recordings__join(const int *in, uint32_t n, const struct event_trigger *triggers, uint32_t n_triggers, int out, bool compress, bool *ret_cut)
 {
-	struct join join = {};
+	struct join join = {.triggers = triggers, .n_triggers = n_triggers};
 	struct event end = {.kind = EVENT_END};
 	int err;
 

@@ -361,6 +361,21 @@ static int on_ledger(struct model *model, const struct event_ledger *event)
 	return err;
 }
 
+static int on_trigger(struct model *model, const struct event_trigger *event)
+{
+	struct model_trigger trigger = {.time = since_start(model, event->time), .value = event->value, .span = event->span, .tid = event->tid};
+	int err;
+
+	if (LENGTH(model->triggers, struct model_trigger) == MODEL_TRIGGERS_MAX)
+		return 0;
+	err = replace(&trigger.condition, event->condition) ?: replace(&trigger.name, event->name) ?: buf__append(&model->triggers, &trigger, sizeof(trigger));
+	if (err) {
+		free(trigger.condition);
+		free(trigger.name);
+	}
+	return err;
+}
+
 static int on_end(struct model *model, const struct event_end *event)
 {
 	int err = replace(&model->reason, event->reason);
@@ -415,6 +430,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_GAP:
 		model->gap_events += event->gap.events;
 		return 0;
+	case EVENT_TRIGGER:
+		return on_trigger(model, &event->trigger);
 	case EVENT_END:
 		return on_end(model, &event->end);
 	default:
@@ -615,7 +632,7 @@ void model__free(struct model *model)
 {
 	struct intern *interns[] = {&model->loss_names, &model->functions, &model->frames,
 				    &model->nodes, &model->process_keys, &model->thread_keys};
-	struct buf *bufs[] = {&model->loss_counts, &model->columns, &model->processes,
+	struct buf *bufs[] = {&model->triggers, &model->loss_counts, &model->columns, &model->processes,
 			      &model->threads, &model->stops, &model->epoch_functions, &model->epoch_frames,
 			      &model->epoch_stacks, &model->epoch_processes, &model->epoch_threads,
 			      &model->epoch_function_traits, &model->epoch_frame_traits, &model->epoch_bases, &model->scratch};
@@ -630,6 +647,10 @@ void model__free(struct model *model)
 		buf__free(&thread->slices.packed);
 		free(thread->name);
 		free(thread);
+	}
+	for (uint32_t i = 0; i < LENGTH(model->triggers, struct model_trigger); i++) {
+		free(ITEM(model->triggers, struct model_trigger, i).condition);
+		free(ITEM(model->triggers, struct model_trigger, i).name);
 	}
 	for (size_t i = 0; i < sizeof(interns) / sizeof(interns[0]); i++)
 		intern__free(interns[i]);

@@ -59,6 +59,14 @@ struct model_thread {
 	struct slices slices;  /* when the model keeps them */
 };
 
+/* Why the recording was made. */
+struct model_trigger {
+	uint64_t time, value, span;
+	int32_t tid;
+	char *condition, *name;
+};
+#define MODEL_TRIGGERS_MAX 64u
+
 /* Nodes of the tree of stacks; a parent's id is below its children's. */
 struct model_node {
 	uint32_t parent, frame;
@@ -122,6 +130,7 @@ struct model {
 	char *mode, *command, *machine, *reason, *detail;
 	uint64_t samples, whole, gap_events; /* ledger */
 	uint32_t epochs;       /* that began so far */
+	struct buf triggers;   /* struct model_trigger */
 	uint64_t native, native_whole, stops_more; /* native 0: recorded without native stacks */
 	struct buf stops;     /* of the last ledger: items of a JSON array */
 	struct intern loss_names;
@@ -207,6 +216,8 @@ int timeline__emit(struct model *model, struct model_thread *thread, uint32_t st
 /* What was recorded and what was lost, for the key "cprofd" of formats that are JSON. Errors: -ENOMEM. */
 /* Appends members of an object, without its braces: "pid":4242,"command":"...",...,"losses":{...},... */
 int about__members(struct buf *out, const struct model *model);
-/* Two of them: when it began (0: not known), and the losses, also those of which there were none (`zeros`). */
+/* Some of them: when it began (0: not known), and the losses, also those of which there were none (`zeros`). */
 int about__started(struct buf *out, uint64_t realtime);
+/* And why it was made, if that is known. */
+int about__triggers(struct buf *out, const struct model *model);
 int about__losses(struct buf *out, const struct model *model, bool zeros);

@@ -102,7 +102,7 @@ static uint32_t call_of(const struct unit_tree *tree, uint32_t unit)
 }
 
 /* Calls that were not emitted again have ended. */
-static void expect_nothing(struct unit_tree *tree, uint32_t thread)
+void unit_tree__forget(struct unit_tree *tree, uint32_t thread)
 {
 	struct expected *expected;
 	uint32_t at, inner;
@@ -116,6 +116,11 @@ static void expect_nothing(struct unit_tree *tree, uint32_t thread)
 		unit_tree__call(tree, at)->ended = true;
 	}
 	expected->call = CALL_NONE;
+}
+
+bool unit_tree__is_expected(const struct unit_tree *tree, uint32_t thread)
+{
+	return thread < LENGTH(tree->expect, struct expected) && ITEM(tree->expect, const struct expected, thread).call != CALL_NONE;
 }
 
 /* Could this row be the call? A missing name matches any. */
@@ -146,7 +151,7 @@ static bool is_emitted_again(struct unit_tree *tree, const struct unit_row *row,
 		return false;
 	call = unit_tree__call(tree, *ret);
 	if ((expected->begun && expected->time != time) || !is_row_of(tree, call, row, parent)) {
-		expect_nothing(tree, thread);
+		unit_tree__forget(tree, thread);
 		return false;
 	}
 	expected->begun = true;
@@ -227,6 +232,8 @@ int unit_tree__name(struct unit_tree *tree, const struct event_unit_end *event)
 	if (!head.serial) /* it was mistaken for an equal call before it: correct that */
 		return node_id(tree, &head, &words, &call->node);
 	head.serial = 0;
+	if (tree->renames)
+		return node_id(tree, &head, &words, &call->node);
 	late.node = call->node;
 	err = node_id(tree, &head, &words, &late.named);
 	return err ?: buf__append(&tree->late, &late, sizeof(late));
@@ -251,7 +258,7 @@ uint32_t unit_tree__sample(struct unit_tree *tree, uint32_t unit, uint32_t threa
 
 	/* A sample outside of all units: what was open in this thread has ended. */
 	if (!unit)
-		expect_nothing(tree, thread);
+		unit_tree__forget(tree, thread);
 	if (id != CALL_NONE && !unit_tree__call(tree, id)->ended &&
 	    unit_tree__call(tree, id)->end < time)
 		unit_tree__call(tree, id)->end = time;

@@ -42,9 +42,10 @@ struct unit_call {
 	uint64_t begin, end;           /* end: until it has ended, the time of its last sample */
 };
 
-/* Set `keep` and `keep_rows` before the first row, the rest is private. */
+/* Set `keep`, `keep_rows` and `renames` before the first row, the rest is private. */
 struct unit_tree {
 	bool keep, keep_rows;
+	bool renames;      /* a call whose name arrives late has it at once, in place of unit_tree__finish() */
 	struct intern nodes;
 	struct buf calls;  /* struct unit_call */
 	struct buf epoch;  /* uint32_t: call of each row of the epoch */
@@ -63,6 +64,9 @@ int unit_tree__row(struct unit_tree *tree, const struct unit_row *row, uint32_t 
 int unit_tree__name(struct unit_tree *tree, const struct event_unit_end *event);
 int unit_tree__end(struct unit_tree *tree, const struct event_unit_end *event, uint64_t time);
 int unit_tree__epoch(struct unit_tree *tree);
+/* In a new epoch, before the thread's first row there: does it have a call that may be emitted again? And: that is over. */
+bool unit_tree__is_expected(const struct unit_tree *tree, uint32_t thread);
+void unit_tree__forget(struct unit_tree *tree, uint32_t thread);
 /* The call of a sample's `unit`; CALL_NONE for 0. Extends the call to that time. */
 uint32_t unit_tree__sample(struct unit_tree *tree, uint32_t unit, uint32_t thread, uint64_t time);
 struct unit_call *unit_tree__call(const struct unit_tree *tree, uint32_t call);

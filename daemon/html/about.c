@@ -98,6 +98,25 @@ static void put_times(struct buf *out, const json_t *recording)
 	buf__puts(out, is_wall(recording) ? " waiting" : " off CPU");
 }
 
+static void put_triggers(struct buf *out, const json_t *triggers)
+{
+	const json_t *trigger;
+	size_t i;
+
+	if (!json_array_size(triggers))
+		return;
+	put_term(out, "Fired");
+	json_array_foreach(triggers, i, trigger) {
+		buf__puts(out, i ? "; " : "");
+		html__text(out, get__text(trigger, "condition"));
+		buf__puts(out, *get__text(trigger, "name") ? ", " : "");
+		html__text(out, get__text(trigger, "name"));
+		buf__puts(out, " at ");
+		html__duration(out, get__number(trigger, "time_ns"));
+	}
+	end_term(out);
+}
+
 static void put_facts(struct buf *out, const json_t *report, const json_t *recording)
 {
 	const json_t *line = json_object_get(report, "timeline");
@@ -121,6 +140,7 @@ static void put_facts(struct buf *out, const json_t *report, const json_t *recor
 		html__text(out, reason);
 	}
 	end_term(out);
+	put_triggers(out, json_object_get(recording, "triggers"));
 	put_term(out, "Time");
 	put_times(out, recording);
 	end_term(out);

@@ -38,6 +38,7 @@ struct report_file {
 	struct times shown, left_out; /* left_out: by filters of samples */
 	uint64_t worked[ATTRIBUTION_HOW_COUNT]; /* CPU time of threads without Python, by attribution */
 	struct buf losses;	      /* JSON: the member "losses" */
+	struct buf triggers, fired;   /* JSON: the member "triggers"; the same as lines of text. Empty: nothing fired */
 	bool cut;
 	bool waits; /* it has samples of waits, too */
 };

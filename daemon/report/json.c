@@ -73,6 +73,8 @@ static int put_file(struct buf *out, const struct report_file *file)
 	err = err ?: json__number(out, "shown_wall_ns", file->shown.wall);
 	err = err ?: json__number(out, "left_out_cpu_ns", file->left_out.cpu);
 	err = err ?: json__key(out, "cut") ?: buf__puts(out, file->cut ? "true" : "false");
+	if (file->triggers.len)
+		err = err ?: buf__puts(out, ",") ?: buf__append(out, file->triggers.data, file->triggers.len);
 	return err ?: buf__puts(out, ",") ?: buf__append(out, file->losses.data, file->losses.len) ?: buf__puts(out, "}");
 }
 

@@ -84,6 +84,8 @@ void report__free(struct report *report)
 		free(report->file[i].reason);
 		free(report->file[i].unsupported);
 		buf__free(&report->file[i].losses);
+		buf__free(&report->file[i].triggers);
+		buf__free(&report->file[i].fired);
 	}
 	free(report->file);
 	sums__free(&report->cells);
@@ -232,6 +234,23 @@ static int add_parts(struct report *report)
 
 /* --- what is printed of the recording --- */
 
+static int describe_triggers(struct buf *out, const struct model *model)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < LENGTH(model->triggers, struct model_trigger) && !err; i++) {
+		const struct model_trigger *trigger = &ITEM(model->triggers, const struct model_trigger, i);
+		const double value = (double)trigger->value / 1e9, span = (double)trigger->span / 1e9;
+
+		err = buf__printf(out, "\n    fired at %.3f s: %s", (double)trigger->time / 1e9, trigger->condition);
+		if (!err && trigger->span)
+			err = buf__printf(out, ": %.0f %% of a CPU in %.0f s", 100 * value / span, span);
+		else if (!err && trigger->value)
+			err = buf__printf(out, ": %s had taken %.3f s (thread %d)", trigger->name, value, trigger->tid);
+	}
+	return err ?: buf__append(out, "", 1);
+}
+
 static int describe(struct report *report, const char *name)
 {
 	struct report_file *file = &report->file[report->read];
@@ -261,7 +280,7 @@ static int describe(struct report *report, const char *name)
 	report->has_native |= model->native_asked;
 	if (!file->name || !file->command || !file->mode || !file->reason)
 		return -ENOMEM;
-	return about__losses(&file->losses, model, false);
+	return about__losses(&file->losses, model, false) ?: about__triggers(&file->triggers, model) ?: describe_triggers(&file->fired, model);
 }
 
 /* For "did you mean": functions with names like that of --callers or --callees. */

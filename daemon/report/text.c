@@ -79,6 +79,7 @@ static void put_file(const struct report *report, const struct report_file *file
 	if (file->waits && !report->wall)
 		fputs("\n    the tables are of CPU time: `cprofd convert -i` draws the waits, --mode=wall records for tables of them",
 		      out);
+	fputs(file->fired.data, out);
 	if (file->unsupported) {
 		fputs("\n    ", out);
 		style__begin(out, STYLE_WARN);

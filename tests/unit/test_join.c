@@ -99,7 +99,7 @@ static void check(uint32_t epoch_seconds, bool no_end)
 		}
 		threads += s[i].threads;
 	}
-	assert_int_equal(recordings__join(in, PROCESSES, whole, true, &cut), 0);
+	assert_int_equal(recordings__join(in, PROCESSES, NULL, 0, whole, true, &cut), 0);
 	assert_int_equal(cut, no_end);
 	assert_int_equal(lseek(whole, 0, SEEK_SET), 0);
 	json = report_of(whole, &options);
