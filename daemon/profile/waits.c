@@ -515,17 +515,24 @@ int waits__found(struct profile *profile, struct thread *thread, uint64_t time)
 	return time > thread->last ? put(profile, thread, NULL, &lost, time - thread->last, false) : 0;
 }
 
-/* Where it waits now: the stack of its last switch, if neither a row came after that nor the end of that wait. */
+/* Its stack is that of the last switch: no wait there was over since. */
+static bool is_of_last(const struct wait_point *point)
+{
+	return point->sample && point->used == point->sample->record->header.time;
+}
+
+/* Where it waits now: the stack of its last switch, if neither a row came after that nor the end of that wait. The switch
+ * that begins it brings the sum of a wait before it, too, with the same time. */
 int waits__part(struct profile *profile, struct thread *thread, uint64_t time)
 {
 	struct wait_point *newest = NULL;
 	struct record_wait wait = {};
 
 	for (uint32_t i = 0; thread->waits && i < POINTS; i++)
-		if (thread->waits->points[i].key && (!newest || thread->waits->points[i].used > newest->used))
+		if (thread->waits->points[i].key && (!newest || thread->waits->points[i].used > newest->used ||
+						     (thread->waits->points[i].used == newest->used && is_of_last(&thread->waits->points[i]))))
 			newest = &thread->waits->points[i];
-	if (!newest || !newest->sample || newest->used != newest->sample->record->header.time || newest->used < thread->row_end ||
-	    time <= thread->last)
+	if (!newest || !is_of_last(newest) || newest->used < thread->row_end || time <= thread->last)
 		return 0;
 	wait.key = newest->key;
 	return put(profile, thread, newest, &wait, time - thread->last, false);

@@ -90,12 +90,16 @@ def formats(path):
     return bad
 
 
-def has_whole(what, recording, name, truth, fired=None, late=1.0):
-    """All of the compile is there, as one, and what fired is it, when it was so long. `late`: s, of the sampler's time on a busy machine."""
+# ns: begins and ends are those of samples, and on a busy machine a thread waits for a CPU before it has one.
+LATE = 6e7
+
+
+def has_whole(what, recording, name, truth, fired=None):
+    """All of the compile is there, as one, and what fired is it, when it was so long."""
     begin, end, cpu = truth
     unit = recording.units.get(name, {"calls": 0, "elapsed_ns": 0, "cpu_ns": 0})
     check(recording.begin <= begin and end <= recording.end, f"{what}: it has the compile's begin and its end", recording.begin, begin, end, recording.end)
-    check_figures(unit["calls"] == 1 and abs(unit["elapsed_ns"] - (end - begin)) <= 0.02 * (end - begin) + 2e7, f"{what}: the compile is one",
+    check_figures(unit["calls"] == 1 and abs(unit["elapsed_ns"] - (end - begin)) <= 0.02 * (end - begin) + LATE, f"{what}: the compile is one",
                   unit["calls"], "%.3f s, the target's %.3f s" % (unit["elapsed_ns"] / 1e9, (end - begin) / 1e9))
     check_figures(abs(unit["cpu_ns"] - cpu) <= 0.02 * cpu + 2e7, f"{what}: its CPU time", "%.3f s, the target's %.3f s" % (unit["cpu_ns"] / 1e9, cpu / 1e9))
     check(not recording.overlaps, f"{what}: no time is in it twice, or missing", recording.overlaps[:5])
@@ -103,10 +107,10 @@ def has_whole(what, recording, name, truth, fired=None, late=1.0):
     if fired:
         limit, of = fired
         first = recording.fired[0]
-        check(first["name"] == of and first["value"] > limit and abs(first["time"] - first["value"] - begin) <= 2e7 + late * 0.02e9, f"{what}: what fired",
+        check(first["name"] == of and first["value"] > limit and abs(first["time"] - first["value"] - begin) <= LATE, f"{what}: what fired",
               recording.fired, begin)
         # With the first sample behind the limit: not at the end.
-        check(first["value"] < limit + 5e8 and first["time"] < end, f"{what}: it fired before the end", recording.fired, begin, end)
+        check(first["value"] < limit + 1e9 and first["time"] < end, f"{what}: it fired before the end", recording.fired, begin, end)
 
 
 def test_unit():
@@ -135,6 +139,19 @@ def test_phase():
             recording = Recording(paths[0])
             has_whole("phase", recording, "long", told["long"][0])
             check([event["name"] for event in recording.fired] == ["lowering of long"], "phase: what fired", recording.fired)
+
+
+def test_sleepy():
+    """A compile that sleeps for longer than a part lasts: it fires meanwhile, in both modes."""
+    for mode in ("cpu", "wall"):
+        with tempfile.TemporaryDirectory() as folder:
+            done, told, paths = record(folder, "--trigger", "unit>1s", "--last", "4s", "--mode", mode, steps=["short=10", "sleepy=5"])
+            if not check(done.returncode == 0 and len(paths) == 1, f"sleepy, {mode}: one file", paths, done.stderr):
+                continue
+            recording = Recording(paths[0])
+            has_whole(f"sleepy, {mode}", recording, "sleepy", told["sleepy"][0])
+            fired = recording.fired[0]
+            check_figures(fired["time"] < told["sleepy"][0][1] and fired["name"] == "sleepy", f"sleepy, {mode}: it fires in its sleep, after", "%.3f s" % (fired["value"] / 1e9))
 
 
 def test_cpu():
@@ -270,7 +287,7 @@ def test_words():
         check(done.returncode == 2 and word in done.stderr, f"words: {' '.join(options)}", done.returncode, done.stderr)
 
 
-TESTS = {"unit": test_unit, "phase": test_phase, "cpu": test_cpu, "false": test_false, "cool-down": test_cool_down, "signal": test_signal, "end": test_end,
+TESTS = {"unit": test_unit, "phase": test_phase, "sleepy": test_sleepy, "cpu": test_cpu, "false": test_false, "cool-down": test_cool_down, "signal": test_signal, "end": test_end,
          "memory": test_memory, "full": test_full_disk, "kills": test_kills, "words": test_words}
 
 
