@@ -27,7 +27,9 @@
 #define RETRY_MS 900000u
 #define SPOOL_MB 256u
 #define LOOK_NS (5 * NS) /* --all: for new Pythons */
+#define BRIEF_NS (NS / 4) /* for one such look */
 #define STOP_NS (10 * NS) /* how long `end` is waited for */
+#define PYTHONS_MAX 256u
 #define HEADERS_BYTES (64u << 10)
 
 /* A process that is sent, until its end. */
@@ -52,9 +54,11 @@ struct push {
 	unsigned signalled;
 	struct stream *streams[CLI_PIDS_MAX];
 	uint32_t n;
-	pid_t tried[256]; /* --all: the last ones, so that one that is refused is asked for once */
-	uint32_t n_tried;
+	pid_t refused[PYTHONS_MAX]; /* --all: of those that are there, so that each is asked for once */
+	uint32_t n_refused;
+	bool crowded; /* --all: there are more of them than sessions; it was said */
 	uint64_t begun, looked, stopped;
+	uint64_t missed; /* events of sessions that ended, and of recordings */
 	bool troubled, failed; /* failed: a session, or a recording */
 };
 
@@ -154,6 +158,7 @@ static int finish(const struct push *push, int status)
 	uint64_t bytes, ms;
 	uint32_t attempts, waiting = sender__waiting(push->sender, &bytes);
 	const char *hint = "", *trouble = sender__trouble(push->sender, &attempts, &ms), *hopeless = sender__hopeless(push->sender, &hint);
+	const char *remark = sender__remark(push->sender);
 
 	if (counts.requests || (status == CLI_DONE && !hopeless && !waiting && !counts.refused))
 		say__note("delivered %s samples in %s request%s (%s) to %s", words__count(counts.samples), words__count(counts.requests),
@@ -161,12 +166,17 @@ static int finish(const struct push *push, int status)
 	if (hopeless)
 		say__failure(hint, "%s", hopeless);
 	if (counts.refused && !hopeless)
-		say__failure("", "%s of these requests were refused, with %s samples: %s", words__count(counts.refused), words__count(counts.refused_samples), trouble ?: "");
+		say__failure("", "%s of the requests %s refused, with %s samples: %s", words__count(counts.refused), counts.refused == 1 ? "was" : "were",
+			     words__count(counts.refused_samples), sender__refusal(push->sender));
 	if (counts.rejected)
-		say("the server rejected %s profiles of requests that it accepted", words__count(counts.rejected));
+		say("the server rejected %s profiles of requests that it accepted%s%s", words__count(counts.rejected), *remark ? ": " : "", remark);
+	else if (*remark)
+		say("the server says: %s", remark);
 	if (counts.dropped)
-		say__failure("--spool MB gives more", "%s requests with %s samples were dropped: the spool was full", words__count(counts.dropped),
+		say__failure("--spool MB gives more", "%s requests with %s samples were dropped: the spool, or its disk, was full", words__count(counts.dropped),
 			     words__count(counts.dropped_samples));
+	if (push->missed)
+		say("%s events of sessions did not reach this command in time, or its recording has a gap", words__count(push->missed));
 	if (waiting && !hopeless)
 		say__failure("--retry SECS waits longer", "%u request%s not delivered: %s", waiting, waiting == 1 ? " was" : "s were", trouble ?: "interrupted");
 	return counts.refused || counts.dropped || counts.rejected || waiting || hopeless || push->failed ? CLI_COULD_NOT : status;
@@ -228,6 +238,7 @@ static int push_file(struct push *push, const char *path)
 		input__print_failure(err, path);
 	if (!err && cut)
 		say__note("%s ends in the middle; everything up to there is sent", path);
+	push->missed += batches.missed;
 	if (!err && !batches.samples)
 		say("nothing is in %s: no sample was taken", path);
 	batches__free(&batches);
@@ -309,20 +320,35 @@ static int stream__attach(struct push *push, struct stream *stream)
 	return err ? CLI_COULD_NOT : live__await_answer(&stream->live, take_lines, stream);
 }
 
-/* --all: another process may get its number, or it was the session that ended, and not the process. */
-static void forget(struct push *push, pid_t pid)
+static void refuse(struct push *push, pid_t pid)
 {
-	for (uint32_t i = 0; i < 256; i++)
-		if (push->tried[i] == pid)
-			push->tried[i] = 0;
+	if (push->n_refused < PYTHONS_MAX)
+		push->refused[push->n_refused++] = pid;
+}
+
+static bool is_in(pid_t pid, const pid_t *pids, uint32_t n)
+{
+	while (n && pids[n - 1] != pid)
+		n--;
+	return n;
+}
+
+static bool is_sampled(const struct push *push, pid_t pid)
+{
+	for (uint32_t i = 0; i < push->n; i++)
+		if (push->streams[i]->pid == pid)
+			return true;
+	return false;
 }
 
 static void stream__end(struct push *push, uint32_t i)
 {
 	struct stream *stream = push->streams[i];
 
-	if (stream->live.cut || !strcmp(stream->live.reason, "exited"))
-		forget(push, stream->pid);
+	/* --all: the session ended, and the process did not. */
+	if (!stream->live.cut && strcmp(stream->live.reason, "exited"))
+		refuse(push, stream->pid);
+	push->missed += stream->batches.missed;
 	if (batches__flush(&stream->batches) || stream->live.cut) {
 		say("%d: the session ended early", stream->pid);
 		push->failed = true;
@@ -349,28 +375,43 @@ static void stop_all(struct push *push)
 	}
 }
 
-/* --all: Pythons that were not there before. Who is refused is asked for once. */
+/* --all: Pythons that were not there before. Who is refused is asked for once; another process may get its number. */
 static void look_for_more(struct push *push)
 {
-	pid_t pids[256];
-	uint32_t n = find__pythons(pids, 256), known;
+	pid_t pids[PYTHONS_MAX];
+	uint32_t n = find__pythons(pids, PYTHONS_MAX), kept = 0, waiting = 0;
 
 	push->looked = clock__now();
-	for (uint32_t i = 0; i < n && push->n < CLI_PIDS_MAX; i++) {
-		for (known = 0; known < push->n_tried && known < 256 && push->tried[known] != pids[i]; known++)
-			;
-		if (known < push->n_tried && known < 256)
+	for (uint32_t i = 0; i < push->n_refused; i++)
+		if (is_in(push->refused[i], pids, n))
+			push->refused[kept++] = push->refused[i];
+	push->n_refused = kept;
+	for (uint32_t i = 0; i < n; i++) {
+		if (is_sampled(push, pids[i]) || is_in(pids[i], push->refused, push->n_refused))
 			continue;
-		push->tried[push->n_tried++ % 256] = pids[i];
+		if (push->n == CLI_PIDS_MAX) {
+			waiting++;
+			continue;
+		}
+		/* Sessions that go on are not kept waiting for long. */
+		if (clock__now() - push->looked > BRIEF_NS) {
+			push->looked = 0;
+			return;
+		}
 		/* The daemon is gone: who runs this as a service starts it again. */
 		if (stream__open(push, pids[i], true) != CLI_DONE) {
 			push->failed = true;
 			stop_all(push);
 			return;
 		}
-		if (stream__attach(push, push->streams[push->n - 1]) != CLI_DONE)
+		if (stream__attach(push, push->streams[push->n - 1]) != CLI_DONE) {
 			stream__free(push->streams[--push->n]);
+			refuse(push, pids[i]);
+		}
 	}
+	if (waiting && !push->crowded)
+		say("%u Pythons are sampled, and no more at a time: %u wait until one of these ends", CLI_PIDS_MAX, waiting);
+	push->crowded = waiting;
 }
 
 static int run_streams(struct push *push)

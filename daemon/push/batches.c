@@ -4,6 +4,7 @@
  * everything gets new ids, and the model is made anew, so that a session of days takes no more memory than one of hours. */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "export/gzip.h"
 #include "export/quiet.h"
 #include "push/push.h"
@@ -39,6 +40,12 @@ static int wait_for_room(struct batches *batches)
 	return err ?: fd.revents || sender__hopeless(batches->sender, &hint) ? -ECANCELED : 0;
 }
 
+/* The time of day at which the boot's clock was 0. */
+static uint64_t clocks_apart(void)
+{
+	return clock__read(CLOCK_REALTIME) - clock__now();
+}
+
 int batches__flush(struct batches *batches)
 {
 	uint32_t samples = otlp__samples(&batches->otlp);
@@ -47,6 +54,9 @@ int batches__flush(struct batches *batches)
 
 	if (!samples)
 		return 0;
+	/* A session of weeks sees the clock being set, and the machine asleep. */
+	if (!batches->room && batches->session.realtime)
+		batches->otlp.model.realtime = batches->session.realtime + (clocks_apart() - batches->apart);
 	buf__clear(&batches->message);
 	/* Names that came late. */
 	err = unit_tree__finish(&batches->otlp.model.units) ?: otlp__encode(&batches->otlp, &batches->message);
@@ -79,6 +89,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 
 	if (event->kind == EVENT_SESSION && !batches->session.monotonic) {
 		batches->session = event->session;
+		batches->apart = clocks_apart();
 		/* What is borrowed; of all these only the mode is used. */
 		batches->session.mode = strcmp(event->session.mode, "wall") ? "cpu" : "wall";
 		batches->session.command = batches->session.machine = batches->session.boot_id = "";
@@ -88,6 +99,7 @@ static int on_event(struct event_sink *self, const struct event *event)
 		/* A recording's end is in sight, and its threads are known by the model's numbers. */
 		err = batches->room ? 0 : begin_again(batches);
 	}
+	batches->missed += event->kind == EVENT_GAP ? event->gap.events : 0;
 	err = err ?: batches->otlp.model.sink.event(&batches->otlp.model.sink, event);
 	if (err)
 		return err;

@@ -4,6 +4,7 @@
  *     batches.c   which samples make a request
  *     spool.c     requests that are not delivered yet, in a file
  *     sender.c    delivers them, one after another, and tries again
+ *     answer.c    what a server says of one that it accepted
  *     library.c   libcurl, the only door to it
  *
  * A request is delivered in the order in which it was made, and tried until it is accepted or refused. One that may have been
@@ -49,6 +50,10 @@ struct push_counts sender__counts(const struct sender *sender);
 /* What is wrong, as a sentence; NULL: nothing. `attempts` in a row have failed, 0: it was refused; the next one is in
  * `ret_ms`. */
 const char *sender__trouble(const struct sender *sender, uint32_t *ret_attempts, uint64_t *ret_ms);
+/* Why the last one was refused, as a sentence; "": none was. */
+const char *sender__refusal(const struct sender *sender);
+/* What the server said last of a request that it accepted: why it rejected a part of it, or a warning; "": nothing. */
+const char *sender__remark(const struct sender *sender);
 /* No attempt can succeed: a wrong certificate, credentials. NULL: or a sentence, and what helps. */
 const char *sender__hopeless(const struct sender *sender, const char **ret_hint);
 
@@ -62,8 +67,10 @@ struct batches {
 	uint64_t next;	       /* when the next one is due; 0: not known yet */
 	int interrupt;	       /* a descriptor: readable, the recording is not read on */
 	uint64_t samples;      /* so far */
+	uint64_t missed;       /* events that did not come: gaps */
 	uint64_t room;	       /* of what can wait, a recording: bytes of the spool, of which it uses half; 0: it cannot */
 	struct event_session session;
+	uint64_t apart;        /* ns, time of day less CLOCK_MONOTONIC, as the session began */
 	struct buf message;
 	struct buf quiet; /* of a recording: threads that are left out */
 };
@@ -73,6 +80,15 @@ int batches__read(struct batches *batches, int recording_fd, bool *ret_cut);
 /* A request of what is left. -ECANCELED: `interrupt`. */
 int batches__flush(struct batches *batches);
 void batches__free(struct batches *batches);
+
+/* --- answer.c --- */
+struct push_answer {
+	uint64_t rejected; /* profiles */
+	const char *words; /* `len` bytes of the answer, as the server has them */
+	size_t len;
+};
+/* Of an answer that is none: nothing. */
+void push_answer__read(const char *data, size_t len, struct push_answer *ret);
 
 /* --- spool.c --- */
 struct spool {

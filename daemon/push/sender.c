@@ -11,6 +11,8 @@
  * credentials are wrong: it is hopeless to go on. */
 #include <errno.h>
 #include <stdlib.h>
+#include <strings.h>
+#include <sys/random.h>
 
 #include "base/clock.h"
 #include "push/library.h"
@@ -39,7 +41,7 @@ struct sender {
 	struct spool_entry now;	 /* of the body */
 	uint32_t failures;	 /* in a row */
 	uint64_t next_try;	 /* ns */
-	char error[CURL_ERROR_SIZE], trouble[512];
+	char error[CURL_ERROR_SIZE], trouble[512], refusal[512], remark[256];
 	const char *hopeless;	 /* the hint */
 };
 
@@ -60,6 +62,7 @@ static const struct {
 	{401, "credentials are given with --header-file FILE, as a line 'Authorization: Bearer TOKEN'"},
 	{403, "credentials are given with --header-file FILE, as a line 'Authorization: Bearer TOKEN'"},
 	{404, "a Collector takes profiles if it is started with --feature-gates=service.profilesSupport and has a pipeline for them"},
+	{413, "requests are smaller with a shorter --every"},
 	{0, "is this the address of an OTLP receiver, such as http://localhost:4318?"},
 };
 
@@ -172,32 +175,42 @@ static int start(struct sender *sender)
 	return sender->sending ? 0 : -ENOMEM;
 }
 
-/* The number of rejected profiles in an ExportProfilesServiceResponse; 0: none, or the answer is none. */
-static uint64_t rejected(const struct buf *answer)
-{
-	enum { RESPONSE_PARTIAL = 1, PARTIAL_REJECTED = 1 };
-	const unsigned char *at = (const unsigned char *)answer->data;
-	uint64_t n = 0;
-
-	/* A message of at least a tag and a number, as its first field. */
-	if (answer->len < 4 || at[0] != (RESPONSE_PARTIAL << 3 | 2) || at[1] > 127 || at[1] > answer->len - 2 || at[2] != PARTIAL_REJECTED << 3)
-		return 0;
-	for (size_t i = 3, shift = 0; i < answer->len && shift < 63; i++, shift += 7) {
-		n |= (uint64_t)(at[i] & 127) << shift;
-		if (at[i] < 128)
-			return n;
-	}
-	return 0;
-}
-
 static void try_later(struct sender *sender, uint64_t after_ms)
 {
 	uint64_t wait = sender->failures < 6 ? 1000ull << sender->failures : RETRY_MAX_MS;
+	uint32_t any = 0;
 
 	/* Senders of a fleet that lost their server together do not come back together. */
-	wait = wait / 2 + (uint64_t)random() % (wait / 2 + 1);
+	if (getrandom(&any, sizeof(any), GRND_NONBLOCK) < 0)
+		any = 0;
+	wait = wait / 2 + any % (wait / 2 + 1);
 	sender->failures++;
 	sender->next_try = clock__now() + (after_ms ?: wait) * NS_PER_MS;
+}
+
+static void accept_request(struct sender *sender)
+{
+	struct push_answer answer;
+
+	push_answer__read(sender->answer.data, sender->answer.len, &answer);
+	sender->counts.requests++;
+	sender->counts.samples += sender->now.samples;
+	sender->counts.bytes += sender->now.len;
+	sender->counts.rejected += answer.rejected;
+	if (answer.len)
+		snprintf(sender->remark, sizeof(sender->remark), "%.*s", (int)(answer.len < sizeof(sender->remark) ? answer.len : sizeof(sender->remark)), answer.words);
+	sender->failures = 0;
+	*sender->trouble = '\0';
+	spool__remove(&sender->spool, 0);
+}
+
+/* A web server that has a page for every address. */
+static bool is_page(const struct sender *sender)
+{
+	const char *type = NULL;
+
+	curl.curl_easy_getinfo(sender->easy, CURLINFO_CONTENT_TYPE, &type);
+	return type && !strncasecmp(type, "text/html", 9);
 }
 
 static void refuse(struct sender *sender, long status)
@@ -207,8 +220,10 @@ static void refuse(struct sender *sender, long status)
 	sender->counts.refused++;
 	sender->counts.refused_samples += sender->now.samples;
 	sender->failures = 0;
-	snprintf(sender->trouble, sizeof(sender->trouble), "%s answers %ld%s", sender->url, status,
-		 status >= 300 && status < 400 ? ", which points elsewhere" : "");
+	snprintf(sender->refusal, sizeof(sender->refusal), "%s answers %ld%s", sender->url, status,
+		 status < 300 ? ", but with a web page" : status < 400 ? ", which points elsewhere" : "");
+	memcpy(sender->trouble, sender->refusal, sizeof(sender->trouble));
+	spool__remove(&sender->spool, 0);
 	if (sender->counts.requests)
 		return;
 	while (hopeless_answers[i].status && hopeless_answers[i].status != status)
@@ -220,15 +235,9 @@ static void on_answer(struct sender *sender, long status, CURLcode code)
 {
 	curl_off_t after = 0;
 
-	if (status >= 200 && status < 300) {
-		/* Also if the rest of the answer is missing: once more would be a duplicate. */
-		sender->counts.requests++;
-		sender->counts.samples += sender->now.samples;
-		sender->counts.bytes += sender->now.len;
-		sender->counts.rejected += rejected(&sender->answer);
-		sender->failures = 0;
-		*sender->trouble = '\0';
-		spool__remove(&sender->spool, 0);
+	/* Also if the rest of the answer is missing: once more would be a duplicate. */
+	if (status >= 200 && status < 300 && !is_page(sender)) {
+		accept_request(sender);
 		return;
 	}
 	sender->counts.failures++;
@@ -238,9 +247,9 @@ static void on_answer(struct sender *sender, long status, CURLcode code)
 			snprintf(sender->trouble, sizeof(sender->trouble), "%s: %s", sender->url, hopeless_errors[i].words);
 			return;
 		}
-	if (status && !code && status != 429 && (status < 502 || status > 504)) {
+	/* Its status is an answer, whatever becomes of the rest: a page that is too long, a connection that was closed because the request was. */
+	if (status >= 200 && status != 429 && (status < 502 || status > 504)) {
 		refuse(sender, status);
-		spool__remove(&sender->spool, 0);
 		return;
 	}
 	curl.curl_easy_getinfo(sender->easy, CURLINFO_RETRY_AFTER, &after);
@@ -325,6 +334,16 @@ const char *sender__trouble(const struct sender *sender, uint32_t *ret_attempts,
 	*ret_attempts = sender->failures;
 	*ret_ms = sender->failures && sender->next_try > now ? (sender->next_try - now) / NS_PER_MS : 0;
 	return *sender->trouble ? sender->trouble : NULL;
+}
+
+const char *sender__refusal(const struct sender *sender)
+{
+	return sender->refusal;
+}
+
+const char *sender__remark(const struct sender *sender)
+{
+	return sender->remark;
 }
 
 const char *sender__hopeless(const struct sender *sender, const char **ret_hint)

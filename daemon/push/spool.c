@@ -52,7 +52,8 @@ int spool__put(struct spool *spool, const struct buf *request, uint32_t samples,
 			return -ENOSPC;
 		fresh.offset = spool->end;
 		err = lseek(spool->fd, (off_t)fresh.offset, SEEK_SET) < 0 ? -errno : file__write(spool->fd, request->data, request->len);
-	} while (err == -ENOSPC && spool__n(spool) > kept); /* the disk is full, before the spool is */
+		err = err == -EDQUOT || err == -EFBIG ? -ENOSPC : err;
+	} while (err == -ENOSPC && spool__n(spool) > kept); /* the disk is full, or what the user may have of it, before the spool is */
 	err = err ?: buf__append(&spool->entries, &fresh, sizeof(fresh));
 	if (err)
 		return err;

@@ -55,6 +55,12 @@ def elf_files(folder):
                 put(folder, "version", name, b"\0" * 9 + b"3.12.1 (main, Jan  1 2024, 00:00:00) [GCC 12.2.0]\0")
 
 
+def answers(folder):
+    for name, data in {"partial": b"\x0a\x09\x08\xac\x02\x12\x04late", "long": b"\x0a\xb3\x01\x08\x05\x12\xae\x01" + b"x" * 174,
+                       "less": b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01", "page": b"<html></html>"}.items():
+        put(folder, "push_answer", name, data)
+
+
 def texts(folder):
     for path in glob.glob(os.path.join(ROOT, "rules/*.rules")):
         with open(path, "rb") as file:
@@ -82,6 +88,7 @@ def main():
     folder = sys.argv[1]
     elf_files(folder)
     texts(folder)
+    answers(folder)
     recordings(folder)
 
 

@@ -62,7 +62,7 @@ class Told:
 
     def __init__(self):
         self.sums, self.samples, self.classes = collections.Counter(), collections.Counter(), collections.Counter()
-        self.ids, self.resources, self.attributes, self.duplicates = set(), [], collections.Counter(), 0
+        self.ids, self.resources, self.attributes, self.duplicates, self.latest = set(), [], collections.Counter(), 0, 0
 
     def add(self, request):
         strings, tables = request.dictionary.string_table, request.dictionary
@@ -87,6 +87,7 @@ class Told:
             expect(len(sample.values) == len(sample.timestamps_unix_nano) > 0, "values and times")
             expect(all(profile.time_unix_nano <= t < profile.time_unix_nano + profile.duration_nano for t in sample.timestamps_unix_nano), "times")
             expect(abs(profile.time_unix_nano / 1e9 - time.time()) < 86400, "today")
+            self.latest = max(self.latest, profile.time_unix_nano / 1e9)
             has = dict(attributes[i] for i in sample.attribute_indices)
             expect(len(has) == len(sample.attribute_indices), "each key once", has)
             expect({"thread.id", "thread.name", "cprofd.class"} <= set(has), "attributes", has)
@@ -150,9 +151,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
             return
+        if step == "too large":  # it reads nothing of it, and closes, as nginx does
+            self.wfile.write(b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n" + b"x" * 100000)
+            self.close_connection = True
+            return
         body = self.rfile.read(length)
         if isinstance(step, int):
             self.answer(step, **how)
+            self.close_connection |= "body" in how  # it may be less than was promised
+            return
+        if step == "page":  # as of a web server that knows every address
+            self.answer(200, b"<html></html>", Content_Type="text/HTML; charset=utf-8")
             return
         if step == "nonsense":
             self.wfile.write(b"\x00\xff<html>" * 1000)
@@ -183,7 +192,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             response = Response()
             if step == "partial":
                 response.partial_success.rejected_profiles = 300
-                response.partial_success.error_message = "too old"
+                response.partial_success.error_message = "too old, " * 40 + "\x1b[31m"
+            elif step == "warning":
+                response.partial_success.error_message = "soon too old"
             self.answer(200, response.SerializeToString())
 
 
@@ -307,8 +318,18 @@ def test_refusals(recordings):
     with Receiver(["ok", 400]) as receiver:
         fails(1, "refused", run=push(receiver, path, "--every", 1))
         expect(receiver.requests > 2, "the others are sent", receiver.requests)
+    for page in ("too large", (400, {"Content_Length": 200000, "body": b"x" * 200000}), (400, {"Content_Length": 200000, "body": b"x"})):
+        with Receiver(["ok", page]) as receiver:
+            fails(1, "refused", "answers 4", run=push(receiver, path, "--every", 1))
+            expect(receiver.requests > 2 and not receiver.told.duplicates, "refused once", receiver.requests)
+    with Receiver(["page"]) as receiver:
+        fails(1, "with a web page", "is this the address", run=push(receiver, path, "--every", 1))
+        expect(receiver.requests == 1, "asked once", receiver.requests)
     with Receiver(["partial"]) as receiver:
-        fails(1, "rejected 300 profiles", run=push(receiver, path))
+        fails(1, "rejected 300 profiles", "it accepted: too old, too old", run=push(receiver, path))
+    with Receiver(["warning"]) as receiver:
+        run = push(receiver, path)
+        expect(run.returncode == 0 and "the server says: soon too old" in run.err, "a warning", run.err)
     with Receiver([503] * 99) as receiver:
         fails(1, "was not delivered", "answers 503", run=push(receiver, path, "--retry", 2))
     fails(2, "no URL", run=push("localhost:4318", path))
@@ -377,6 +398,36 @@ def test_a_process(recordings):
         expect(not receiver.failed and told.duplicates == 0 and receiver.requests > 4, "requests", receiver.failed, receiver.requests)
         expect("delivered {:,} samples".format(told.samples["cpu"]) in run.err, "all arrive", told.samples, run.err)
         expect({(r["process.pid"], r["host.name"]) for r in told.resources} == {(process.pid, socket.gethostname())}, "the resource", told.resources)
+
+
+CLOCK = """
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *ret)
+{
+	int err = ((int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime"))(id, ret);
+	if (id == CLOCK_REALTIME && !access(getenv("STEP"), F_OK))
+		ret->tv_sec += 7200;
+	return err;
+}
+"""
+
+
+def test_a_clock_that_is_set(recordings):
+    """What is sampled after that has the new time."""
+    with folder() as work, target(BUSY + "busy(60)") as process, Receiver() as receiver:
+        library, step = os.path.join(work, "clock.so"), os.path.join(work, "step")
+        subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-x", "c", "-", "-o", library], input=CLOCK.encode(), check=True)
+        client = subprocess.Popen([CPROFD, "push", "--otlp", receiver.url, "--every", "0.5", str(process.pid)], stderr=subprocess.PIPE,
+                                  env=environment(LD_PRELOAD=library, STEP=step, CPROFD_SOCKET="none"))
+        expect(until(lambda: receiver.requests), "it runs")
+        open(step, "w").close()
+        expect(until(lambda: receiver.told.latest > time.time() + 7000), "the new time", receiver.told.latest - time.time())
+        client.send_signal(signal.SIGINT)
+        err = client.communicate(timeout=60)[1].decode()
+        expect(client.returncode == 0 and not receiver.failed and not receiver.told.duplicates, "push", err, receiver.failed)
 
 
 def test_all(recordings):

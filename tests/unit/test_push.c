@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The spool of `push`: requests come out as they went in, in their order, and where there is no room the oldest ones are
- * dropped and counted, but for the one that is being sent. tests/live/otlp.py has the rest. */
+ * dropped and counted, but for the one that is being sent. What servers answer. tests/live/otlp.py has the rest. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,11 +96,47 @@ static void no_room(void **state)
 	spool__close(&spool);
 }
 
+static void answers(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		uint64_t rejected;
+		const char *words;
+	} rows[] = {
+		{"", 0, 0, ""},
+		{"\x0a\x02\x08\x07", 4, 7, ""},
+		/* The words first, a number of two bytes, and a field that nobody knows. */
+		{"\x18\x01\x0a\x08\x12\x03" "old\x08\xac\x02", 12, 300, "old"},
+		/* Less than none. */
+		{"\x0a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13, 0, ""},
+		/* Cut, longer than it is, no message at all. */
+		{"\x0a\x08\x12\x03ol", 6, 0, ""},
+		{"\x0a\x04\x08\x07", 4, 0, ""},
+		{"<html>", 6, 0, ""},
+	};
+	struct push_answer answer;
+	char text[200] = "\x0a\xb3\x01\x08\x05\x12\xae\x01";
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		push_answer__read(rows[i].bytes, rows[i].len, &answer);
+		assert_int_equal(answer.rejected, rows[i].rejected);
+		assert_int_equal(answer.len, strlen(rows[i].words));
+		assert_memory_equal(answer.words, rows[i].words, answer.len);
+	}
+	/* Words of 174 bytes: both lengths have two. */
+	memset(text + 8, 'x', 174);
+	push_answer__read(text, 8 + 174, &answer);
+	assert_int_equal(answer.rejected, 5);
+	assert_int_equal(answer.len, 174);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_order),
 		cmocka_unit_test(no_room),
+		cmocka_unit_test(answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
