@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/continuous.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,8 @@
 #define FLUSH_MS 1000
 /* After a full disk, recording goes on when so much is free: less would be full again at once. */
 #define ROOM_BYTES (4u << 20)
+/* `part` may be among the events that did not reach a client that read too slowly. */
+#define ASK_MS 10000
 #define PART FOLDER_END ".part"
 
 /* --- files of the directory --- */
@@ -32,21 +35,32 @@ struct file {
 	uint64_t bytes;
 };
 
-/* "cprofd-20260131T", and an end: other files in the directory are none of ours. */
+/* "cprofd-20260131T120000.000Z-4242.cprof", or ".cprof.part", and nothing else: what somebody has put aside, or named alike,
+ * is none of ours. */
 static bool is_ours(const char *name)
 {
-	return !strncmp(name, "cprofd-", 7) && strspn(name + 7, "0123456789") == 8 && name[15] == 'T' && (ends_in(name, FOLDER_END) || ends_in(name, PART));
+	static const char form[] = "cprofd-00000000T000000.000Z-";
+	size_t i;
+
+	for (i = 0; form[i]; i++)
+		if (form[i] == '0' ? !isdigit((unsigned char)name[i]) : name[i] != form[i])
+			return false;
+	name += i;
+	i = strspn(name, "0123456789");
+	return i && (!strcmp(name + i, FOLDER_END) || !strcmp(name + i, PART));
 }
 
-/* Is somebody writing it? */
+/* Is somebody writing it? Who may not look takes it for one that is. */
 static bool is_written(int directory, const char *name)
 {
-	int fd = ends_in(name, PART) ? openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) : -1;
-	bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+	bool part = ends_in(name, PART), written;
+	int fd = part ? openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) : -1;
 
-	if (fd >= 0)
-		close(fd);
-	return locked;
+	if (fd < 0)
+		return part && errno != ENOENT;
+	written = flock(fd, LOCK_SH | LOCK_NB) < 0;
+	close(fd);
+	return written;
 }
 
 static int by_name(const void *a, const void *b)
@@ -168,6 +182,8 @@ static int close_file(struct continuous *continuous, uint64_t time)
 		continuous->whole = (uint64_t)lseek(continuous->output.fd, 0, SEEK_CUR);
 	if (continuous->whole) {
 		err = output__commit(&continuous->output);
+		if (err) /* it stays a `.part` */
+			*continuous->output.temporary = '\0';
 		continuous->files += !err;
 		continuous->bytes += err ? 0 : continuous->whole;
 	}
@@ -188,18 +204,57 @@ static void begin_with_gap(struct continuous *continuous, uint64_t time)
 	live->dropped_bytes = 0;
 }
 
+static bool is_directory(const struct continuous *continuous)
+{
+	struct stat open, now;
+
+	return !fstat(continuous->directory, &open) && !stat(continuous->options->continuous, &now) && open.st_dev == now.st_dev &&
+	       open.st_ino == now.st_ino;
+}
+
+/* It may have been moved away or replaced: what counts is what the path names now. */
+static void open_again(struct continuous *continuous)
+{
+	int fd;
+
+	if (user__enter(user__calling()))
+		return;
+	if (!is_directory(continuous)) {
+		fd = open(continuous->options->continuous, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0) {
+			close(continuous->directory);
+			continuous->directory = fd;
+		}
+	}
+	user__leave(user__calling());
+}
+
+/* Its file is lost, or keeps a name that ends in `.part`. */
+static int finish_file(struct continuous *continuous, uint64_t time)
+{
+	int err = close_file(continuous, time);
+
+	if (err == -ENOENT)
+		say__failure("", "%s was removed while it was written: what was recorded into it is lost", continuous->path);
+	else if (err)
+		say__failure("", "%s.part could not be renamed: %s", continuous->path, strerror(-err));
+	return err;
+}
+
 /* The engine has cut the session. */
 static void on_part(void *of, uint64_t time)
 {
 	struct continuous *continuous = of;
 	int err;
 
-	close_file(continuous, time);
+	finish_file(continuous, time);
+	open_again(continuous);
 	remove_oldest(continuous, continuous->options->keep - continuous->options->rotate_size, UINT32_MAX);
 	do
 		err = open_file(continuous);
 	while ((err == -ENOSPC || err == -EDQUOT) && on_full(continuous));
-	continuous->asked = continuous->wanted = false;
+	continuous->asked = 0;
+	continuous->wanted = false;
 	if (err) {
 		if (!continuous->full)
 			say("%s cannot be written: %s", continuous->path, strerror(-err));
@@ -219,25 +274,40 @@ static void on_part(void *of, uint64_t time)
 static void pause_writing(struct continuous *continuous)
 {
 	say__failure("recording goes on when there is room again", "%s cannot be written: %s", continuous->path, strerror(-continuous->live->write_error));
-	close_file(continuous, 0);
+	finish_file(continuous, 0);
 	continuous->live->write_error = 0;
 	continuous->full = true;
 }
 
-static bool has_room(const struct continuous *continuous)
+static bool has_room(struct continuous *continuous)
 {
 	struct statvfs status;
 
+	open_again(continuous);
 	return !fstatvfs(continuous->directory, &status) && (uint64_t)status.f_bavail * status.f_frsize >= ROOM_BYTES;
+}
+
+/* A daemon that was there before this program was updated. */
+static void judge_engine(struct continuous *continuous)
+{
+	const struct buf *hello = &continuous->live->hello;
+
+	if (continuous->judged || !continuous->live->answered)
+		return;
+	continuous->judged = true;
+	if (!hello->len || !memmem(hello->data, hello->len, "\"rotate\"", strlen("\"rotate\"")))
+		say__failure("restart it: `sudo systemctl restart cprofd`", "the daemon is of an older version, and begins no next file: %s.part grows", continuous->path);
 }
 
 bool continuous__tick(struct continuous *continuous, uint64_t now_ms)
 {
 	const struct cli_options *options = continuous->options;
 	struct live *live = continuous->live;
+	bool asked = continuous->asked && now_ms - continuous->asked < ASK_MS;
 
+	judge_engine(continuous);
 	continuous->wanted |= live->writer && now_ms - continuous->opened >= options->rotate_age / 1000000;
-	if (now_ms - continuous->flushed < FLUSH_MS && !live->write_error && (continuous->asked || !continuous->wanted))
+	if (now_ms - continuous->flushed < FLUSH_MS && !live->write_error && (asked || !continuous->wanted))
 		return false;
 	continuous->flushed = now_ms;
 	if (live->writer && !live->write_error)
@@ -247,14 +317,14 @@ bool continuous__tick(struct continuous *continuous, uint64_t now_ms)
 	if (live->writer) {
 		continuous->whole = (uint64_t)lseek(continuous->output.fd, 0, SEEK_CUR);
 		if (continuous->others + continuous->whole > options->keep)
-			remove_oldest(continuous, options->keep - continuous->whole, UINT32_MAX);
+			remove_oldest(continuous, options->keep > continuous->whole ? options->keep - continuous->whole : 0, UINT32_MAX);
 		continuous->wanted |= continuous->whole >= options->rotate_size;
 	} else {
 		continuous->wanted |= has_room(continuous);
 	}
-	if (!live->answered || !continuous->wanted || continuous->asked)
+	if (!live->answered || !continuous->wanted || asked)
 		return false;
-	continuous->asked = true;
+	continuous->asked = now_ms;
 	return true;
 }
 
@@ -302,10 +372,13 @@ int continuous__open(struct continuous *continuous, const struct cli_options *op
 
 int continuous__finish(struct continuous *continuous)
 {
-	int err = close_file(continuous, 0);
+	int err = finish_file(continuous, 0);
 
-	if (err)
-		say__failure("", "%s could not be renamed: %s", continuous->path, strerror(-err));
+	/* No file could be made any more. */
+	if (!err && continuous->live->dropped_bytes) {
+		say__failure("", "the end is lost: there was no place for its last %s of events", words__bytes(continuous->live->dropped_bytes));
+		err = -ENOSPC;
+	}
 	say__done("`cprofd report FILE...`: tables of one or several", "wrote %u recording%s into %s (%s)", continuous->files,
 		  continuous->files == 1 ? "" : "s", continuous->options->continuous, words__bytes(continuous->bytes));
 	return err ? CLI_COULD_NOT : CLI_DONE;

@@ -152,6 +152,9 @@ static int finish(struct diff *diff, const struct cli_options *options, struct o
 					: diff__text(diff, stdout);
 	if (err && err != -EPIPE && !input__print_limit(err, "the comparison"))
 		say__failure("", "the comparison could not be written: %s", strerror(-err));
+	/* The text has it itself. */
+	if (!err && !diff__compared(diff) && (options->json || options->markdown || options->junit))
+		say__failure("record for longer", "nothing could be compared: no row has %u samples on both sides together", DIFF_SAMPLES_MIN);
 	return err || !diff__compared(diff) ? CLI_COULD_NOT : judge(diff, &options->fail_on);
 }
 

@@ -38,14 +38,18 @@ struct annotated {
 	uint32_t line, rank;
 };
 
+/* As Python counts: a line ends with \n, \r\n or \r. */
 static void find_lines(struct source_text *source)
 {
-	for (size_t at = 0; at < source->len;) {
-		const char *end = memchr(source->text + at, '\n', source->len - at);
+	const char *text = source->text;
+	size_t at = 0, len = source->len;
 
+	while (at < len) {
 		if (buf__append(&source->starts, &at, sizeof(at)))
 			return;
-		at = end ? (size_t)(end - source->text) + 1 : source->len;
+		while (at < len && text[at] != '\n' && text[at] != '\r')
+			at++;
+		at += at + 1 < len && text[at] == '\r' && text[at + 1] == '\n' ? 2 : 1;
 	}
 }
 
@@ -65,12 +69,15 @@ static bool is_utf8(const char *text, size_t len)
 /* `until`: ns since 1970 at which the recording ended; 0: not known. */
 static void read_source(const struct report *report, const char *path, uint64_t until, struct source_text *ret)
 {
-	_cleanup_close_ int fd = report->options->open_source(path);
+	const bool generated = *path == '<'; /* "<string>", "<ipython-input-3-...>" */
+	_cleanup_close_ int fd = generated ? -ENOENT : report->options->open_source(path);
 	struct stat stat;
 	ssize_t len;
 
 	*ret = (struct source_text){};
-	if (fd < 0 || fstat(fd, &stat) < 0) {
+	if (generated) {
+		snprintf(ret->wrong, sizeof(ret->wrong), "this was code of exec, -c, a prompt or a notebook, which is in no file");
+	} else if (fd < 0 || fstat(fd, &stat) < 0) {
 		snprintf(ret->wrong, sizeof(ret->wrong), "the source cannot be read: %s", strerror(fd < 0 ? -fd : errno));
 	} else if (!S_ISREG(stat.st_mode)) {
 		snprintf(ret->wrong, sizeof(ret->wrong), "this is no file with a source");
@@ -132,7 +139,7 @@ static int compare(const void *a, const void *b)
 
 static bool is_of(const struct row_key *a, const struct row_key *b)
 {
-	return b->line && !strcmp(a->name, b->name) && !strcmp(a->file, b->file) && !strcmp(a->module, b->module);
+	return b->line && a->defined == b->defined && !strcmp(a->name, b->name) && !strcmp(a->file, b->file) && !strcmp(a->module, b->module);
 }
 
 static void put_lines(const struct report *report, const struct table *table, const struct source_text *source, const struct annotated *lines,

@@ -98,6 +98,8 @@ static int put_row_name(struct buf *out, const struct table *table, const struct
 	if (key->kind == KIND_GROUP && table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_SOURCE_LINE && table->by != REPORT_FAILED)
 		return err;
 	err = err ?: json__member(out, "file", key->file) ?: json__number(out, "line", key->line);
+	if (table->by == REPORT_SOURCE_LINE)
+		err = err ?: json__number(out, "defined", key->defined);
 	if (key->kind == KIND_GROUP)
 		return err;
 	err = err ?: json__member(out, "module", key->module);

@@ -173,7 +173,7 @@ static int add_part(struct report *report, const struct part *part, const struct
 	struct report_file *file = &report->file[report->read];
 	const struct model *model = report->model;
 	const struct model_thread *thread = model__thread(model, part->thread);
-	struct row_key class_key = {"", "", "", NULL, 0, ROW_NONE, KIND_GROUP}, key = class_key;
+	struct row_key class_key = {"", "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0}, key = class_key;
 	char name[256];
 	uint32_t row;
 	int err;

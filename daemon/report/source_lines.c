@@ -41,6 +41,8 @@ static int add_row(struct report *report, const struct level *level, const struc
 	bool fresh;
 	int err;
 
+	/* Functions of one name may be at several places of a file: the methods of closures, an `impl` of each overload. */
+	key.defined = key.line;
 	key.detail = line ? "" : REPORT_NO_LINE;
 	key.line = line ? line->line : 0;
 	if (line)

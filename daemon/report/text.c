@@ -231,15 +231,16 @@ static void put_distinct(struct intern *shown, const char *name, int width, FILE
  * process; a group with a name alone. */
 static void put_name(const struct report *report, const struct table *table, const struct row_key *key, int at, struct intern *shown, FILE *out)
 {
+	struct row_key place;
 	struct fitted fitted;
 	char name[1024];
 
 	if (((table->by == REPORT_UNIT || table->by == REPORT_FAILED) && (*key->detail || *key->file)) || ((table->by == REPORT_SOURCE || table->by == REPORT_SOURCE_LINE) && *key->file)) {
 		snprintf(name, sizeof(name), table->by == REPORT_SOURCE ? "%s" : table->by == REPORT_SOURCE_LINE ? "%s %s" : "%s(%s)", key->name, key->detail);
-		fitted = text__fit(report, at, UNIT_WIDTH, name, &(struct row_key){.file = key->file, .module = "", .line = key->line});
-		fitted.module = false;
+		place = (struct row_key){.file = key->file, .module = "", .line = key->line ?: key->defined};
+		fitted = text__fit(report, at, UNIT_WIDTH, name, &place);
 		put_distinct(shown, name, fitted.name, out);
-		text__location(key, fitted, out);
+		text__location(&place, fitted, out);
 	} else if (*key->file || (*key->module && table->by != REPORT_PHASE && table->by != REPORT_PASS &&
 				  table->by != REPORT_UNIT && table->by != REPORT_SOURCE && table->by != REPORT_SOURCE_LINE && table->by != REPORT_FAILED)) {
 		/* Native code without debug information has long names and no file: use that column, too. */

@@ -133,7 +133,8 @@ def test_truth():
             check(sums.samples == sums.told or mode == "wall", f"{mode}: samples are those of the ledgers", sums.samples, sums.told)
             check(sums.session["rate"] == 99, f"{mode}: the default rate", sums.session)
             done = subprocess.run([CPROFD, "diff", *files(folder)[1:3]], capture_output=True, text=True)
-            check(done.returncode == 0, f"{mode}: diff of two", done.returncode, done.stdout, done.stderr)
+            # Of a second on a busy machine there may be too few samples.
+            check(done.returncode == 0 or (done.returncode == 1 and "Nothing could be compared" in done.stdout), f"{mode}: diff of two", done)
 
 
 def test_storm():
@@ -146,33 +147,61 @@ def test_storm():
 def test_size_and_keep():
     """SIGUSR2 rotates; the oldest files go."""
     with tempfile.TemporaryDirectory() as folder:
-        foreign = os.path.join(folder, "cprofd-notes.cprof")
-        with open(foreign, "w") as file:
-            file.write("x" * 50000)
+        foreign = [os.path.join(folder, "cprofd-" + name) for name in ("notes.cprof", "20200101T120000.000Z-4242-before.cprof", "20200101T120000.000Z.cprof",
+                                                                       "20200101T120000.000Z-4242.copy.cprof", "20200101T-4242.cprof.part")]
+        for path in foreign:
+            with open(path, "w") as file:
+                file.write("x" * 50000)
         with subprocess.Popen([PYTHON, "-c", UNTIL_TOLD], stdout=subprocess.PIPE) as target:
             target.stdout.readline()
             recorder = subprocess.Popen([CPROFD, "attach", "--continuous", folder, "--keep", "40k", "--rotate-size", "10k", "-r", "999", str(target.pid)],
                                         stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
-            first = until(lambda: [path for path in files(folder) if path.endswith(".part")])
+            first = until(lambda: [path for path in files(folder) if path.endswith(".part") and path not in foreign])
             first = first[0][:-len(".part")]
             check(until(lambda: os.path.exists(first)), "size: the first file is renamed when it is complete")
             check(until(lambda: not os.path.exists(first)), "keep: the oldest goes")
-            before = len(files(folder))
             most = 0
             for _ in range(40):
                 recorder.send_signal(signal.SIGUSR2)
                 time.sleep(0.1)
-                most = max(most, sum(os.path.getsize(path) for path in files(folder) if path != foreign and os.path.exists(path)))
+                most = max(most, sum(os.path.getsize(path) for path in files(folder) if path not in foreign and os.path.exists(path)))
             recorder.send_signal(signal.SIGINT)
             words = recorder.communicate(timeout=60)[1]
             target.send_signal(signal.SIGUSR1)
         check(recorder.returncode == 0, "keep: status", words)
         check_figures(most <= 60000, "keep: bytes at most", most)
-        check(os.path.exists(foreign), "keep: other files stay", before)
+        check(all(map(os.path.exists, foreign)), "keep: other files stay", files(folder))
+        for path in filter(os.path.exists, foreign):
+            os.unlink(path)
         check(not [path for path in files(folder) if path.endswith(".part")], "no .part is left", files(folder))
-        os.unlink(foreign)
         check(not read_all(files(folder)), "keep: what is left can be read")
         check(not Sums(files(folder)).holes, "keep: threads go on where they were", Sums(files(folder)).holes[:5])
+
+
+def test_replaced():
+    """The directory is moved away, and later removed: --keep is of the one that has its name now; a file that is lost is named."""
+    with tempfile.TemporaryDirectory() as work:
+        folder = os.path.join(work, "files")
+        with subprocess.Popen([PYTHON, "-c", UNTIL_TOLD], stdout=subprocess.PIPE) as target:
+            target.stdout.readline()
+            recorder = subprocess.Popen([CPROFD, "attach", "--continuous", folder, "--keep", "10k", "--rotate-size", "1k", "-r", "999", str(target.pid)],
+                                        stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            check(until(lambda: os.path.isdir(folder) and len(files(folder)) > 2), "replaced: it runs")
+            os.rename(folder, folder + ".old")
+            os.mkdir(folder)
+            first = until(lambda: [path for path in files(folder) if path.endswith(".cprof")])[0]
+            check(until(lambda: not os.path.exists(first), 30), "replaced: the oldest of the new directory goes", files(folder))
+            old = files(folder + ".old")
+            check(not [path for path in old if path.endswith(".part")] and not read_all(old), "replaced: what was moved is complete", old)
+            for path in files(folder):
+                os.unlink(path)
+            os.rmdir(folder)
+            time.sleep(2)
+            recorder.send_signal(signal.SIGINT)
+            words = recorder.communicate(timeout=60)[1]
+            target.send_signal(signal.SIGUSR1)
+        check("was removed while it was written" in words, "replaced: a file that is lost is named", words)
+        check(recorder.returncode == 1 and "the end is lost" in words, "replaced: so is what had no file", recorder.returncode, words)
 
 
 def test_kills(n):
@@ -278,7 +307,7 @@ def test_openmetrics():
     check(list(parser.text_string_to_metric_families(text)), "openmetrics: Prometheus' older format")
 
 
-TESTS = {"truth": test_truth, "storm": test_storm, "keep": test_size_and_keep, "full": test_full_disk, "openmetrics": test_openmetrics}
+TESTS = {"truth": test_truth, "storm": test_storm, "keep": test_size_and_keep, "replaced": test_replaced, "full": test_full_disk, "openmetrics": test_openmetrics}
 
 
 def main():

@@ -262,7 +262,7 @@ static void check_repeats(uint32_t epoch_seconds)
 	synthetic_free(&s);
 }
 
-/* f at line 4, in it g at none, then at 9; f at 4 inside of itself; at none. Each row counts once for a stack. */
+/* f at line 4, in it g at none, then at 9; f at 4 inside of itself; at none; another f, at none. Each row counts once for a stack. */
 static void lines_of_sources(void **state)
 {
 	static const char text[] =
@@ -271,13 +271,14 @@ static void lines_of_sources(void **state)
 		"{\"ev\":\"process\",\"id\":0,\"pid\":7,\"time\":1000,\"name\":\"p\"}\n"
 		"{\"ev\":\"thread\",\"id\":0,\"process\":0,\"tid\":7,\"time\":1000,\"name\":\"main\"}\n"
 		"{\"ev\":\"units\",\"first\":1,\"rows\":[[0,0,0,\"C\",\"f\",\"i\",1000,0,\"a.py\",2],[1,0,1,\"C\",\"lowering\",\"\",1000],"
-		"[2,0,0,\"C\",\"g\",\"\",1000,0,\"b.py\",7],[2,0,0,\"C\",\"f\",\"d\",1000,0,\"a.py\",2],[4,0,1,\"C\",\"typing\",\"\",1000]]}\n"
+		"[2,0,0,\"C\",\"g\",\"\",1000,0,\"b.py\",7],[2,0,0,\"C\",\"f\",\"d\",1000,0,\"a.py\",2],[4,0,1,\"C\",\"typing\",\"\",1000],"
+		"[0,0,0,\"C\",\"f\",\"i\",1000,0,\"a.py\",20]]}\n"
 		"{\"ev\":\"lines\",\"first\":1,\"rows\":[[0,1,\"a.py\",4],[1,2,\"b.py\",9],[1,2,\"a.py\",4]]}\n"
-		"{\"ev\":\"samples\",\"t\":[1100,100,100,100,100,100],\"wall\":[100,100,100,100,100,100],\"cpu\":[100,100,100,100,100,100],"
-		"\"thread\":[0,0,0,0,0,0],\"unit\":[2,3,3,5,1,0],\"line\":[1,1,2,3,0,0]}\n"
+		"{\"ev\":\"samples\",\"t\":[1100,100,100,100,100,100,100],\"wall\":[100,100,100,100,100,100,100],\"cpu\":[100,100,100,100,100,100,100],"
+		"\"thread\":[0,0,0,0,0,0,0],\"unit\":[2,3,3,5,1,0,6],\"line\":[1,1,2,3,0,0,0]}\n"
 		"{\"ev\":\"end\",\"time\":9000}\n";
-	static const char *const want[] = {"f a.py:4 200 400 lowering=300 typing=100 ", "(outside of compiles) :0 100 100 ", "f a.py:0 100 100 ",
-					   "g b.py:9 100 100 ", "g b.py:0 100 100 "};
+	static const char *const want[] = {"f 2 a.py:4 200 400 lowering=300 typing=100 ", "(outside of compiles) 0 :0 100 100 ", "f 2 a.py:0 100 100 ",
+					   "f 20 a.py:0 100 100 ", "g 7 b.py:9 100 100 ", "g 7 b.py:0 100 100 "};
 	const struct report_options options = {.tables = 1u << REPORT_SOURCE_LINE};
 	_cleanup_close_ int fd = memfd_create("recording", MFD_CLOEXEC);
 	json_t *table, *row, *phase;
@@ -289,7 +290,7 @@ static void lines_of_sources(void **state)
 	assert_int_equal(json_array_size(json_object_get(table, "rows")), sizeof(want) / sizeof(want[0]));
 	json_array_foreach(json_object_get(table, "rows"), i, row)
 	{
-		snprintf(line, sizeof(line), "%s %s:%d %d %d ", text_of(row, "name"), text_of(row, "file"), (int)number_of(row, "line"),
+		snprintf(line, sizeof(line), "%s %d %s:%d %d %d ", text_of(row, "name"), (int)number_of(row, "defined"), text_of(row, "file"), (int)number_of(row, "line"),
 			 (int)number_of(row, "exclusive_ns"), (int)number_of(row, "inclusive_ns"));
 		json_array_foreach(json_object_get(row, "phases"), j, phase)
 			sprintf(line + strlen(line), "%s=%d ", text_of(phase, "name"), (int)number_of(phase, "inclusive_ns"));
@@ -360,7 +361,7 @@ static void sources_are_listed(void **state)
 	const uint64_t late = 4000000000000000000ull;
 
 	assert_true(fd >= 0);
-	dprintf(fd, "# one\ndef f(x):\n\treturn x + '\x1b[1m'\n# four\n# five\n# six\n");
+	dprintf(fd, "# one\rdef f(x):\r\n\treturn x + '\x1b[1m'\n# four\n# five\n# six\n");
 	has(path, late, "50.00         3          return x + '\\x1b[1m'\n", "the source ");
 	has(path, late, "         1  # one\n", "# six"); /* two lines around */
 	has(path, 1, "changed after the recording", "cannot be read");
