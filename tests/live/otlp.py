@@ -261,7 +261,7 @@ def test_recordings_arrive(recordings):
         with Receiver() as receiver:
             run = push(receiver, recordings.path(mode), "--every", 1, "--service", "it")
             expect(run.returncode == 0, "push", run.err)
-            expect(receiver.requests >= 4 and receiver.told.duplicates == 0, "requests", receiver.requests, receiver.told.duplicates)
+            expect(receiver.requests > 1 and receiver.told.duplicates == 0, "requests", receiver.requests, receiver.told.duplicates)
             arrived(receiver, recordings.path(mode), mode)
             expect({r["service.name"] for r in receiver.told.resources} == {"it"}, "service.name", receiver.told.resources)
             expect(set(receiver.paths) == {PATH}, "paths", receiver.paths)
