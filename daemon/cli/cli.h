@@ -102,7 +102,7 @@ struct cli_options {
 	/* Events go to stdout as they come, and no file is written. */
 	bool stream;
 	/* push; every_ms, retry_ms, spool_mb 0: the default */
-	const char *otlp, *header_file, *tenant, *ca_file, *service;
+	const char *otlp, *pyroscope, *header_file, *tenant, *ca_file, *service;
 	const char *headers[CLI_HEADERS_MAX];
 	uint32_t n_headers, spool_mb;
 	uint64_t every_ms, retry_ms;

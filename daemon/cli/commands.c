@@ -139,13 +139,13 @@ const struct command commands[] = {
 	{
 		.name = "push",
 		.operands = "FILE... | PID|NAME... | --all",
-		.summary = "send recordings, or running processes, to an OpenTelemetry collector",
-		.text = "Sends profiles (OTLP over HTTP, v1development) with compile, phase, pass and class as attributes of samples. Of recordings all that is "
+		.summary = "send recordings, or running processes, to a store: OpenTelemetry, Pyroscope",
+		.text = "Sends profiles (OTLP over HTTP, v1development; or pprof to Pyroscope) with compile, phase and class of each sample. Of recordings all that is "
 			"in them, of running processes what each --every seconds brought, until Ctrl-C or their end. Several processes need a daemon, which "
 			"this command asks like any other client of yours.\n"
-			"While the collector does not answer, or says that it is busy, requests wait on disk and are tried again, in their order, after 1 to 60 "
+			"While the store does not answer, or says that it is busy, requests wait on disk and are tried again, in their order, after 1 to 60 "
 			"seconds or as it asks for. A request whose answer was lost is sent again with the same profile_id.\n"
-			"Proxies are those of the variables https_proxy, http_proxy and no_proxy. docs/fleet.md lists the attributes.\n"
+			"Proxies are those of the variables https_proxy, http_proxy and no_proxy. docs/fleet.md lists what is sent.\n"
 			"Exit status 1: something was not delivered.",
 		.examples = "cprofd push --otlp http://localhost:4318 svd.cprof\ta recording\n"
 			    "cprofd push --otlp https://collector:4318 --ca-file ca.pem --all\tevery Python of yours, with a daemon\n"

@@ -382,6 +382,7 @@ const struct option_row option_rows[] = {
 	{"pid", 'p', "PID", NULL, COMMAND_TOP | COMMAND_VIEW | COMMAND_CHECK, "the process, as an option (py-spy's spelling)", .set = set_pid},
 	{"pid", 'p', "PID[,PID...]", NULL, SAMPLING | COMMAND_DUMP | COMMAND_PUSH, "the process, or several, as an option (py-spy's spelling)", .set = set_pid},
 	{"otlp", 0, "URL", NULL, COMMAND_PUSH, "where to: an OTLP receiver, as http://localhost:4318; /v1development/profiles is appended", TEXT(otlp, "is no URL")},
+	{"pyroscope", 0, "URL", NULL, COMMAND_PUSH, "where to: Pyroscope, or Alloy's pyroscope.receive_http, as http://localhost:4040; /push.v1.PusherService/Push is appended", TEXT(pyroscope, "is no URL")},
 	{"all", 0, NULL, NULL, COMMAND_PUSH, "every Python of yours, also those that start later; at most 16 at once, by a daemon", FLAG(all)},
 	{"every", 0, "SECS", NULL, COMMAND_PUSH, "a request has the samples of so long; default 10", .set = set_every},
 	{"header", 0, "NAME: VALUE", NULL, COMMAND_PUSH, "a header of each request; as often as needed. Others see it among the arguments: not for secrets", .set = set_header},

@@ -44,8 +44,10 @@ struct stream {
 
 struct push {
 	const struct cli_options *options;
+	const struct push_store *store;
+	const char *url;
 	struct sender *sender;
-	struct otlp_resource resource;
+	struct batch_resource resource;
 	char host[256];
 	const char *headers[2 * CLI_HEADERS_MAX + 2]; /* of --header, --header-file, --tenant */
 	struct buf header_text;
@@ -102,7 +104,8 @@ static int make_sender(struct push *push)
 	struct cli_options all = *push->options;
 	int status = read_headers(push, &all), err;
 	const struct push_target target = {
-		.url = all.otlp,
+		.store = push->store,
+		.url = push->url,
 		.headers = push->headers,
 		.ca_file = all.ca_file,
 		.spool_bytes = (uint64_t)(all.spool_mb ?: SPOOL_MB) << 20,
@@ -162,7 +165,7 @@ static int finish(const struct push *push, int status)
 
 	if (counts.requests || (status == CLI_DONE && !hopeless && !waiting && !counts.refused))
 		say__note("delivered %s samples in %s request%s (%s) to %s", words__count(counts.samples), words__count(counts.requests),
-			  counts.requests == 1 ? "" : "s", words__bytes(counts.bytes), push->options->otlp);
+			  counts.requests == 1 ? "" : "s", words__bytes(counts.bytes), push->url);
 	if (hopeless)
 		say__failure(hint, "%s", hopeless);
 	if (counts.refused && !hopeless)
@@ -230,7 +233,7 @@ static int push_file(struct push *push, const char *path)
 
 	if (fd < 0)
 		return CLI_COULD_NOT;
-	err = batches__begin(&batches, push->sender, (push->options->every_ms ?: EVERY_MS) * 1000000ull, &push->resource);
+	err = batches__begin(&batches, push->sender, push->store, (push->options->every_ms ?: EVERY_MS) * 1000000ull, &push->resource);
 	batches.room = (uint64_t)(push->options->spool_mb ?: SPOOL_MB) << 20;
 	batches.interrupt = push->signals;
 	err = err ?: batches__read(&batches, fd, &cut);
@@ -311,7 +314,7 @@ static int stream__open(struct push *push, pid_t pid, bool daemon_only)
 
 static int stream__attach(struct push *push, struct stream *stream)
 {
-	int err = batches__begin(&stream->batches, push->sender, (push->options->every_ms ?: EVERY_MS) * 1000000ull, &push->resource);
+	int err = batches__begin(&stream->batches, push->sender, push->store, (push->options->every_ms ?: EVERY_MS) * 1000000ull, &push->resource);
 
 	err = err ?: event_decoder__new(&stream->decoder);
 	err = err ?: live__attach(&stream->live, push->options, stream->pid, false, LIVE_FILE);
@@ -501,17 +504,20 @@ static bool is_file(const char *operand)
 }
 
 /* CLI_USAGE: the sentence was printed. */
-static int judge(const struct cli_options *options, bool *ret_files)
+static int judge(const struct cli_options *options, const char *url, bool *ret_files)
 {
 	int files = 0;
 
 	for (int i = 0; i < options->n_operands; i++)
 		files += is_file(options->operands[i]);
 	*ret_files = files;
-	if (!options->otlp)
-		say__failure("as in `cprofd push --otlp http://localhost:4318 svd.cprof`", "where to? give the address of an OTLP receiver");
-	else if (strncmp(options->otlp, "http://", 7) && strncmp(options->otlp, "https://", 8))
-		say__failure("as in --otlp http://localhost:4318", "--otlp: '%s' is no URL of http or https", options->otlp);
+	if (!url)
+		say__failure("as in `cprofd push --otlp http://localhost:4318 svd.cprof`", "where to? give the address of an OTLP receiver, or of Pyroscope");
+	else if (options->otlp && options->pyroscope)
+		say__failure("push twice, to one of them each", "either --otlp or --pyroscope");
+	else if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
+		say__failure(options->otlp ? "as in --otlp http://localhost:4318" : "as in --pyroscope http://localhost:4040", "%s: '%s' is no URL of http or https",
+			     options->otlp ? "--otlp" : "--pyroscope", url);
 	else if (files && (files < options->n_operands || options->n_pids || options->all))
 		say__failure("push them one after the other", "either recordings or processes");
 	else if (options->all && (options->n_operands || options->n_pids))
@@ -525,9 +531,10 @@ static int judge(const struct cli_options *options, bool *ret_files)
 
 int push__run(const struct cli_options *options)
 {
-	struct push push = {.options = options, .signals = -1, .begun = clock__now()};
+	struct push push = {.options = options, .signals = -1, .begun = clock__now(), .url = options->otlp ?: options->pyroscope,
+			    .store = options->otlp ? &push_otlp : &push_pyroscope};
 	bool files;
-	int status = judge(options, &files);
+	int status = judge(options, push.url, &files);
 
 	if (status != CLI_DONE)
 		return status;

@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "export/formats.h"
 #include "export/gzip.h"
+#include "export/pprof.h"
 #include "export/protobuf.h"
 #include "export/stack_sums.h"
 #include "export/unit_frames.h"
@@ -53,9 +54,9 @@ enum { LINE_FUNCTION = 1, LINE_LINE };
 enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_LINE };
 
 struct pprof {
-	struct model model;
-	/* by struct stack_key: thread, stack, class, unit */
-	struct sums sums;
+	struct model *model;
+	const struct sums *sums;
+	const struct pprof_about *about;
 	struct intern strings, mappings;   /* mappings: names of modules; id + 1 is the mapping's id */
 	struct buf functions_seen;	   /* bool by function id: already written */
 	struct buf locations_seen;	   /* bool by frame id: already written; id + 1 is the location's id */
@@ -141,7 +142,7 @@ static int put_function(struct pprof *pprof, const struct model_frame *frame)
  * before they are filled here. */
 static int put_location(struct pprof *pprof, uint32_t id)
 {
-	struct model_frame frame = model__frame(&pprof->model, id);
+	struct model_frame frame = model__frame(pprof->model, id);
 	uint32_t mapping = 0;
 	bool first;
 	int err = buf__mark(&pprof->locations_seen, id, &first);
@@ -187,9 +188,9 @@ static int add_unit_labels(struct pprof *pprof, uint32_t id)
 	_cleanup_(buf__free) struct buf name = {};
 	int err = 0;
 
-	unit_tree__innermost(&pprof->model.units, unit_tree__final(&pprof->model.units, id), nodes);
+	unit_tree__innermost(&pprof->model->units, unit_tree__final(&pprof->model->units, id), nodes);
 	for (int kind = 0; kind < UNIT_KINDS && !err; kind++) {
-		struct unit_node node = unit_tree__node(&pprof->model.units, nodes[kind]);
+		struct unit_node node = unit_tree__node(&pprof->model->units, nodes[kind]);
 
 		if (!nodes[kind])
 			continue;
@@ -199,9 +200,29 @@ static int add_unit_labels(struct pprof *pprof, uint32_t id)
 	return err;
 }
 
+/* Labels that make a series of a store: few values each. */
+static int add_series_labels(struct pprof *pprof, const struct stack_key *key)
+{
+	const struct model *model = pprof->model;
+	uint32_t nodes[UNIT_KINDS];
+	struct unit_node unit, phase;
+	const char *compiler;
+	int err = add_label(pprof, "class", class_names__name(&model->classes, key->class_id), 0);
+
+	unit_tree__innermost(&model->units, unit_tree__final(&model->units, key->unit), nodes);
+	unit = unit_tree__node(&model->units, nodes[UNIT_COMPILE]);
+	phase = unit_tree__node(&model->units, nodes[UNIT_PHASE]);
+	compiler = *unit.compiler ? unit.compiler : phase.compiler;
+	if (*compiler)
+		err = err ?: add_label(pprof, "compiler", compiler, 0);
+	if (*phase.name)
+		err = err ?: add_label(pprof, "phase", phase.name, 0);
+	return err;
+}
+
 static int add_labels(struct pprof *pprof, const struct stack_key *key)
 {
-	const struct model *model = &pprof->model;
+	const struct model *model = pprof->model;
 	const struct model_thread *thread = model__thread(model, key->thread);
 	const struct model_process *process = model__process(model, thread->process);
 	int err = add_label(pprof, "thread", thread->name, 0);
@@ -222,14 +243,14 @@ static int put_sample(struct pprof *pprof, const struct stack_key *key, const st
 	int err = 0;
 
 	for (uint32_t stack = key->stack; stack != MODEL_ROOT && !err; stack = node.parent) {
-		node = model__node(&pprof->model, stack);
+		node = model__node(pprof->model, stack);
 		err = put_location(pprof, node.frame);
 	}
 	buf__clear(&pprof->message);
 	buf__clear(&pprof->packed);
 	for (uint32_t stack = key->stack; stack != MODEL_ROOT && !err;
 	     stack = node.parent) { /* leaf first */
-		node = model__node(&pprof->model, stack);
+		node = model__node(pprof->model, stack);
 		err = protobuf__varint(&pprof->packed, node.frame + 1);
 	}
 	/* In bytes, of which a location has one to five. */
@@ -243,7 +264,8 @@ static int put_sample(struct pprof *pprof, const struct stack_key *key, const st
 	err = err
 		      ?: protobuf__bytes(&pprof->message, SAMPLE_VALUE, pprof->packed.data,
 					 pprof->packed.len);
-	return err ?: add_labels(pprof, key) ?: put_field(pprof, PROFILE_SAMPLE, &pprof->message);
+	err = err ?: pprof->about->series ? add_series_labels(pprof, key) : add_labels(pprof, key);
+	return err ?: put_field(pprof, PROFILE_SAMPLE, &pprof->message);
 }
 
 static int put_samples(struct pprof *pprof)
@@ -251,15 +273,15 @@ static int put_samples(struct pprof *pprof)
 	_cleanup_(unit_frames__free) struct unit_frames frames = {};
 	int err = 0;
 
-	for (uint32_t i = 0; i < sums__n(&pprof->sums) && !err; i++) {
-		struct stack_key key = stack_sums__key(&pprof->sums, i);
+	for (uint32_t i = 0; i < sums__n(pprof->sums) && !err; i++) {
+		struct stack_key key = stack_sums__key(pprof->sums, i);
 
-		if (!model__thread(&pprof->model, key.thread)->shown || model__thread(&pprof->model, key.thread)->quiet)
+		if (!model__thread(pprof->model, key.thread)->shown || model__thread(pprof->model, key.thread)->quiet)
 			continue;
 		/* --units: the compiles become frames. Without it they are labels only. */
-		if (pprof->model.options->units && key.unit)
-			err = unit_frames__stack(&frames, &pprof->model, key.unit, key.stack, &key.stack);
-		err = err ?: put_sample(pprof, &key, sums__times(&pprof->sums, i));
+		if (pprof->model->options->units && key.unit)
+			err = unit_frames__stack(&frames, pprof->model, key.unit, key.stack, &key.stack);
+		err = err ?: put_sample(pprof, &key, sums__times(pprof->sums, i));
 	}
 	return err;
 }
@@ -286,15 +308,15 @@ static int put_string_number(struct pprof *pprof, uint32_t field, const char *st
 
 static int put_about(struct pprof *pprof)
 {
-	const struct model *model = &pprof->model;
-	uint64_t from = model__from(model);
+	const struct model *model = pprof->model;
+	const struct pprof_about *about = pprof->about;
 	int err = put_value_type(pprof, PROFILE_SAMPLE_TYPE, "cpu");
 
 	err = err ?: put_value_type(pprof, PROFILE_SAMPLE_TYPE, "wall");
 	err = err ?: put_value_type(pprof, PROFILE_PERIOD_TYPE, "cpu");
 	err = err ?: put_number(pprof, PROFILE_PERIOD, model->period);
-	err = err ?: put_number(pprof, PROFILE_TIME, model->realtime ? model->realtime + from : 0);
-	err = err ?: put_number(pprof, PROFILE_DURATION, model__to(model) - from);
+	err = err ?: put_number(pprof, PROFILE_TIME, model->realtime ? model->realtime + about->from : 0);
+	err = err ?: put_number(pprof, PROFILE_DURATION, about->to - about->from);
 	err = err
 		      ?: put_string_number(pprof, PROFILE_DEFAULT_SAMPLE_TYPE,
 					   model->wall_mode ? "wall" : "cpu");
@@ -342,33 +364,39 @@ static int write_profile(struct pprof *pprof)
 	return err ?: put_strings(pprof) ?: gzip__end(&pprof->file);
 }
 
-int export__pprof(int recording_fd, const struct export_options *options, FILE *out,
-		  struct export_report *ret)
+int pprof__write(struct model *model, const struct sums *sums, const struct pprof_about *about, FILE *out)
+{
+	struct pprof pprof = {.model = model, .sums = sums, .about = about, .file.out = out};
+	struct buf *bufs[] = {&pprof.functions_seen, &pprof.locations_seen, &pprof.message, &pprof.inner, &pprof.packed};
+	int err = write_profile(&pprof);
+
+	gzip__free(&pprof.file);
+	intern__free(&pprof.strings);
+	intern__free(&pprof.mappings);
+	for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
+		buf__free(bufs[i]);
+	return err;
+}
+
+int export__pprof(int recording_fd, const struct export_options *options, FILE *out, struct export_report *ret)
 {
 	struct export_options lines = *options;
-	struct pprof *pprof = calloc(1, sizeof(*pprof));
+	struct pprof_about about = {};
+	struct sums sums = {};
+	struct model model;
 	int err;
 
-	if (!pprof)
-		return -ENOMEM;
 	lines.lines = true;
-	pprof->file.out = out;
-	err = model__init_detailed(&pprof->model, &lines);
-	pprof->model.slice = add_slice;
-	pprof->model.with_units = true;
-	pprof->model.ctx = &pprof->sums;
-	err = err ?: model__read(&pprof->model, recording_fd, &ret->missing) ?: write_profile(pprof);
-	model__report(&pprof->model, ret);
-	gzip__free(&pprof->file);
-	model__free(&pprof->model);
-	sums__free(&pprof->sums);
-	intern__free(&pprof->strings);
-	intern__free(&pprof->mappings);
-	buf__free(&pprof->functions_seen);
-	buf__free(&pprof->locations_seen);
-	buf__free(&pprof->message);
-	buf__free(&pprof->inner);
-	buf__free(&pprof->packed);
-	free(pprof);
+	err = model__init_detailed(&model, &lines);
+	model.slice = add_slice;
+	model.with_units = true;
+	model.ctx = &sums;
+	err = err ?: model__read(&model, recording_fd, &ret->missing);
+	about.from = model__from(&model);
+	about.to = model__to(&model);
+	err = err ?: pprof__write(&model, &sums, &about, out);
+	model__report(&model, ret);
+	model__free(&model);
+	sums__free(&sums);
 	return err;
 }

@@ -48,7 +48,7 @@ static uint64_t clocks_apart(void)
 
 int batches__flush(struct batches *batches)
 {
-	uint32_t samples = otlp__samples(&batches->otlp);
+	uint32_t samples = batch__samples(&batches->batch);
 	struct buf request = {};
 	int err;
 
@@ -56,11 +56,13 @@ int batches__flush(struct batches *batches)
 		return 0;
 	/* A session of weeks sees the clock being set, and the machine asleep. */
 	if (!batches->room && batches->session.realtime)
-		batches->otlp.model.realtime = batches->session.realtime + (clocks_apart() - batches->apart);
+		batches->batch.model.realtime = batches->session.realtime + (clocks_apart() - batches->apart);
 	buf__clear(&batches->message);
 	/* Names that came late. */
-	err = unit_tree__finish(&batches->otlp.model.units) ?: otlp__encode(&batches->otlp, &batches->message);
-	err = err ?: pack(&batches->message, &request) ?: sender__give(batches->sender, &request, samples);
+	err = unit_tree__finish(&batches->batch.model.units) ?: batches->store->encode(&batches->batch, &batches->message);
+	if (batches->store->packed)
+		err = err ?: pack(&batches->message, &request);
+	err = err ?: sender__give(batches->sender, batches->store->packed ? &request : &batches->message, samples);
 	batches->samples += samples;
 	buf__free(&request);
 	return err ?: batches->room ? wait_for_room(batches) : 0;
@@ -68,18 +70,18 @@ int batches__flush(struct batches *batches)
 
 static int begin_again(struct batches *batches)
 {
-	struct otlp_resource resource = batches->otlp.resource;
+	struct batch_resource resource = batches->batch.resource;
 	const struct event session = {.kind = EVENT_SESSION, .session = batches->session};
-	uint64_t number = batches->otlp.number;
-	int err = model__settle(&batches->otlp.model) ?: batches__flush(batches);
+	uint64_t number = batches->batch.number;
+	int err = model__settle(&batches->batch.model) ?: batches__flush(batches);
 
 	if (err)
 		return err;
-	otlp__free(&batches->otlp);
-	err = otlp__begin(&batches->otlp, &batches->options);
-	batches->otlp.resource = resource;
-	batches->otlp.number = number;
-	return err ?: batches->otlp.model.sink.event(&batches->otlp.model.sink, &session);
+	batch__free(&batches->batch);
+	err = batch__begin(&batches->batch, &batches->options);
+	batches->batch.resource = resource;
+	batches->batch.number = number;
+	return err ?: batches->batch.model.sink.event(&batches->batch.model.sink, &session);
 }
 
 static int on_event(struct event_sink *self, const struct event *event)
@@ -95,30 +97,30 @@ static int on_event(struct event_sink *self, const struct event *event)
 		batches->session.command = batches->session.machine = batches->session.boot_id = "";
 		batches->next = event->session.monotonic + batches->period;
 		batches->options.idle = event->session.idle;
-	} else if (event->kind == EVENT_EPOCH && otlp__samples(&batches->otlp)) {
+	} else if (event->kind == EVENT_EPOCH && batch__samples(&batches->batch)) {
 		/* A recording's end is in sight, and its threads are known by the model's numbers. */
 		err = batches->room ? 0 : begin_again(batches);
 	}
 	batches->missed += event->kind == EVENT_GAP ? event->gap.events : 0;
-	err = err ?: batches->otlp.model.sink.event(&batches->otlp.model.sink, event);
+	err = err ?: batches->batch.model.sink.event(&batches->batch.model.sink, event);
 	if (err)
 		return err;
-	if ((event->kind == EVENT_LEDGER && event->ledger.time >= batches->next) || otlp__samples(&batches->otlp) > SAMPLES_MAX)
+	if ((event->kind == EVENT_LEDGER && event->ledger.time >= batches->next) || batch__samples(&batches->batch) > SAMPLES_MAX)
 		err = batches__flush(batches);
 	if (event->kind == EVENT_LEDGER && event->ledger.time >= batches->next)
 		batches->next = event->ledger.time + batches->period;
-	return err ?: event->kind == EVENT_END ? model__settle(&batches->otlp.model) ?: batches__flush(batches) : 0;
+	return err ?: event->kind == EVENT_END ? model__settle(&batches->batch.model) ?: batches__flush(batches) : 0;
 }
 
-int batches__begin(struct batches *batches, struct sender *sender, uint64_t period, const struct otlp_resource *resource)
+int batches__begin(struct batches *batches, struct sender *sender, const struct push_store *store, uint64_t period, const struct batch_resource *resource)
 {
 	int err;
 
-	*batches = (struct batches){.sink = {on_event}, .sender = sender, .period = period, .interrupt = -1};
+	*batches = (struct batches){.sink = {on_event}, .sender = sender, .store = store, .period = period, .interrupt = -1};
 	/* Waits count where they were recorded; frames of the interpreter are their callers' (shown.h). */
-	batches->options = (struct export_options){.lines = true, .fold_interpreter = true};
-	err = otlp__begin(&batches->otlp, &batches->options);
-	batches->otlp.resource = *resource;
+	batches->options = (struct export_options){.lines = true, .fold_interpreter = true, .units = store->units};
+	err = batch__begin(&batches->batch, &batches->options);
+	batches->batch.resource = *resource;
 	return err;
 }
 
@@ -127,13 +129,13 @@ int batches__read(struct batches *batches, int recording_fd, bool *ret_cut)
 	bool unknown;
 	int err = quiet__find(recording_fd, &batches->options, &batches->quiet, &unknown);
 
-	batches->otlp.quiet = &batches->quiet;
+	batches->batch.quiet = &batches->quiet;
 	return err ?: recording__read(recording_fd, false, &batches->sink, ret_cut) ?: batches__flush(batches);
 }
 
 void batches__free(struct batches *batches)
 {
 	buf__free(&batches->quiet);
-	otlp__free(&batches->otlp);
+	batch__free(&batches->batch);
 	buf__free(&batches->message);
 }

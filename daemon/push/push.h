@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends profiles to a store, by OTLP over HTTP: events -> requests (export/otlp.h) -> spool -> POST.
+/* Sends profiles to a store over HTTP: events -> batches of samples (export/batch.h) -> requests -> spool -> POST.
  *
  *     batches.c   which samples make a request
+ *     stores.c    the stores: OTLP receivers, Pyroscope
  *     spool.c     requests that are not delivered yet, in a file
  *     sender.c    delivers them, one after another, and tries again
  *     answer.c    what a server says of one that it accepted
@@ -15,13 +16,28 @@
 
 #include <poll.h>
 
-#include "export/otlp.h"
+#include "export/batch.h"
 
 /* libcurl, before anything else. -ENOTSUP: it is not installed. */
 int push__load(void);
 
+struct push_store {
+	const char *path, *content_type;
+	int (*encode)(struct batch *batch, struct buf *out); /* appends a request, clears the batch */
+	bool packed;  /* the body is gzip'ed */
+	bool units;   /* compiles are frames */
+	bool partial; /* an answer may be an ExportProfilesServiceResponse with a number of rejected profiles */
+	/* What helps after a refusal of the very first request; the last one, whose status is 0, is that of all others. */
+	struct push_refusal {
+		long status;
+		const char *hint;
+	} refusals[6];
+};
+extern const struct push_store push_otlp, push_pyroscope;
+
 /* Where to, and how. Borrowed until sender__free(). */
 struct push_target {
+	const struct push_store *store;
 	const char *url;
 	const char *const *headers; /* "Name: value", NULL-terminated */
 	const char *ca_file;	    /* NULL: the system's */
@@ -40,7 +56,7 @@ struct push_counts {
 struct sender;
 int sender__new(const struct push_target *target, struct sender **ret);
 void sender__free(struct sender *sender);
-/* A gzip'ed request with so many samples. */
+/* A request with so many samples. */
 int sender__give(struct sender *sender, const struct buf *request, uint32_t samples);
 /* Waits for the descriptors, for answers, for the time of the next attempt, and at most `timeout_ms`. Sets revents. */
 int sender__poll(struct sender *sender, struct pollfd *fds, uint32_t n, int timeout_ms);
@@ -60,7 +76,8 @@ const char *sender__hopeless(const struct sender *sender, const char **ret_hint)
 /* Cuts a session, or a recording, into requests. Events go to its sink. */
 struct batches {
 	struct event_sink sink;
-	struct otlp otlp;
+	struct batch batch;
+	const struct push_store *store;
 	struct export_options options;
 	struct sender *sender; /* borrowed */
 	uint64_t period;       /* ns */
@@ -74,7 +91,7 @@ struct batches {
 	struct buf message;
 	struct buf quiet; /* of a recording: threads that are left out */
 };
-int batches__begin(struct batches *batches, struct sender *sender, uint64_t period, const struct otlp_resource *resource);
+int batches__begin(struct batches *batches, struct sender *sender, const struct push_store *store, uint64_t period, const struct batch_resource *resource);
 /* All of a recording. *ret_cut: it ends in the middle. Errors as recording__read(), and of batches__flush(). */
 int batches__read(struct batches *batches, int recording_fd, bool *ret_cut);
 /* A request of what is left. -ECANCELED: `interrupt`. */

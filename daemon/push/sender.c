@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One POST at a time, of the oldest request, by libcurl's multi interface: the caller's loop waits for it, too. What an
- * answer means is that of OTLP (opentelemetry.io/docs/specs/otlp, "OTLP/HTTP response"):
+ * answer means is that of OTLP (opentelemetry.io/docs/specs/otlp, "OTLP/HTTP response"), and Connect's:
  *
  *     2xx                      accepted: the next one
  *     429, 502, 503, 504       later, as Retry-After says, else after 1, 2, 4 ... 60 s
@@ -25,7 +25,6 @@
 /* Of an answer; more is not read. */
 #define ANSWER_MAX (64u << 10)
 #define POLL_MAX 32u
-#define PATH "/v1development/profiles"
 #define NS_PER_MS 1000000ull
 
 struct sender {
@@ -53,17 +52,7 @@ static const struct {
 	{CURLE_PEER_FAILED_VERIFICATION, "its certificate is not trusted, or is not for this host",
 	 "if it is the right server, give the certificate of its authority with --ca-file FILE"},
 	{CURLE_SSL_CACERT_BADFILE, "the file of --ca-file cannot be read, or holds no certificate", "it has to be in PEM form"},
-	{CURLE_URL_MALFORMAT, "that is no URL", "as in --otlp http://localhost:4318"},
-};
-static const struct {
-	long status;
-	const char *hint;
-} hopeless_answers[] = {
-	{401, "credentials are given with --header-file FILE, as a line 'Authorization: Bearer TOKEN'"},
-	{403, "credentials are given with --header-file FILE, as a line 'Authorization: Bearer TOKEN'"},
-	{404, "a Collector takes profiles if it is started with --feature-gates=service.profilesSupport and has a pipeline for them"},
-	{413, "requests are smaller with a shorter --every"},
-	{0, "is this the address of an OTLP receiver, such as http://localhost:4318?"},
+	{CURLE_URL_MALFORMAT, "that is no URL", "as in http://localhost:4318"},
 };
 
 static size_t take_answer(char *data, size_t size, size_t n, void *ctx)
@@ -87,7 +76,10 @@ static int set_up(struct sender *sender)
 {
 	CURL *easy = sender->easy;
 	const char *ca = sender->target.ca_file;
-	int err = add_header(sender, "Content-Type: application/x-protobuf") ?: add_header(sender, "Content-Encoding: gzip");
+	int err = add_header(sender, sender->target.store->content_type);
+
+	if (sender->target.store->packed)
+		err = err ?: add_header(sender, "Content-Encoding: gzip");
 
 	/* It would wait a second for servers that do not know 100-continue. */
 	err = err ?: add_header(sender, "Expect:");
@@ -111,8 +103,9 @@ static int set_up(struct sender *sender)
 int sender__new(const struct push_target *target, struct sender **ret)
 {
 	struct sender *sender = calloc(1, sizeof(*sender));
-	size_t len = strlen(target->url), path = strlen(PATH);
-	bool whole = len > path && !strcmp(target->url + len - path, PATH);
+	const char *tail = target->store->path;
+	size_t len = strlen(target->url), path = strlen(tail);
+	bool whole = len > path && !strcmp(target->url + len - path, tail);
 	int err;
 
 	if (!sender)
@@ -122,7 +115,7 @@ int sender__new(const struct push_target *target, struct sender **ret)
 	sender->easy = curl.curl_easy_init();
 	while (len && target->url[len - 1] == '/')
 		len--;
-	if (asprintf(&sender->url, "%.*s%s", (int)len, target->url, whole ? "" : PATH) < 0)
+	if (asprintf(&sender->url, "%.*s%s", (int)len, target->url, whole ? "" : tail) < 0)
 		sender->url = NULL;
 	err = sender->multi && sender->easy && sender->url ? set_up(sender) : -ENOMEM;
 	err = err ?: spool__open(&sender->spool, target->spool_bytes);
@@ -192,7 +185,7 @@ static void accept_request(struct sender *sender)
 {
 	struct push_answer answer;
 
-	push_answer__read(sender->answer.data, sender->answer.len, &answer);
+	push_answer__read(sender->answer.data, sender->target.store->partial ? sender->answer.len : 0, &answer);
 	sender->counts.requests++;
 	sender->counts.samples += sender->now.samples;
 	sender->counts.bytes += sender->now.len;
@@ -215,7 +208,7 @@ static bool is_page(const struct sender *sender)
 
 static void refuse(struct sender *sender, long status)
 {
-	size_t i = 0;
+	const struct push_refusal *refusal = sender->target.store->refusals;
 
 	sender->counts.refused++;
 	sender->counts.refused_samples += sender->now.samples;
@@ -226,9 +219,9 @@ static void refuse(struct sender *sender, long status)
 	spool__remove(&sender->spool, 0);
 	if (sender->counts.requests)
 		return;
-	while (hopeless_answers[i].status && hopeless_answers[i].status != status)
-		i++;
-	sender->hopeless = hopeless_answers[i].hint;
+	while (refusal->status && refusal->status != status)
+		refusal++;
+	sender->hopeless = refusal->hint;
 }
 
 static void on_answer(struct sender *sender, long status, CURLcode code)
