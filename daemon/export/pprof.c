@@ -276,7 +276,8 @@ static int put_samples(struct pprof *pprof)
 	for (uint32_t i = 0; i < sums__n(pprof->sums) && !err; i++) {
 		struct stack_key key = stack_sums__key(pprof->sums, i);
 
-		if (!model__thread(pprof->model, key.thread)->shown || model__thread(pprof->model, key.thread)->quiet)
+		/* Of a batch, only what is shown became sums. */
+		if (!pprof->about->series && (!model__thread(pprof->model, key.thread)->shown || model__thread(pprof->model, key.thread)->quiet))
 			continue;
 		/* --units: the compiles become frames. Without it they are labels only. */
 		if (pprof->model->options->units && key.unit)

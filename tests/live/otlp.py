@@ -64,6 +64,18 @@ class Told:
         self.sums, self.samples, self.classes = collections.Counter(), collections.Counter(), collections.Counter()
         self.ids, self.resources, self.attributes, self.duplicates, self.latest = set(), [], collections.Counter(), 0, 0
 
+    def read(self, body):
+        self.add(Request.FromString(gzip.decompress(body)))
+
+    def response(self, step):
+        response = Response()
+        if step == "partial":
+            response.partial_success.rejected_profiles = 300
+            response.partial_success.error_message = "too old, " * 40 + "\x1b[31m"
+        elif step == "warning":
+            response.partial_success.error_message = "soon too old"
+        return response.SerializeToString()
+
     def add(self, request):
         strings, tables = request.dictionary.string_table, request.dictionary
         expect(strings[0] == "" and not any(getattr(tables, name + "_table")[0].ByteSize() for name in "mapping location function attribute stack".split()), "entries 0")
@@ -103,9 +115,9 @@ class Receiver(http.server.ThreadingHTTPServer):
     """Does `script` to the first requests, one item each, and takes the rest. What is not taken may come again."""
     daemon_threads = True
 
-    def __init__(self, script=(), port=0, tls=None):
+    def __init__(self, script=(), port=0, tls=None, told=None):
         super().__init__(("127.0.0.1", port), Handler)
-        self.script, self.told, self.headers, self.paths, self.requests, self.failed = list(script), Told(), [], [], 0, []
+        self.script, self.told, self.headers, self.paths, self.requests, self.failed = list(script), told or Told(), [], [], 0, []
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*tls)
@@ -170,7 +182,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if step == "slow":
             time.sleep(3)
         try:
-            server.told.add(Request.FromString(gzip.decompress(body)))
+            server.told.read(body)
         except Exception:
             server.failed.append(traceback.format_exc())
         if step == "lost":  # it has taken the request, and nobody hears of it
@@ -189,13 +201,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 while True:
                     self.wfile.write(bytes(1 << 16))
         else:
-            response = Response()
-            if step == "partial":
-                response.partial_success.rejected_profiles = 300
-                response.partial_success.error_message = "too old, " * 40 + "\x1b[31m"
-            elif step == "warning":
-                response.partial_success.error_message = "soon too old"
-            self.answer(200, response.SerializeToString())
+            self.answer(200, server.told.response(step))
 
 
 def truth(path):
