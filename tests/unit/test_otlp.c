@@ -243,7 +243,7 @@ static void a_file(void **state)
 /* Events of a session, encoded every so many lines. */
 struct session {
 	struct event_sink sink;
-	struct otlp otlp;
+	struct batch batch;
 	struct told *told;
 	uint32_t events, requests;
 };
@@ -253,14 +253,14 @@ static int on_event(struct event_sink *self, const struct event *event)
 	struct session *session = (struct session *)self;
 	struct buf request = {};
 
-	assert_int_equal(session->otlp.model.sink.event(&session->otlp.model.sink, event), 0);
+	assert_int_equal(session->batch.model.sink.event(&session->batch.model.sink, event), 0);
 	if (++session->events % 100)
 		return 0;
-	assert_int_equal(otlp__encode(&session->otlp, &request), 0);
+	assert_int_equal(otlp__encode(&session->batch, &request), 0);
 	session->requests += request.len > 0;
 	if (request.len)
 		read_request(session->told, &request);
-	assert_int_equal(otlp__samples(&session->otlp), 0);
+	assert_int_equal(batch__samples(&session->batch), 0);
 	buf__free(&request);
 	return 0;
 }
@@ -278,16 +278,16 @@ static void requests(void **state)
 	session->sink.event = on_event;
 	session->told = calloc(1, sizeof(*session->told));
 	assert_non_null(session->told);
-	assert_int_equal(otlp__begin(&session->otlp, &options), 0);
+	assert_int_equal(batch__begin(&session->batch, &options), 0);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
 	assert_int_equal(recording__read(fd, false, &session->sink, &cut), 0);
-	assert_int_equal(otlp__encode(&session->otlp, &request), 0);
+	assert_int_equal(otlp__encode(&session->batch, &request), 0);
 	if (request.len)
 		read_request(session->told, &request);
 	assert_true(session->requests > 3);
 	compare(&s, session->told);
 	buf__free(&request);
-	otlp__free(&session->otlp);
+	batch__free(&session->batch);
 	free(session->told);
 	free(session);
 	synthetic_free(&s);
