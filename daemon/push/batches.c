@@ -107,8 +107,9 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return err;
 	if ((event->kind == EVENT_LEDGER && event->ledger.time >= batches->next) || batch__samples(&batches->batch) > SAMPLES_MAX)
 		err = batches__flush(batches);
+	/* Ledgers come once a second, give or take: from the last time that was due, not from this one. */
 	if (event->kind == EVENT_LEDGER && event->ledger.time >= batches->next)
-		batches->next = event->ledger.time + batches->period;
+		batches->next += (1 + (event->ledger.time - batches->next) / batches->period) * batches->period;
 	return err ?: event->kind == EVENT_END ? model__settle(&batches->batch.model) ?: batches__flush(batches) : 0;
 }
 
