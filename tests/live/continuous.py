@@ -6,7 +6,7 @@
 
 The oracle is the target's own rusage: the CPU time of all files is that within 1 %. Every thread's times follow each other from file to file without a
 hole; the ledgers add up to the rows. cprofd is killed at random moments: what is in the files is a run of the target from its begin, and each file can be
-read. On a small tmpfs the disk is full again and again. Steps of the clock are not tested: they need a machine of their own. Needs root.
+read. On a small tmpfs the disk is full again and again; the clock is set; the directory is replaced. Needs root.
 """
 import argparse
 import collections
@@ -24,6 +24,7 @@ from lib import CPROFD, ROOT
 from lib.command import PYTHON, UNTIL_TOLD
 from lib.recording import rows
 from lib.result import check, check_figures, finish, skip
+from lib.stepped import stepped
 from lib.wait import mount_namespaces, until
 
 TARGET = os.path.join(ROOT, "tests", "targets", "rotating.py")
@@ -178,6 +179,25 @@ def test_size_and_keep():
         check(not Sums(files(folder)).holes, "keep: threads go on where they were", Sums(files(folder)).holes[:5])
 
 
+def test_clock():
+    """The clock is set two hours ahead, and back: names go on, and so does time."""
+    with tempfile.TemporaryDirectory() as work:
+        more, step = stepped(work)
+        folder = os.path.join(work, "files")
+        recorder = subprocess.Popen([CPROFD, "record", "--continuous", folder, "--rotate-age", "1s", "--", PYTHON, TARGET, "4"], text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(ENVIRONMENT, **more))
+        complete = lambda: [path for path in (files(folder) if os.path.isdir(folder) else []) if path.endswith(".cprof")]  # noqa: E731
+        until(complete)
+        open(step, "w").close()
+        until(lambda: len(complete()) > 1 or recorder.poll() is not None)
+        os.unlink(step)
+        out, words = recorder.communicate(timeout=60)
+        check(recorder.returncode == 0, "clock: status", words)
+        order = [min(event["monotonic"] for event in read(path) if event["ev"] == "session") for path in files(folder)]
+        check(order == sorted(order), "clock: the order of names is that of time", files(folder), order)
+        judge("clock", folder, float(out.split()[-1]))
+
+
 def test_replaced():
     """The directory is moved away, and later removed: --keep is of the one that has its name now; a file that is lost is named."""
     with tempfile.TemporaryDirectory() as work:
@@ -307,7 +327,7 @@ def test_openmetrics():
     check(list(parser.text_string_to_metric_families(text)), "openmetrics: Prometheus' older format")
 
 
-TESTS = {"truth": test_truth, "storm": test_storm, "keep": test_size_and_keep, "replaced": test_replaced, "full": test_full_disk, "openmetrics": test_openmetrics}
+TESTS = {"truth": test_truth, "storm": test_storm, "keep": test_size_and_keep, "clock": test_clock, "replaced": test_replaced, "full": test_full_disk, "openmetrics": test_openmetrics}
 
 
 def main():

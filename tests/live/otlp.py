@@ -24,6 +24,7 @@ import traceback
 from lib import CPROFD, ROOT, recording
 from lib.command import BUSY, as_nobody, cprofd, daemon, environment, expect, fails, folder, target
 from lib.result import check, finish, skip
+from lib.stepped import stepped
 from lib.wait import until
 
 HOME = os.path.join(ROOT, "build", "otlp")
@@ -406,28 +407,12 @@ def test_a_process(recordings):
         expect({(r["process.pid"], r["host.name"]) for r in told.resources} == {(process.pid, socket.gethostname())}, "the resource", told.resources)
 
 
-CLOCK = """
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-int clock_gettime(clockid_t id, struct timespec *ret)
-{
-	int err = ((int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime"))(id, ret);
-	if (id == CLOCK_REALTIME && !access(getenv("STEP"), F_OK))
-		ret->tv_sec += 7200;
-	return err;
-}
-"""
-
-
 def test_a_clock_that_is_set(recordings):
     """What is sampled after that has the new time."""
     with folder() as work, target(BUSY + "busy(60)") as process, Receiver() as receiver:
-        library, step = os.path.join(work, "clock.so"), os.path.join(work, "step")
-        subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-x", "c", "-", "-o", library], input=CLOCK.encode(), check=True)
+        more, step = stepped(work)
         client = subprocess.Popen([CPROFD, "push", "--otlp", receiver.url, "--every", "0.5", str(process.pid)], stderr=subprocess.PIPE,
-                                  env=environment(LD_PRELOAD=library, STEP=step, CPROFD_SOCKET="none"))
+                                  env=environment(CPROFD_SOCKET="none", **more))
         expect(until(lambda: receiver.requests), "it runs")
         open(step, "w").close()
         expect(until(lambda: receiver.told.latest > time.time() + 7000), "the new time", receiver.told.latest - time.time())
