@@ -24,6 +24,7 @@ from lib.command import PYTHON
 from lib.recording import rows
 from lib.result import check, check_figures, finish, skip
 from lib.wait import mount_namespaces, until
+from report_tables import schema
 
 TARGET = os.path.join(ROOT, "tests", "targets", "slow_compile.py")
 RULES = "compiler mine\nunit\n    file */slow_compile.py\n    function build\n    name name\nphase\n    file */slow_compile.py\n    function lower\n    name \"lowering\"\n"
@@ -126,6 +127,9 @@ def test_unit():
         check_figures(recording.end - recording.begin <= 7.5e9 and told["long"][0][0] - recording.begin >= 1.7e9, "unit: the time before, and no more",
                       "%.3f s of %.3f s" % ((told["long"][0][0] - recording.begin) / 1e9, (recording.end - recording.begin) / 1e9))
         check(recording.report["recordings"][0]["triggers"][0]["name"] == "long", "unit: in the report's JSON", recording.report["recordings"])
+        known = schema()["triggers"]
+        check(all(set(row) == {key for key, (_, when) in known.items() if not when} for row in recording.report["recordings"][0]["triggers"]), "unit: as documented",
+              recording.report["recordings"])
         text = subprocess.run([CPROFD, "report", paths[0]], capture_output=True, text=True).stdout
         check("unit>1s: long had taken 1." in text, "unit: in the report's head", text[:600])
         check(not formats(paths[0]), "unit: every command reads it", formats(paths[0]))
