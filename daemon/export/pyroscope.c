@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A series has labels of its process, and one profile: what Pyroscope's own clients send.
  *
- *     series      __name__="process_cpu", service_name, hostname, pid
+ *     series      __name__="process_cpu", service_name, hostname
  *       sample    an id, and a pprof profile, gzip'ed: times cpu and wall, labels class, compiler and phase
  *
- * Of labels the store makes series again, so those of a sample have few values. A compile is a frame instead (options.units):
+ * Of labels the store makes series again, so those of a sample have few values, and a process number is none. A compile is a frame instead (options.units):
  * its name and its signature are searched and summed up as functions are. */
 #include "export/pyroscope.h"
 
@@ -33,15 +33,12 @@ static int add_label(struct buf *series, const char *name, const char *value)
 static int add_labels(const struct batch *batch, uint32_t id, struct buf *series)
 {
 	const struct model_process *process = model__process(&batch->model, id);
-	char service[256], pid[16];
+	char service[256];
 	int err;
 
 	batch__service(batch, process, service, sizeof(service));
-	snprintf(pid, sizeof(pid), "%d", process->pid);
 	err = add_label(series, "__name__", "process_cpu") ?: add_label(series, "service_name", service);
-	if (batch->resource.host)
-		err = err ?: add_label(series, "hostname", batch->resource.host);
-	return err ?: add_label(series, "pid", pid);
+	return err ?: batch->resource.host ? add_label(series, "hostname", batch->resource.host) : 0;
 }
 
 /* The samples of one process, summed up. */
