@@ -204,10 +204,9 @@ check: check-order ## unit tests under sanitizers; no root, seconds
 	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-clang check-stack check-unit check-corpus
 check-unit: $(UNIT)
 	$(Q)test -n "$(UNIT)"
-	$(Q)for t in $(UNIT); do \
-		$$t > $$t.log 2>&1 || { cat $$t.log; echo "  FAILED  $$t"; exit 1; }; \
+	$(Q)printf '%s\n' $(UNIT) | xargs -P $(JOBS) -I@ sh -c 't=@; $$t > $$t.log 2>&1 || { cat $$t.log; echo "  FAILED  $$t"; exit 255; }; \
 		[ "$(V)" = 0 ] || cat $$t.log; \
-		printf '  UNIT    %s: %s\n' "$$(basename $$t)" "$$(sed -n 's/^\[  PASSED  \] //p' $$t.log | tr '\n' ' ')"; done
+		printf "  UNIT    %s: %s\n" "$$(basename $$t)" "$$(sed -n "s/^\[  PASSED  \] //p" $$t.log | tr "\n" " ")"'
 # Here gcc builds all; of clang, which builds it for `make fuzz`, the warnings.
 check-clang: $(B)/clang.checked
 $(B)/clang.checked: $(SOURCES) daemon/main.c daemon/engine.c $(wildcard tests/fuzz/*.c tests/fuzz/*.h daemon/*/*.h include/cprofd/*.h include/cprofd/*/*.h) \

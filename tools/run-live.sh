@@ -6,7 +6,7 @@
 # "... FAILED" are counted, and "skip...".)
 # Their output is shown when they fail, or with V=1; build/artifacts/*.log keeps it.
 # A test that has a line "run-live: beside" expects nothing of how often or how fast something is sampled: it runs beside the
-# others, and gives way to them. When the others have ended, two of these run at once.
+# others, two at a time, and gives way to them.
 # What failed runs again at the end, by itself, and counts as it ends then: a busy machine is no fault of the program. The
 # output shows both. Not where a line "run-live: once" says that it must never happen, and not when more than three failed.
 set -u
@@ -89,15 +89,16 @@ for test in "$@"; do
 done
 rm -rf $logs/*.taken
 if [ ${#beside[@]} -gt 0 ]; then
-	run_beside &
-	renice -n 10 -p $! >/dev/null
-	trap "kill $! 2>/dev/null" EXIT
+	for lane in 1 2; do
+		run_beside &
+		renice -n 10 -p $! >/dev/null
+	done
+	trap 'kill $(jobs -p) 2>/dev/null' EXIT
 fi
 for test in "${alone[@]}"; do
 	run "$test"
 	tell "$test"
 done
-run_beside
 wait
 rm -rf $logs/*.taken
 for test in "${beside[@]}"; do tell "$test"; done

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# run-live: beside
 """Are the unwind tables and the lines of one session used by the next?
 
     cache.py

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# run-live: beside
 """Short-lived children: none is missed, or it is counted as a loss.
 
 A target (tests/targets/children.py) makes children in every way that Python has, and each

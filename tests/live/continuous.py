@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# run-live: beside
 """`--continuous`: the files of a directory are recordings, each by itself, and together what one recording would be.
 
     continuous.py [--kills N] [NAME ...]

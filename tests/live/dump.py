@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# run-live: beside
 """`cprofd dump` against the stacks that targets print themselves, and error cases.
 
     dump.py [NAME...]     only these interpreters (3.11.7). Needs root."""

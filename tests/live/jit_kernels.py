@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# run-live: beside
 """Stacks of running kernels, of which LLVM writes no call frame information: each sample in code that Numba
 (with CPROFD_COMPILERS=1 also the newest one, and XLA, both of PyPI) compiled must come to the thread's entry, by way of
 the Python function that called it, and be named as Numba itself names it.

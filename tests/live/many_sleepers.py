@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# run-live: beside
 """Thousands of sleeping threads: a session in wall mode reports each of them and its stack, and the engine stays responsive. Needs root.
 
     many_sleepers.py [--threads N]"""

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# run-live: beside
 """The Python package (tools/python), installed as a user installs it, with a daemon of its own: profile() against Numba's own events, load() against the
 recording's lines and `report`, pytest's plugin, the cell magic in a real kernel, each CPython of pyenv. Needs root.
 

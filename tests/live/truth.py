@@ -241,7 +241,7 @@ class Recording:
 def run(name, python, target, samples, rate, keep):
     path = os.path.join(ROOT, "tests", "targets", target + ".py")
     source = Source(path, python)
-    seconds = max(1.0, samples / rate * 1.15 + 0.5)
+    seconds = samples / rate * 1.15 + 0.1
     out = tempfile.NamedTemporaryFile(suffix=".events", delete=False)
     process = subprocess.Popen([python, path], stdout=subprocess.PIPE)
     assert process.stdout.readline().strip() == b"ready"
