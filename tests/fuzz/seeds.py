@@ -55,6 +55,11 @@ def elf_files(folder):
                 put(folder, "version", name, b"\0" * 9 + b"3.12.1 (main, Jan  1 2024, 00:00:00) [GCC 12.2.0]\0")
 
 
+def sources(folder):
+    for name, data in {"lines": b"\0\1# one\rdef f(x):\r\n\treturn '\x1b[1m'\n\n# five\xff\n", "wide": "\0\0# ".encode() + "é漢".encode() * 300, "cut": b"\5\5a\r"}.items():
+        put(folder, "annotate", name, data)
+
+
 def answers(folder):
     for name, data in {"partial": b"\x0a\x09\x08\xac\x02\x12\x04late", "long": b"\x0a\xb3\x01\x08\x05\x12\xae\x01" + b"x" * 174,
                        "less": b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01", "page": b"<html></html>"}.items():
@@ -89,6 +94,7 @@ def main():
     elf_files(folder)
     texts(folder)
     answers(folder)
+    sources(folder)
     recordings(folder)
 
 
