@@ -192,8 +192,9 @@ static void add_second(struct watch *watch, uint32_t i, uint64_t second, uint64_
 	load->sums[second % load->n] += ns;
 	if (load->held)
 		return;
-	for (uint32_t run = 0; run < condition->seconds; run++) {
-		const uint64_t one = second >= run ? load->sums[(second - run) % load->n] : 0;
+	/* Only those that are over: of the one that goes on, a part above the limit says nothing of the rest. */
+	for (uint32_t run = 1; run <= condition->seconds; run++) {
+		const uint64_t one = load->newest >= run ? load->sums[(load->newest - run) % load->n] : 0;
 
 		if (one <= condition->limit)
 			return;

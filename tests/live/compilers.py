@@ -7,6 +7,8 @@ entry with no gap, and where the others end.
 
 Names: numba-apt scipy-apt; and with CPROFD_COMPILERS=1 (`make check-compilers`), or by name, those that come from PyPI into
 build/venv-compilers: numba-pypi jax cython scipy-pypi. Needs root.
+
+run-live: beside
 """
 import argparse
 import collections

@@ -6,7 +6,9 @@
    sample, and against the same tables walked in user space (tests/tools/oracle).
 2. `cprofd dump` against gdb's backtraces, pc by pc, of a program that is held in places whose way there is known.
 
-    oracle.py [SAMPLES [STATES]]     default 1000 and 16; of each target SAMPLES samples. Needs root and gdb."""
+    oracle.py [SAMPLES [STATES]]     default 1000 and 16; of each target SAMPLES samples. Needs root and gdb.
+
+run-live: beside"""
 import copy
 import json
 import os

@@ -267,7 +267,17 @@ static void of_cpu(void **state)
 		sample(&s, 0, 0, at + 10 * MS, 10 * MS, 10 * MS);
 	assert_int_equal(s.n, 3);
 	assert_int_equal(s.fired[2].condition, 0);
-	assert_in_range(s.fired[2].time, 600002900 * MS, 600003 * S);
+	assert_in_range(s.fired[2].time, 600003 * S, 600003100 * MS);
+	/* The end of one second and the begin of the next one are not two. */
+	stop(&s);
+	s = start((const char *const[]){"cpu>10% for 2s", NULL});
+	for (at = 800 * MS; at < 1900 * MS; at += 10 * MS)
+		sample(&s, 0, 0, at + 10 * MS, 10 * MS, 10 * MS);
+	assert_int_equal(s.n, 0);
+	for (; at < 2100 * MS; at += 10 * MS)
+		sample(&s, 0, 0, at + 10 * MS, 10 * MS, 10 * MS);
+	assert_int_equal(s.n, 1);
+	assert_in_range(s.fired[0].time, 2000 * MS, 2010 * MS);
 	stop(&s);
 }
 
