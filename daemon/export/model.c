@@ -455,7 +455,7 @@ static int init(struct model *model, const struct export_options *options, bool 
 
 	/* 999 Hz until the session says otherwise: time lines need a period. */
 	*model = (struct model){.sink = {on_event}, .options = options, .detailed = detailed,
-				.period = 1000000000 / 999};
+				.period = 1000000000 / 999, .call_now = CALL_NONE};
 	err = reset_tree(model) ?: start_epoch(model);
 	err = err ?: replace(&model->mode, "") ?: replace(&model->command, "") ?: replace(&model->machine, "");
 	return err ?: replace(&model->reason, "") ?: replace(&model->detail, "");
