@@ -197,7 +197,7 @@ class Stream:
                     self.rows[owners.get(thread)].append((at, thread, cause, wall, cpu, stack))
                     if cause:
                         self.waits.append(at)
-            elif kind == "thread_end": # tells of time, too: but for what the scheduler had not counted at the exec
+            elif kind == "thread_end" and (event["wall"] or event["cpu"]): # tells of time, too: but for what the scheduler had not counted at the exec
                 self.rows[owners.get(event["id"])].append((event["time"] - 10000000, event["id"], "end", event["wall"], event["cpu"], 0))
             elif kind == "ledger":
                 self.losses = event["losses"]
@@ -291,7 +291,7 @@ def attempt(folder, socket, engine_of, case, totals):
     totals["again"] += any(end > over for end in ends)
     if late and not allowed and kind != "own":
         print("  ", case, "lasted", over - begun, *[(row[0] - begun, *row[1:]) for row in late][:8], flush=True)
-    totals["late"] = max(totals["late"], (max(ends) - begun) // 1000 if late and not allowed else 0) # us
+    totals["late"] = max(totals["late"], (max(row[0] for row in late) - begun) // 1000 if late and not allowed else 0) # us
     totals["named"] += stream.named if kind != "back" else 0 # its own has the same functions
     totals["secrets"] += leaked
     totals["in maps"] += in_maps
