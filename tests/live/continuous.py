@@ -205,7 +205,7 @@ def test_replaced():
         folder = os.path.join(work, "files")
         with subprocess.Popen([PYTHON, "-c", UNTIL_TOLD], stdout=subprocess.PIPE) as target:
             target.stdout.readline()
-            recorder = subprocess.Popen([CPROFD, "attach", "--continuous", folder, "--keep", "10k", "--rotate-size", "1k", "-r", "999", str(target.pid)],
+            recorder = subprocess.Popen([CPROFD, "attach", "--continuous", folder, "--keep", "30k", "--rotate-size", "1k", "-r", "999", str(target.pid)],
                                         stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
             check(until(lambda: os.path.isdir(folder) and [path for path in files(folder) if path.endswith(".cprof")]), "replaced: it runs")
             os.rename(folder, folder + ".old")
