@@ -24,8 +24,6 @@
 #define FLUSH_MS 1000
 /* After a full disk, recording goes on when so much is free: less would be full again at once. */
 #define ROOM_BYTES (4u << 20)
-/* `part` may be among the events that did not reach a client that read too slowly. */
-#define ASK_MS 10000
 #define PART FOLDER_END ".part"
 
 /* --- files of the directory --- */
@@ -253,7 +251,6 @@ static void on_part(void *of, uint64_t time)
 	do
 		err = open_file(continuous);
 	while ((err == -ENOSPC || err == -EDQUOT) && on_full(continuous));
-	continuous->asked = 0;
 	continuous->wanted = false;
 	if (err) {
 		if (!continuous->full)
@@ -303,7 +300,7 @@ bool continuous__tick(struct continuous *continuous, uint64_t now_ms)
 {
 	const struct cli_options *options = continuous->options;
 	struct live *live = continuous->live;
-	bool asked = continuous->asked && now_ms - continuous->asked < ASK_MS;
+	bool asked = live__awaits_part(live, now_ms);
 
 	judge_engine(continuous);
 	continuous->wanted |= live->writer && now_ms - continuous->opened >= options->rotate_age / 1000000;
@@ -322,10 +319,7 @@ bool continuous__tick(struct continuous *continuous, uint64_t now_ms)
 	} else {
 		continuous->wanted |= has_room(continuous);
 	}
-	if (!live->answered || !continuous->wanted || asked)
-		return false;
-	continuous->asked = now_ms;
-	return true;
+	return live->answered && continuous->wanted && !asked;
 }
 
 /* --- its begin and its end --- */

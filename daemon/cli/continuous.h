@@ -24,7 +24,6 @@ struct continuous {
 	uint64_t whole;                  /* bytes of the open file that can be read */
 	uint64_t others;                 /* bytes of all other files, when they were counted last */
 	uint64_t named;                  /* ms since 1970, in the last name: the next one is greater, whatever the clock does */
-	uint64_t asked;                  /* ms, when the engine was asked to rotate; 0: it has */
 	bool judged;                     /* whether the engine can do that */
 	bool wanted;                     /* SIGUSR2 */
 	bool full;                       /* the disk: it was said */

@@ -20,8 +20,6 @@
 #define PART_MOST_NS 60000000000u
 /* As of other recordings: each flush ends a block of the compression. Until then the size of a part is not known. */
 #define FLUSH_MS 1000
-/* `part` may be among the events that did not reach a client that read too slowly. */
-#define ASK_MS 10000
 #define SIGNAL UINT32_MAX /* of struct fired.condition */
 
 struct part {
@@ -204,7 +202,6 @@ static void on_part(void *of, uint64_t time)
 	struct flight *flight = of;
 	struct live *live = flight->live;
 
-	flight->asked = 0;
 	if (live->write_error)
 		return;
 	live->write_error = close_part(flight, time, "trigger");
@@ -276,10 +273,7 @@ bool flight__tick(struct flight *flight, uint64_t now_ms)
 		live->write_error = recording_writer__flush(live->writer);
 	}
 	wanted = flight->due || now_ms - flight->opened >= age / 1000000 || (uint64_t)lseek(flight->fd, 0, SEEK_CUR) >= flight->options->memory / PARTS;
-	if (!wanted || (flight->asked && now_ms - flight->asked < ASK_MS))
-		return false;
-	flight->asked = now_ms;
-	return true;
+	return wanted && !live__awaits_part(live, now_ms);
 }
 
 bool flight__is_done(const struct flight *flight)

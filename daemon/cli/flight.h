@@ -33,7 +33,6 @@ struct flight {
 	uint32_t n_reasons;
 	uint64_t due;                    /* the part that ends then is the last one of it; 0: not known yet */
 	uint64_t quiet_until;            /* --cool-down */
-	uint64_t asked;                  /* ms, when the engine was asked to rotate; 0: it has */
 	bool wanted;                     /* SIGUSR2 */
 	uint64_t named;                  /* folder__name() */
 	uint32_t written, failed, held;  /* recordings; what fired during --cool-down */

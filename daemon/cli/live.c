@@ -203,6 +203,7 @@ static bool parted(struct live *live, const char *line, size_t len)
 		live->write_error = live->write_error ?: buf__append(&live->hello, line, len);
 	if (!live->part || !line__is(line, len, "part"))
 		return false;
+	live->part_asked = 0;
 	json = json_loadb(line, len, 0, NULL);
 	live->part(live->of, number(json, "time"));
 	json_decref(json);

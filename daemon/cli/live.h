@@ -21,6 +21,7 @@ struct live {
 	void (*part)(void *of, uint64_t time);
 	void (*lines)(void *of, const char *lines, size_t len); /* sees all that is kept; NULL: nobody does */
 	void *of;
+	uint64_t part_asked;             /* ms, CLOCK_MONOTONIC, when the engine was asked for one; 0: it has come since */
 	struct buf hello;                /* its line, for those parts */
 	uint64_t dropped_bytes;          /* of events that came while there was no writer, of a session in parts */
 	int stream_fd;                   /* -1: none */
@@ -44,6 +45,13 @@ struct live {
 	uint32_t ledgers;                /* how many came so far */
 	uint64_t rate;                   /* samples a second, over these ledgers */
 };
+
+/* Was a part asked for, which may still come? It may be among the events that did not reach a client that read too slowly: after
+ * 10 s it is asked for again. */
+static inline bool live__awaits_part(const struct live *live, uint64_t now_ms)
+{
+	return live->part_asked && now_ms - live->part_asked < 10000;
+}
 
 /* Who gets the samples. */
 struct live_for {

@@ -108,6 +108,9 @@ static void ask_to_rotate(struct recorder *recorder)
 {
 	char request[96];
 
+	recorder->live.part_asked = now_ms();
+	if (recorder->stopping)
+		return;
 	snprintf(request, sizeof(request), "{\"req\":\"rotate\",\"id\":3,\"session\":%u}", recorder->live.session);
 	connection__request(&recorder->connection, request);
 }
@@ -257,10 +260,10 @@ static int listen_to(struct recorder *recorder)
 		}
 		/* By time, not by size: a quiet target's last second must not stay in a buffer for minutes. */
 		if (recorder->options->continuous) {
-			if (continuous__tick(&recorder->continuous, now_ms()) && !recorder->stopping)
+			if (continuous__tick(&recorder->continuous, now_ms()))
 				ask_to_rotate(recorder);
 		} else if (flight__wanted(recorder->options)) {
-			if (flight__tick(&recorder->flight, now_ms()) && !recorder->stopping)
+			if (flight__tick(&recorder->flight, now_ms()))
 				ask_to_rotate(recorder);
 			if (flight__is_done(&recorder->flight))
 				ask_to_stop(recorder);

@@ -10,7 +10,6 @@
 #include "export/otlp.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "export/formats.h"
 #include "export/gzip.h"

@@ -48,20 +48,15 @@ static int add_sums(const struct batch *batch, const struct batch_process *proce
 
 	for (uint32_t i = 0; i < process->n && !err; i++) {
 		const struct stack_key *key = batch__key(batch, &process->series[i]);
-		struct stack_key joined;
+		const struct observation *observation;
 		struct times times = {};
 
-		for (uint32_t at = key ? process->series[i].first : 0; at;) {
-			const struct observation *observation = &ITEM(batch->observations, struct observation, at - 1);
-
+		for (uint32_t at = process->series[i].first; at; at = observation->next) {
+			observation = &ITEM(batch->observations, struct observation, at - 1);
 			times.cpu += observation->cpu;
 			times.wall += observation->wall;
-			at = observation->next;
 		}
-		if (!key)
-			continue;
-		joined = *key;
-		err = sums__add(sums, &joined, sizeof(joined), &times);
+		err = key ? sums__add(sums, key, sizeof(*key), &times) : 0;
 	}
 	return err;
 }
@@ -98,8 +93,10 @@ int pyroscope__encode(struct batch *batch, struct buf *out)
 	struct buf series = {};
 	int err = 0;
 
+	if (!batch__samples(batch))
+		return 0;
 	batch__order(batch);
-	while (!err && batch__samples(batch) && batch__next(batch, &process)) {
+	while (!err && batch__next(batch, &process)) {
 		buf__clear(&series);
 		err = add_labels(batch, process.id, &series) ?: add_profile(batch, &process, &span, &series);
 		err = err ?: protobuf__bytes(out, REQUEST_SERIES, series.data, series.len);

@@ -6,6 +6,7 @@
     sys.exit(finish())                            # "3 passed, 0 failed, 1 skipped"
 """
 import collections
+import traceback
 
 counts = collections.Counter()
 
@@ -25,6 +26,17 @@ def check_figures(good, name, *figures):
 def skip(why):
     counts["skipped"] += 1
     print("skip:", why, flush=True)
+
+
+def run_tests(namespace, names, *arguments):
+    """Each test_* of a module (globals()) whose name contains one of `names`, or all: a check that has its name, and fails by an exception."""
+    for name, test in list(namespace.items()):
+        if name.startswith("test_") and (not names or any(word in name for word in names)):
+            try:
+                test(*arguments)
+                check(True, name)
+            except Exception as error:
+                check(False, name, *([error] if isinstance(error, AssertionError) else [traceback.format_exc()]))
 
 
 def finish():

@@ -23,7 +23,7 @@ import traceback
 
 from lib import CPROFD, ROOT, recording
 from lib.command import BUSY, as_nobody, cprofd, daemon, environment, expect, fails, folder, target
-from lib.result import check, finish, skip
+from lib.result import finish, run_tests, skip
 from lib.stepped import stepped
 from lib.wait import until
 
@@ -454,14 +454,7 @@ def main():
         skip("needs root" if os.geteuid() else "opentelemetry-proto is not there (pip install opentelemetry-proto)")
         return finish()
     with folder() as work:
-        recordings = Recordings(work)
-        for name, test in list(globals().items()):
-            if name.startswith("test_") and (not sys.argv[1:] or any(word in name for word in sys.argv[1:])):
-                try:
-                    test(recordings)
-                    check(True, name)
-                except Exception as error:
-                    check(False, name, *([error] if isinstance(error, AssertionError) else [traceback.format_exc()]))
+        run_tests(globals(), sys.argv[1:], Recordings(work))
     return finish()
 
 

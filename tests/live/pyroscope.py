@@ -14,12 +14,11 @@ import os
 import socket
 import sys
 import time
-import traceback
 import uuid
 
 import otlp
 from lib.command import BUSY, as_nobody, cprofd, daemon, environment, expect, fails, folder, target
-from lib.result import check, finish, skip
+from lib.result import finish, run_tests, skip
 
 PATH = "/push.v1.PusherService/Push"
 # message: {field: (number, type)}; [type]: repeated
@@ -214,14 +213,7 @@ def main():
         return finish()
     STORE = classes()
     with folder() as work:
-        recordings = otlp.Recordings(work)
-        for name, test in list(globals().items()):
-            if name.startswith("test_") and (not sys.argv[1:] or any(word in name for word in sys.argv[1:])):
-                try:
-                    test(recordings)
-                    check(True, name)
-                except Exception as error:
-                    check(False, name, *([error] if isinstance(error, AssertionError) else [traceback.format_exc()]))
+        run_tests(globals(), sys.argv[1:], otlp.Recordings(work))
     return finish()
 
 
