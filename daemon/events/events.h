@@ -19,7 +19,7 @@
 /* A newer minor version only adds: events, members, elements at the end of rows. Readers skip what they do
  * not know, so a recording can be read by older and newer programs of one major version. */
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 13
+#define EVENTS_MINOR 14
 /* Encoders never make a longer line, and decoders refuse it. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line: bounds what a decoder allocates for it. */
@@ -110,6 +110,8 @@ struct event_process {
 	/* since 1.9 */
 	/* "Python 2.7.18", "PyPy": a Python whose frames cannot be read; NULL or "": none */
 	const char *unsupported;
+	/* since 1.14 */
+	const char *container;          /* id of the container that it is in; NULL or "": none, or not known */
 };
 
 /* Readers append this to `unsupported`; %s is py_versions. */

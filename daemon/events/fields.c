@@ -53,6 +53,7 @@ static const struct field process[] = {
 	O(STRING, process.name, "name"),
 	O(STRING, process.python, "python"),
 	S(STRING, process.unsupported, "unsupported"),
+	S(STRING, process.container, "container"),
 };
 static const struct field thread[] = {
 	M(U32, thread.id, "id"),

@@ -80,6 +80,7 @@ static int on_process(struct model *model, const struct event_process *event)
 		err = replace(&model->unsupported, event->unsupported);
 	/* The last name wins: a program may change its title. */
 	err = err ?: replace(&model__process(model, id)->name, event->name);
+	err = err ?: replace(&model__process(model, id)->container, event->container ?: "");
 	return err ?: replace(&model__process(model, id)->python, event->python);
 }
 
@@ -640,6 +641,7 @@ void model__free(struct model *model)
 	for (size_t i = 0; i < LENGTH(model->processes, struct model_process); i++) {
 		free(model__process(model, (uint32_t)i)->name);
 		free(model__process(model, (uint32_t)i)->python);
+		free(model__process(model, (uint32_t)i)->container);
 	}
 	for (size_t i = 0; i < model__threads(model); i++) {
 		struct model_thread *thread = model__thread(model, (uint32_t)i);

@@ -33,6 +33,7 @@ struct model_process {
 	uint32_t shown; /* how many of its threads are listed */
 	bool followed;	/* a later process has its pid: it called exec, or the pid was reused */
 	char *name, *python; /* python: its version; "": not Python */
+	char *container;     /* its id; "": none */
 };
 
 /* Allocated one by one, as pointers to threads must stay valid while others are added. */

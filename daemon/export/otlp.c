@@ -182,6 +182,7 @@ static void put_resource(struct otlp *otlp, const struct model_process *process)
 	buf__clear(&otlp->sample);
 	put_resource_attribute(otlp, "service.name", service, 0);
 	put_resource_attribute(otlp, "host.name", otlp->batch->resource.host ?: "", 0);
+	put_resource_attribute(otlp, "container.id", process->container, 0);
 	put_resource_attribute(otlp, "process.pid", NULL, (uint64_t)process->pid);
 	put_resource_attribute(otlp, "process.executable.name", executable, 0);
 	put_resource_attribute(otlp, "process.command_line", process->name, 0);

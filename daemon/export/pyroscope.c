@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A series has labels of its process, and one profile: what Pyroscope's own clients send.
  *
- *     series      __name__="process_cpu", service_name, hostname
+ *     series      __name__="process_cpu", service_name, hostname, container_id
  *       sample    an id, and a pprof profile, gzip'ed: times cpu and wall, labels class, compiler and phase
  *
  * Of labels the store makes series again, so those of a sample have few values, and a process number is none. A compile is a frame instead (options.units):
@@ -38,7 +38,8 @@ static int add_labels(const struct batch *batch, uint32_t id, struct buf *series
 
 	batch__service(batch, process, service, sizeof(service));
 	err = add_label(series, "__name__", "process_cpu") ?: add_label(series, "service_name", service);
-	return err ?: batch->resource.host ? add_label(series, "hostname", batch->resource.host) : 0;
+	err = err ?: batch->resource.host ? add_label(series, "hostname", batch->resource.host) : 0;
+	return err ?: *process->container ? add_label(series, "container_id", process->container) : 0;
 }
 
 /* The samples of one process, summed up. */

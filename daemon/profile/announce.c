@@ -22,6 +22,7 @@ static int emit_process(const struct profile *profile, const struct process *pro
 				.name = process->name ? process->name : process->comm,
 				.python = process->python,
 				.unsupported = process->unsupported,
+				.container = process->container,
 			},
 	};
 

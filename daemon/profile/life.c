@@ -429,6 +429,7 @@ static int take_fork(struct profile *profile, const struct record_fork *fork)
 	child->runtime_end = parent->runtime_end;
 	memcpy(child->python, parent->python, sizeof(child->python));
 	memcpy(child->unsupported, parent->unsupported, sizeof(child->unsupported));
+	memcpy(child->container, parent->container, sizeof(child->container));
 	child->name = parent->name ? strdup(parent->name) : NULL;
 	return parent->name && !child->name ? -ENOMEM : 0;
 }

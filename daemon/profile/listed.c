@@ -37,6 +37,8 @@ int profile__process(struct profile *profile, const struct profile_process *info
 	process->runtime_end = info->runtime_end;
 	strncpy(process->python, info->python ? info->python : "", PYTHON_LEN - 1);
 	strncpy(process->unsupported, info->unsupported ? info->unsupported : "", PYTHON_LEN - 1);
+	if (info->container)
+		strncpy(process->container, info->container, CONTAINER_ID_LEN);
 	if (info->lines)
 		profile->lines = info->lines;
 	process->changed = true;

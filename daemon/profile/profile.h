@@ -97,6 +97,7 @@ struct profile_process {
 	const char *name;        /* NULL: its comm */
 	const char *python;      /* "3.11.2", "3.14.0t"; NULL or "": no Python */
 	const char *unsupported; /* one that is not walked: "Python 2.7.18", "PyPy"; NULL or "": none */
+	const char *container;   /* its id (base/container.h), "": none; NULL: not read, what is known stays */
 	uint64_t time;           /* monotonic: when it was seen */
 	uint64_t runtime, runtime_end; /* the interpreter's state (_PyRuntime); 0: not known */
 };

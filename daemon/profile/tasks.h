@@ -5,6 +5,7 @@
 
 #include "cprofd/record.h"
 #include "attribution/attribution.h"
+#include "base/container.h"
 #include "profile/cache.h"
 
 #define TASKS_BUCKETS 1024u
@@ -36,6 +37,7 @@ struct process {
 	bool authorised;             /* ... it is since, by the broker: the next record of it shows it */
 	struct code_seen code;       /* of what the code map says of its addresses */
 	char python[PYTHON_LEN], unsupported[PYTHON_LEN];
+	char container[CONTAINER_ID_LEN + 1]; /* "": none */
 	char comm[17];
 };
 

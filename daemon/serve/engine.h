@@ -19,6 +19,7 @@
 #include <sys/epoll.h>
 
 #include "base/buf.h"
+#include "base/container.h"
 #include "base/schedule.h"
 #include "broker/broker.h"
 #include "broker/ring.h"
@@ -503,6 +504,8 @@ void births__answered(struct session *session, const struct broker_message *mess
 void proc__threads(struct session *session, const struct tracee *tracee, bool end);
 /* Its command line, spaces between; its comm when it has none. Any bytes. */
 void proc__command(int32_t pid, char *ret, size_t size);
+/* The container that it is in (base/container.h); "": none. -errno: not known, it ended. */
+int proc__container(int32_t pid, char ret[CONTAINER_ID_LEN + 1]);
 /* Of its first thread, ns; -errno. */
 int proc__cpu_time(int32_t pid, uint64_t *ret);
 int proc__open_task(const struct record_task *task, const char *name); /* a file of /proc/PID/task/TID; -errno */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of /proc that anyone may read, about a target and about the engine itself: start times, names and CPU time of
- * threads, the command line. Files that need privileges (mem, maps) are opened by the broker instead. Formats: proc(5).
+ * threads, the command line, the container. Files that need privileges (mem, maps) are opened by the broker instead. Formats: proc(5).
  *
  * All of it is a snapshot of a process that runs on, and may be gone: each function has an answer for that. Text is
  * read by blocking__read(), as cmdline lies in the target's memory, where a page fault may hang. */
@@ -121,6 +121,19 @@ void proc__command(int32_t pid, char *ret, size_t size)
 	for (ssize_t i = 0; i < n; i++)
 		if ((unsigned char)ret[i] < ' ')
 			ret[i] = ' ';
+}
+
+int proc__container(int32_t pid, char ret[CONTAINER_ID_LEN + 1])
+{
+	char path[64], text[8192];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	n = slurp(path, text, sizeof(text));
+	if (n < 0)
+		return (int)n;
+	container__id(text, (size_t)n, ret);
+	return 0;
 }
 
 int proc__cpu_time(int32_t pid, uint64_t *ret)

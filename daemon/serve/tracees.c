@@ -101,7 +101,7 @@ void tracee__free(struct engine *engine, struct tracee *tracee)
 /* `list` is done once: threads that begin later are reported by the sampler. */
 int tracee__announce(struct tracee *tracee)
 {
-	char name[256];
+	char name[256], container[CONTAINER_ID_LEN + 1];
 	struct profile_process info = {.tgid = (uint32_t)tracee->pid,
 				       .parent = (uint32_t)tracee->parent,
 				       .process_start = tracee->start,
@@ -117,6 +117,7 @@ int tracee__announce(struct tracee *tracee)
 
 	proc__command(tracee->pid, name, sizeof(name));
 	info.name = *name ? name : NULL; /* it just ended: its comm is known by its records */
+	info.container = proc__container(tracee->pid, container) ? NULL : container;
 	err = profile__process(tracee->session->profile, &info);
 	if (!err && tracee->list)
 		proc__threads(tracee->session, tracee, false);

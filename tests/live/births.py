@@ -18,9 +18,8 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 
-from lib import CPROFD, ROOT
+from lib import CPROFD, ROOT, cgroup as cgroups
 from lib.recording import read
 
 TARGET = os.path.join(ROOT, "tests", "targets", "births.py")
@@ -71,33 +70,15 @@ def shares(recording, time):
     return whole / 1e9, [sum(row["each"][0]["inclusive_%s_ns" % time] for row in rows if row["name"] == name) / whole for name in ("alpha", "beta")]
 
 
-def make_cgroup():
-    """A new one's folder, or None."""
-    with open("/proc/mounts") as mounts:
-        places = [line.split()[1] for line in mounts if line.split()[2] == "cgroup2"]
-    try:
-        return tempfile.mkdtemp(prefix="births-", dir=places[0])
-    except (IndexError, OSError):
-        return None
-
-
-def end_cgroup(cgroup):
-    for _ in range(100 if cgroup else 0):
-        try:
-            return os.rmdir(cgroup)
-        except OSError: # who was in it is a zombie still
-            time.sleep(0.05)
-
-
 def run(kind, ms, mode, at_once, *more, folder, seconds, python):
     recording = os.path.join(folder, "births.events")
     alone = "alone" in more
-    cgroup = None if alone else make_cgroup()
+    cgroup = None if alone else cgroups.make()
     follow = ["-s"] if "threads" not in kind and not alone else []
     done = subprocess.run([CPROFD, "record", "--mode", mode, *follow, "-f", "events", "-o", recording, "--",
                            python, TARGET, kind, str(ms), str(seconds), str(at_once), os.path.join(folder, "births"), *[cgroup] * bool(cgroup)],
                           capture_output=True, text=True, timeout=300)
-    end_cgroup(cgroup)
+    cgroups.end(cgroup)
     own, children, made, *clocked, in_cgroup = map(float, done.stdout.split())
     used = in_cgroup or own + children * (not alone)
     after = 0 if in_cgroup else AFTER * made

@@ -12,6 +12,7 @@ import gzip
 import http.server
 import json
 import os
+import secrets
 import signal
 import socket
 import ssl
@@ -21,8 +22,8 @@ import threading
 import time
 import traceback
 
-from lib import CPROFD, ROOT, recording
-from lib.command import BUSY, as_nobody, cprofd, daemon, environment, expect, fails, folder, target
+from lib import CPROFD, ROOT, cgroup, recording
+from lib.command import BUSY, NOBODY, UNTIL_TOLD, as_nobody, cprofd, daemon, environment, expect, fails, folder, target
 from lib.result import finish, run_tests, skip
 from lib.stepped import stepped
 from lib.wait import until
@@ -36,6 +37,15 @@ threading.Thread(target=time.sleep, args=(1000,), daemon=True, name="sleeper").s
 threading.Thread(target=busy, args=(3,), name="worker").start()
 busy(%s)
 time.sleep(0.3)
+"""
+# A child, once it is told to.
+FORKS = UNTIL_TOLD + """
+import os
+child = os.fork()
+busy(1)
+if child:
+    os.waitpid(child, 0)
+    print(child, flush=True)
 """
 
 
@@ -406,6 +416,42 @@ def test_a_process(recordings):
         expect(not receiver.failed and told.duplicates == 0 and receiver.requests > 4, "requests", receiver.failed, receiver.requests)
         expect("delivered {:,} samples".format(told.samples["cpu"]) in run.err, "all arrive", told.samples, run.err)
         expect({(r["process.pid"], r["host.name"]) for r in told.resources} == {(process.pid, socket.gethostname())}, "the resource", told.resources)
+
+
+@contextlib.contextmanager
+def container():
+    """A control group as Docker makes one for a container, and the container's id; None, None: there are none here."""
+    name = secrets.token_hex(32)
+    made = cgroup.make("docker-%s.scope" % name)
+    try:
+        yield made, made and name
+    finally:
+        cgroup.end(made)
+
+
+def enter(group, process):
+    with open(os.path.join(group, "cgroup.procs"), "w") as file:
+        file.write(str(process.pid))
+
+
+def test_a_container(recordings):
+    """A process that is in one, a child that it forks, and one beside them that is in none."""
+    with container() as (group, name), folder() as work, daemon(os.path.join(work, "socket")), Receiver() as receiver:
+        if not group:
+            skip("no cgroup v2 in which one can be made")
+            return
+        with target(FORKS, uid=NOBODY) as inside, target(FORKS, uid=NOBODY) as outside:
+            enter(group, inside)
+            client = subprocess.Popen([*as_nobody(), CPROFD, "push", "--otlp", receiver.url, "--socket", os.path.join(work, "socket"), "--every", "0.5", "-s",
+                                       str(inside.pid), str(outside.pid)], stderr=subprocess.PIPE, env=environment())
+            expect(until(lambda: {r["process.pid"] for r in list(receiver.told.resources)} == {inside.pid, outside.pid}), "both are sampled", receiver.told.resources)
+            for process in (inside, outside):
+                process.send_signal(signal.SIGUSR1)
+            err = client.communicate(timeout=60)[1].decode()
+            expect(client.returncode == 0 and not receiver.failed, "push", err, receiver.failed)
+            children = [int(process.stdout.readline()) for process in (inside, outside)]
+        has = {r["process.pid"]: r.get("container.id") for r in receiver.told.resources}
+        expect(has == {inside.pid: name, children[0]: name, outside.pid: None, children[1]: None}, "container.id", has, name, children)
 
 
 def test_a_clock_that_is_set(recordings):

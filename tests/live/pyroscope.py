@@ -165,6 +165,23 @@ def test_compiles(recordings):
         expect(abs(has.phases["lower"] / sum(has.phases.values()) - 0.5) < 0.1, "half of each is its phase", has.phases)
 
 
+def test_a_container(recordings):
+    """Its series have its id; of what is in none they have no such label."""
+    path = os.path.join(recordings.work, "contained.cprof")
+    with otlp.container() as (group, name):
+        if not group:
+            skip("no cgroup v2 in which one can be made")
+            return
+        with target(BUSY + "busy(2)") as process:
+            otlp.enter(group, process)
+            run = cprofd("attach", process.pid, "-o", path, env=environment(CPROFD_SOCKET="none"))
+        expect(run.returncode == 0, "a recording", run.err)
+    for file, expected in ((path, {name}), (recordings.path("cpu"), {None})):
+        with otlp.Receiver(told=Told()) as receiver:
+            expect(push(receiver, file).returncode == 0, "push")
+            expect({labels.get("container_id") for labels in receiver.told.labels} == expected, "labels", receiver.told.labels, name)
+
+
 def test_bad_servers(recordings):
     for script in ([(503, {"Retry_After": 1}), 429, "ok", 504], ["cut", "ok", "cut"], ["lost", "ok", "lost"], ["nonsense", "ok"]):
         with otlp.Receiver(script, told=Told()) as receiver:
