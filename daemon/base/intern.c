@@ -34,6 +34,11 @@ static bool is_key(const struct intern *intern, uint32_t id, const void *key, si
 	return have_len == len && !memcmp(have, key, len);
 }
 
+uint32_t intern__find(const struct intern *intern, const void *key, size_t len)
+{
+	return intern->slots.capacity ? SLOTS_FIND(&intern->slots, id, hash__bytes(&intern->seed, key, len), is_key(intern, id, key, len)) : SLOTS_NONE;
+}
+
 int intern__id(struct intern *intern, const void *key, size_t len, uint32_t *ret)
 {
 	size_t end = intern->keys.len + len;

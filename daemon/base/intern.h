@@ -17,6 +17,8 @@ struct intern {
 };
 
 int intern__id(struct intern *intern, const void *key, size_t len, uint32_t *ret);
+/* UINT32_MAX: it is not there. */
+uint32_t intern__find(const struct intern *intern, const void *key, size_t len);
 /* The element of the array `items` (of `item` bytes each) for the key; zeros at first. NULL: out of memory. Valid until
  * the next call. */
 void *intern__item(struct intern *intern, const void *key, size_t len, struct buf *items, size_t item);

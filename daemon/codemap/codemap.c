@@ -21,6 +21,16 @@ struct code_generations codemap__generations(struct codemap *self, const struct 
 	};
 }
 
+uint32_t codemap__build_id(const struct codemap *self, uint64_t module, const uint8_t **ret)
+{
+	const struct module *found = module < self->n_files ? self->files[module].module : NULL;
+
+	if (!found)
+		return 0;
+	*ret = found->build_id;
+	return found->build_id_size;
+}
+
 uint64_t codemap__lines_generation(const struct codemap *self)
 {
 	return self->namer->changes + self->namer->lines_taken;

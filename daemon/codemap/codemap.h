@@ -83,6 +83,8 @@ int codemap__name(struct codemap *codemap, uint64_t module, uint64_t vaddr, stru
  * none for it; -EAGAIN: it is being read. *ret_file may be NULL. */
 int codemap__line(struct codemap *codemap, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
 		  uint32_t *ret_column);
+/* The GNU build id of a file: its size in bytes; 0: it has none, or was not read yet. Lives as long as the code map. */
+uint32_t codemap__build_id(const struct codemap *codemap, uint64_t module, const uint8_t **ret);
 /* Is the eval loop of the interpreter that this process ran at `time` known, so that the absence of a role means
  * something? 1, 0; -EAGAIN: it is being searched for. */
 int codemap__eval_known(struct codemap *codemap, const struct record_task *task, uint64_t time);

@@ -413,6 +413,7 @@ static int read_rest(struct event_decoder *decoder, const struct json_value *lin
 		if (event->thread.process >= decoder->next[EVENT_PROCESS])
 			return -EBADMSG;
 		return admit(decoder, EVENT_THREAD, event->thread.id);
+	case EVENT_MODULES:
 	case EVENT_FUNCTIONS:
 	case EVENT_FRAMES:
 	case EVENT_STACKS:

@@ -19,7 +19,7 @@
 /* A newer minor version only adds: events, members, elements at the end of rows. Readers skip what they do
  * not know, so a recording can be read by older and newer programs of one major version. */
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 14
+#define EVENTS_MINOR 15
 /* Encoders never make a longer line, and decoders refuse it. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line: bounds what a decoder allocates for it. */
@@ -36,6 +36,7 @@
 	X(EPOCH, "epoch")           /* tables begin anew: later ids refer to new rows */ \
 	X(PROCESS, "process") \
 	X(THREAD, "thread") \
+	X(MODULES, "modules")       /* since 1.15: build ids of files with native code */ \
 	X(FUNCTIONS, "functions")   /* table rows, ids count up from 0 in an epoch */ \
 	X(FRAMES, "frames") \
 	X(STACKS, "stacks")         /* tree nodes from id 1; id 0 is the empty stack */ \
@@ -128,6 +129,12 @@ struct event_thread {
 	const char *name;
 };
 
+/* Since 1.15. A file with native code that has a build id. Two rows may have one name: two files in two folders. */
+struct module_row {
+	const char *name;               /* that of its functions' rows */
+	const char *build_id;           /* hexadecimal */
+};
+
 /* What a frame is of. Functions of one name may differ only in file, line or module. */
 struct function_row {
 	const char *name;               /* qualified name where there is one */
@@ -213,7 +220,7 @@ static inline uint64_t sample__weight(uint64_t own, uint64_t given, uint64_t oth
 struct event_rows {
 	uint32_t first;                 /* id of rows[0] */
 	uint32_t n;
-	const void *rows;               /* function_row, frame_row, stack_row, class_row, unit_row or source_line_row */
+	const void *rows;               /* module_row, function_row, frame_row, stack_row, class_row, unit_row or source_line_row */
 };
 
 /* Samples of all threads, nearly in order of time. Those of one thread are in order. */
@@ -306,7 +313,7 @@ struct event_end {
 	const char *detail;             /* a sentence for people, or "" */
 };
 
-/* `kind` selects the member of the union. Functions, frames, stacks, classes, units and lines are `rows`; unit_name
+/* `kind` selects the member of the union. Modules, functions, frames, stacks, classes, units and lines are `rows`; unit_name
  * and unit_end are `unit_end`; thread_end and process_end are `ending`. */
 struct event {
 	enum event_kind kind;

@@ -116,6 +116,7 @@ const struct field_list event_fields[EVENT_KIND_COUNT] = {
 	[EVENT_EPOCH] = LIST(epoch),
 	[EVENT_PROCESS] = LIST(process),
 	[EVENT_THREAD] = LIST(thread),
+	[EVENT_MODULES] = LIST(rows),
 	[EVENT_FUNCTIONS] = LIST(rows),
 	[EVENT_FRAMES] = LIST(rows),
 	[EVENT_STACKS] = LIST(rows),
@@ -134,6 +135,10 @@ const struct field_list event_fields[EVENT_KIND_COUNT] = {
 };
 
 /* Rows: arrays in this order. The keys are documentation. */
+static const struct field module_row[] = {
+	{"name", FIELD_STRING, FIELD_REQUIRED, offsetof(struct module_row, name)},
+	{"build_id", FIELD_STRING, FIELD_REQUIRED, offsetof(struct module_row, build_id)},
+};
 static const struct field function_row[] = {
 	{"name", FIELD_STRING, FIELD_REQUIRED, offsetof(struct function_row, name)},
 	{"file", FIELD_STRING, FIELD_REQUIRED, offsetof(struct function_row, file)},
@@ -179,6 +184,7 @@ static const struct field source_line_row[] = {
 };
 
 const struct row_form event_rows_form[EVENT_KIND_COUNT] = {
+	[EVENT_MODULES] = {LIST(module_row), sizeof(struct module_row), 0},
 	[EVENT_FUNCTIONS] = {LIST(function_row), sizeof(struct function_row), 0},
 	[EVENT_FRAMES] = {LIST(frame_row), sizeof(struct frame_row), 0},
 	[EVENT_STACKS] = {LIST(stack_row), sizeof(struct stack_row), 1},

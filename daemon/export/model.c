@@ -388,6 +388,30 @@ static int on_end(struct model *model, const struct event_end *event)
 	return err ? err : replace(&model->detail, event->detail);
 }
 
+/* Functions name their module: where two files have one name, no build id is certain. */
+static int on_modules(struct model *model, const struct event_rows *rows)
+{
+	const struct module_row *row = rows->rows;
+	int err = 0;
+
+	for (uint32_t i = 0; i < rows->n && !err; i++) {
+		char **known = intern__item(&model->modules, row[i].name, strlen(row[i].name), &model->build_ids, sizeof(*known));
+
+		if (!known)
+			err = -ENOMEM;
+		else if (!*known || strcmp(*known, row[i].build_id))
+			err = replace(known, *known ? "" : row[i].build_id);
+	}
+	return err;
+}
+
+const char *model__build_id(const struct model *model, const char *module)
+{
+	uint32_t id = intern__find(&model->modules, module, strlen(module));
+
+	return id == UINT32_MAX ? "" : ITEM(model->build_ids, char *, id) ?: "";
+}
+
 static int on_event(struct event_sink *self, const struct event *event)
 {
 	struct model *model = (struct model *)self;
@@ -404,6 +428,8 @@ static int on_event(struct event_sink *self, const struct event *event)
 		return on_process(model, &event->process);
 	case EVENT_THREAD:
 		return on_thread(model, &event->thread);
+	case EVENT_MODULES:
+		return model->detailed ? on_modules(model, &event->rows) : 0;
 	case EVENT_FUNCTIONS:
 		return projection__functions(model, &event->rows);
 	case EVENT_FRAMES:
@@ -631,12 +657,12 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 
 void model__free(struct model *model)
 {
-	struct intern *interns[] = {&model->loss_names, &model->functions, &model->frames,
+	struct intern *interns[] = {&model->loss_names, &model->modules, &model->functions, &model->frames,
 				    &model->nodes, &model->process_keys, &model->thread_keys};
 	struct buf *bufs[] = {&model->triggers, &model->loss_counts, &model->columns, &model->processes,
 			      &model->threads, &model->stops, &model->epoch_functions, &model->epoch_frames,
 			      &model->epoch_stacks, &model->epoch_processes, &model->epoch_threads,
-			      &model->epoch_function_traits, &model->epoch_frame_traits, &model->epoch_bases, &model->scratch};
+			      &model->epoch_function_traits, &model->epoch_frame_traits, &model->epoch_bases, &model->scratch, &model->build_ids};
 
 	for (size_t i = 0; i < LENGTH(model->processes, struct model_process); i++) {
 		free(model__process(model, (uint32_t)i)->name);
@@ -650,6 +676,8 @@ void model__free(struct model *model)
 		free(thread->name);
 		free(thread);
 	}
+	for (uint32_t i = 0; i < LENGTH(model->build_ids, char *); i++)
+		free(ITEM(model->build_ids, char *, i));
 	for (uint32_t i = 0; i < LENGTH(model->triggers, struct model_trigger); i++) {
 		free(ITEM(model->triggers, struct model_trigger, i).condition);
 		free(ITEM(model->triggers, struct model_trigger, i).name);

@@ -137,6 +137,8 @@ struct model {
 	struct intern loss_names;
 	struct buf loss_counts; /* uint64_t */
 
+	struct intern modules; /* names of files with a build id */
+	struct buf build_ids;  /* char *, of each of these; "": two files of that name have two */
 	struct intern functions, frames, nodes, process_keys, thread_keys;
 	struct buf columns;   /* uint32_t for each frame */
 	struct buf processes; /* struct model_process */
@@ -175,6 +177,8 @@ struct model_node model__node(const struct model *model, uint32_t stack);
 bool model__is_alone(const struct model *model, uint32_t stack);
 struct model_frame model__frame(const struct model *model, uint32_t frame);
 struct model_process *model__process(const struct model *model, uint32_t process);
+/* Of the module of that name; "": it has none, or it is not known which. */
+const char *model__build_id(const struct model *model, const char *module);
 struct model_thread *model__thread(const struct model *model, uint32_t i);
 uint32_t model__threads(const struct model *model);
 /* Number of processes with a listed thread. */

@@ -7,7 +7,7 @@
 #include "export/otlp.h"
 #include "export/protobuf.h"
 
-enum { MAPPING_FILE = 4 };
+enum { MAPPING_FILE = 4, MAPPING_ATTRIBUTES };
 enum { LOCATION_MAPPING = 1, LOCATION_LINE = 3, LOCATION_ATTRIBUTES };
 enum { LINE_FUNCTION = 1, LINE_LINE, LINE_COLUMN };
 enum { FUNCTION_NAME = 1, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_LINE };
@@ -108,21 +108,34 @@ static uint32_t put_function(struct dictionary *dictionary, const struct model_f
 	return put_entry(dictionary, DICTIONARY_FUNCTION);
 }
 
-static uint32_t put_mapping(struct dictionary *dictionary, const char *module)
+/* A list of one attribute; 0: none. */
+static void put_attribute(struct dictionary *dictionary, uint32_t field, uint32_t attribute)
+{
+	buf__clear(&dictionary->part);
+	if (!attribute)
+		return;
+	dictionary->err = dictionary->err ?: protobuf__varint(&dictionary->part, attribute);
+	put_bytes(dictionary, &dictionary->entry, field, dictionary->part.data, dictionary->part.len);
+}
+
+static uint32_t put_mapping(struct dictionary *dictionary, const char *module, const char *build_id)
 {
 	uint32_t file = dictionary__string(dictionary, module);
+	uint32_t id = *build_id ? dictionary__attribute(dictionary, "process.executable.build_id.gnu", build_id, 0) : 0;
 
 	buf__clear(&dictionary->entry);
 	put_number(dictionary, &dictionary->entry, MAPPING_FILE, file);
+	put_attribute(dictionary, MAPPING_ATTRIBUTES, id);
 	return put_entry(dictionary, DICTIONARY_MAPPING);
 }
 
 /* A recording has no addresses: a location is a line of a function. */
-static uint32_t put_location(struct dictionary *dictionary, const struct model_frame *frame)
+static uint32_t put_location(struct dictionary *dictionary, const struct model *model, const struct model_frame *frame)
 {
 	struct buf *entry = &dictionary->entry, *part = &dictionary->part;
 	const char *type = type_of(frame);
-	uint32_t function = put_function(dictionary, frame), mapping = *frame->module ? put_mapping(dictionary, frame->module) : 0;
+	uint32_t function = put_function(dictionary, frame);
+	uint32_t mapping = *frame->module ? put_mapping(dictionary, frame->module, model__build_id(model, frame->module)) : 0;
 	uint32_t attribute = type ? dictionary__attribute(dictionary, "profile.frame.type", type, 0) : 0;
 
 	buf__clear(entry);
@@ -132,11 +145,7 @@ static uint32_t put_location(struct dictionary *dictionary, const struct model_f
 	put_number(dictionary, part, LINE_COLUMN, frame->column);
 	put_number(dictionary, entry, LOCATION_MAPPING, mapping);
 	put_bytes(dictionary, entry, LOCATION_LINE, part->data, part->len);
-	buf__clear(part);
-	if (attribute) {
-		dictionary->err = dictionary->err ?: protobuf__varint(part, attribute);
-		put_bytes(dictionary, entry, LOCATION_ATTRIBUTES, part->data, part->len);
-	}
+	put_attribute(dictionary, LOCATION_ATTRIBUTES, attribute);
 	return put_entry(dictionary, DICTIONARY_LOCATION);
 }
 
@@ -149,7 +158,7 @@ static uint32_t location_of(struct dictionary *dictionary, const struct model *m
 	if (dictionary->err || *known)
 		return dictionary->err ? 0 : *known;
 	frame = model__frame(model, id);
-	*known = put_location(dictionary, &frame);
+	*known = put_location(dictionary, model, &frame);
 	return *known;
 }
 

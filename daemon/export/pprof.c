@@ -45,6 +45,7 @@ enum { LABEL_KEY = 1, LABEL_STRING, LABEL_NUMBER };
 enum {
 	MAPPING_ID = 1,
 	MAPPING_FILE = 5,
+	MAPPING_BUILD_ID,
 	MAPPING_HAS_FUNCTIONS = 7,
 	MAPPING_HAS_FILES,
 	MAPPING_HAS_LINES
@@ -104,6 +105,7 @@ static int add_string(struct pprof *pprof, struct buf *message, uint32_t field, 
 
 static int put_mapping(struct pprof *pprof, const char *module, uint32_t *ret_id)
 {
+	const char *build_id = model__build_id(pprof->model, module);
 	uint32_t known = pprof->mappings.n, id;
 	int err = intern__id(&pprof->mappings, module, strlen(module), &id);
 
@@ -114,6 +116,8 @@ static int put_mapping(struct pprof *pprof, const char *module, uint32_t *ret_id
 	/* Ids must not be 0. */
 	err = protobuf__number(&pprof->message, MAPPING_ID, id + 1);
 	err = err ?: add_string(pprof, &pprof->message, MAPPING_FILE, module);
+	if (*build_id)
+		err = err ?: add_string(pprof, &pprof->message, MAPPING_BUILD_ID, build_id);
 	/* Names are complete: tells pprof not to look for symbols itself. */
 	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_FUNCTIONS, 1);
 	err = err ?: protobuf__number(&pprof->message, MAPPING_HAS_FILES, 1);

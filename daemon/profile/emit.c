@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables as events. Rows go out in order, in pieces that fit a line.
  *
- * Order within one call: names that were pending, lines, functions, frames, stacks. Each kind is emitted only as far
+ * Order within one call: names that were pending, lines, modules, functions, frames, stacks. Each kind is emitted only as far
  * as what it refers to has been emitted: a frame's function, a stack's frame. Samples wait in the queue for their
  * stack (sample.c). */
 #include "profile/tables.h"
@@ -68,7 +68,7 @@ static int emit_functions(const struct tables *tables, struct event_sink *sink, 
 	return err;
 }
 
-/* Emits rows [first, end) of frames or stacks, ROWS_A_LINE at a time. `rows` is row 0, whose id is `base`. */
+/* Emits rows [first, end) of modules, frames or stacks, ROWS_A_LINE at a time. `rows` is row 0, whose id is `base`. */
 static int emit_rows(struct event_sink *sink, enum event_kind kind, const void *rows, size_t size,
 		     uint32_t first, uint32_t end, uint32_t base)
 {
@@ -201,12 +201,14 @@ int tables__emit(struct tables *tables, struct event_sink *sink, bool give_up)
 	frames = frames_ready(tables, functions, give_up);
 	while (stacks < tables->n_stacks && tables->stacks[stacks].frame < frames)
 		stacks++;
-	err = emit_functions(tables, sink, tables->emitted_functions, functions);
+	err = emit_rows(sink, EVENT_MODULES, tables->modules, sizeof(*tables->modules), tables->emitted_modules, tables->n_modules, 0);
+	err = err ?: emit_functions(tables, sink, tables->emitted_functions, functions);
 	err = err ?: emit_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames),
 				tables->emitted_frames, frames, 0);
 	if (!err)
 		err = emit_rows(sink, EVENT_STACKS, tables->stacks, sizeof(*tables->stacks),
 				tables->emitted_stacks, stacks, 1);
+	tables->emitted_modules = tables->n_modules;
 	tables->emitted_functions = functions;
 	tables->emitted_frames = frames;
 	tables->emitted_stacks = stacks;
@@ -215,8 +217,9 @@ int tables__emit(struct tables *tables, struct event_sink *sink, bool give_up)
 
 int tables__replay(const struct tables *tables, struct event_sink *sink)
 {
-	int err = emit_functions(tables, sink, 0, tables->emitted_functions);
+	int err = emit_rows(sink, EVENT_MODULES, tables->modules, sizeof(*tables->modules), 0, tables->emitted_modules, 0);
 
+	err = err ?: emit_functions(tables, sink, 0, tables->emitted_functions);
 	err = err ?: emit_rows(sink, EVENT_FRAMES, tables->frames, sizeof(*tables->frames), 0,
 				tables->emitted_frames, 0);
 	if (!err)

@@ -13,6 +13,7 @@
  * In the cache an entry with a generation that is not current is free: it is never found again, and is overwritten when
  * it has moved to the last way. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "profile/cache.h"
@@ -55,6 +56,26 @@ static const char *keep_module(struct tables *tables, const char *name)
 	return keep(tables, name);
 }
 
+/* Only files have a build id. One that is not read yet is asked again with its next function. */
+static int note_module(struct tables *tables, uint64_t module, const char *name)
+{
+	const uint8_t *id;
+	const uint32_t size = codemap__build_id(tables->codemap, module, &id);
+	struct module_row row = {.name = name};
+	char *text;
+	bool first;
+	int err = size ? buf__mark(&tables->noted_modules, module, &first) : 0;
+
+	if (err || !size || !first)
+		return err;
+	row.build_id = text = arena__take(&tables->strings, 2 * size + 1);
+	if (!text)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < size; i++)
+		sprintf(text + 2 * i, "%02x", id[i]);
+	return ARRAY_ADD(tables->modules, tables->n_modules, tables->modules_capacity, row);
+}
+
 static enum frame_state state_of(const struct code_location *location)
 {
 	return location->lineless ? FRAME_KNOWN : FRAME_WAITING;
@@ -76,6 +97,7 @@ static int add_native(struct tables *tables, const struct code_location *locatio
 	int err = native.name && native.module ? 0 : -ENOMEM;
 
 	native.lines_asked = state_of(location) == FRAME_KNOWN;
+	err = err ?: note_module(tables, location->module, native.module);
 	err = err ?: ARRAY_RESERVE(tables->natives, tables->n_natives, tables->natives_capacity);
 	if (err)
 		return err;

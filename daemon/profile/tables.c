@@ -17,6 +17,8 @@ void tables__free(struct tables *tables)
 {
 	free(tables->functions);
 	free(tables->by_key.slots);
+	free(tables->modules);
+	buf__free(&tables->noted_modules);
 	free(tables->natives);
 	arena__free(&tables->strings);
 	free(tables->pendings);
@@ -35,6 +37,7 @@ void tables__clear(struct tables *tables)
 	const struct tables old = *tables;
 
 	arena__free(&tables->strings);
+	buf__free(&tables->noted_modules);
 	if (tables->codemap)
 		codemap__new_epoch(tables->codemap);
 	*tables = (struct tables){
@@ -46,6 +49,7 @@ void tables__clear(struct tables *tables)
 		.tick = old.tick,
 		.replaced = old.replaced,
 		.functions = old.functions, .functions_capacity = old.functions_capacity, .by_key = old.by_key,
+		.modules = old.modules, .modules_capacity = old.modules_capacity,
 		.natives = old.natives, .natives_capacity = old.natives_capacity,
 		.pendings = old.pendings, .pendings_capacity = old.pendings_capacity, .by_pending = old.by_pending,
 		.frames = old.frames, .frame_states = old.frame_states, .frames_capacity = old.frames_capacity,
@@ -68,7 +72,7 @@ uint64_t tables__used(const struct tables *tables)
 	return (uint64_t)tables->n_functions * (sizeof(*tables->functions) + SLOT_BYTES) +
 	       (uint64_t)tables->n_frames * (sizeof(*tables->frames) + 1 + SLOT_BYTES) +
 	       (uint64_t)tables->n_stacks * (sizeof(*tables->stacks) + sizeof(*tables->paths) + SLOT_BYTES) +
-	       (uint64_t)tables->n_natives * sizeof(*tables->natives) +
+	       (uint64_t)tables->n_natives * sizeof(*tables->natives) + (uint64_t)tables->n_modules * sizeof(*tables->modules) +
 	       (uint64_t)tables->n_pendings * (sizeof(*tables->pendings) + SLOT_BYTES) + tables->strings.bytes;
 }
 
@@ -81,6 +85,7 @@ uint64_t tables__bytes(const struct tables *tables)
 	       (uint64_t)tables->frames_capacity * (sizeof(*tables->frames) + 1) +
 	       (uint64_t)tables->stacks_capacity * (sizeof(*tables->stacks) + sizeof(*tables->paths)) +
 	       (uint64_t)tables->natives_capacity * sizeof(*tables->natives) +
+	       (uint64_t)tables->modules_capacity * sizeof(*tables->modules) + tables->noted_modules.len +
 	       (uint64_t)tables->pendings_capacity * sizeof(*tables->pendings) +
 	       tables->strings.bytes + slots * sizeof(uint32_t);
 }

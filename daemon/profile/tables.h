@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of an epoch: functions, frames, the stack tree.
  *
+ *   modules    2: {"libc.so.6", build id "e3f3..."}
  *   functions  7: {"fib", "/home/me/fib.py", line 3}        8: {"clock_nanosleep", module "libc.so.6"}
  *   frames     12: function 7, offset 34, line 5            13: function 8, offset 0x42
  *   stacks     40: parent 0, frame 12                       41: parent 40, frame 13    (a sample's stack is a node)
@@ -13,6 +14,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/hash.h"
 #include "base/slots.h"
 #include "classes/classes.h"
@@ -90,6 +92,11 @@ struct tables {
 	struct function *functions;
 	uint32_t n_functions, functions_capacity, emitted_functions;
 	struct slots by_key;
+
+	/* Files whose build id is known, by the time that a function of theirs was new. */
+	struct module_row *modules;
+	uint32_t n_modules, modules_capacity, emitted_modules;
+	struct buf noted_modules; /* bool by code_location.module */
 
 	struct native *natives;
 	uint32_t n_natives, natives_capacity;

@@ -274,6 +274,33 @@ def test_convert(recordings):
             expect(main and main[0]["process.executable.name"].startswith("python") and main[0]["process.pid"] > 0, "the resource", receiver.told.resources)
 
 
+def build_ids(process):
+    """What readelf says of the files whose code a process maps, by their names: "" of those without one."""
+    with open("/proc/%d/maps" % process.pid) as maps:
+        paths = {line.split()[5] for line in maps if line.split()[1][2] == "x" and "/" in line}
+    told = {os.path.basename(path): subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout for path in paths}
+    return {name: text.partition("Build ID: ")[2].split("\n")[0] for name, text in told.items()}
+
+
+def mappings(path):
+    """Of a file: names and build ids."""
+    with gzip.open(path) as file:
+        tables = Request.FromString(file.read()).dictionary
+    keys = [(tables.string_table[a.key_strindex], a.value.string_value) for a in tables.attribute_table]
+    return {tables.string_table[m.filename_strindex]: dict(keys[i] for i in m.attribute_indices).get("process.executable.build_id.gnu", "") for m in tables.mapping_table[1:]}
+
+
+def test_build_ids(recordings):
+    path, out = (os.path.join(recordings.work, name) for name in ("ids.cprof", "ids.otlp.gz"))
+    with target("import zlib\n" + BUSY + "data = bytes(range(256)) * 4096\nfor _ in range(100):\n    zlib.compress(data, 9)\nbusy(0.5)\n") as process:
+        truth = build_ids(process)
+        run = cprofd("attach", process.pid, "-o", path, env=environment(CPROFD_SOCKET="none"))
+    expect(run.returncode == 0 and cprofd("convert", path, "-o", out).returncode == 0, "a recording", run.err)
+    told = mappings(out)
+    expect(any(name.startswith("libz") and build_id for name, build_id in told.items()), "libz is there", told)
+    expect(all(told[name] == truth.get(name, "") for name in told), "as readelf says", told, truth)
+
+
 def test_recordings_arrive(recordings):
     for mode in ("cpu", "wall"):
         with Receiver() as receiver:

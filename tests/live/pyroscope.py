@@ -33,7 +33,7 @@ MESSAGES = {
     "ValueType": {"type": (1, int), "unit": (2, int)},
     "Sample": {"location_id": (1, [int]), "value": (2, [int]), "label": (3, ["Label"])},
     "Label": {"key": (1, int), "str": (2, int), "num": (3, int), "num_unit": (4, int)},
-    "Mapping": {"id": (1, int), "filename": (5, int), "has_functions": (7, bool), "has_filenames": (8, bool), "has_line_numbers": (9, bool)},
+    "Mapping": {"id": (1, int), "filename": (5, int), "build_id": (6, int), "has_functions": (7, bool), "has_filenames": (8, bool), "has_line_numbers": (9, bool)},
     "Location": {"id": (1, int), "mapping_id": (2, int), "address": (3, int), "line": (4, ["Line"])},
     "Line": {"function_id": (1, int), "line": (2, int)},
     "Function": {"id": (1, int), "name": (2, int), "system_name": (3, int), "filename": (4, int), "start_line": (5, int)},
@@ -180,6 +180,18 @@ def test_a_container(recordings):
         with otlp.Receiver(told=Told()) as receiver:
             expect(push(receiver, file).returncode == 0, "push")
             expect({labels.get("container_id") for labels in receiver.told.labels} == expected, "labels", receiver.told.labels, name)
+
+
+def test_build_ids(recordings):
+    """pprof files have those that OTLP has."""
+    files = [os.path.join(recordings.work, "ids." + end) for end in ("otlp.gz", "pb.gz")]
+    for form, file in zip(("otlp", "pprof"), files):
+        expect(cprofd("convert", recordings.path("cpu"), "-f", form, "-o", file).returncode == 0, "convert", form)
+    with gzip.open(files[1]) as file:
+        profile = STORE["Profile"].FromString(file.read())
+    strings = profile.string_table
+    has = {strings[mapping.filename]: strings[mapping.build_id] for mapping in profile.mapping}
+    expect(has == otlp.mappings(files[0]) and has["libc.so.6"], "build ids", has)
 
 
 def test_bad_servers(recordings):

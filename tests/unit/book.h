@@ -62,6 +62,7 @@ struct book {
 	bool process_ended[BOOK_TASKS];
 	struct book_thread threads[BOOK_TASKS];
 	struct book_function functions[BOOK_ROWS];
+	char modules[256]; /* "libfoo.so=0123 ", of the epoch */
 	struct frame_row frames[BOOK_ROWS];
 	struct stack_row stacks[BOOK_ROWS];
 	uint32_t n_processes, n_threads, n_functions, n_frames, n_stacks;
@@ -248,6 +249,7 @@ static inline int book_event(struct event_sink *self, const struct event *event)
 		book->epoch = event->epoch.number;
 		book->n_processes = book->n_threads = 0;
 		book->n_functions = book->n_frames = book->n_stacks = 0;
+		book->modules[0] = 0;
 		break;
 	case EVENT_PROCESS:
 		id = event->process.id;
@@ -262,6 +264,14 @@ static inline int book_event(struct event_sink *self, const struct event *event)
 		break;
 	case EVENT_THREAD:
 		book_thread(book, &event->thread);
+		break;
+	case EVENT_MODULES:
+		for (id = 0; id < event->rows.n; id++) {
+			const struct module_row *row = (const struct module_row *)event->rows.rows + id;
+			size_t len = strlen(book->modules);
+
+			snprintf(book->modules + len, sizeof(book->modules) - len, "%s=%s ", row->name, row->build_id);
+		}
 		break;
 	case EVENT_FUNCTIONS:
 	case EVENT_FRAMES:

@@ -16,6 +16,8 @@ struct codemap {
 	/* NULL: none is known. */
 	int (*line)(struct codemap *self, uint64_t module, uint64_t vaddr, const char **ret_file, uint32_t *ret_line,
 		    uint32_t *ret_column);
+	/* NULL: there are none. */
+	uint32_t (*build_id)(uint64_t module, const uint8_t **ret);
 	/* NULL: it does not walk. */
 	int (*walk)(struct codemap *self, const struct sample *sample, bool last, struct part_native_frames *ret);
 	/* NULL: changes(). */
@@ -72,6 +74,11 @@ bool codemap__walks(const struct codemap *self)
 int codemap__walk(struct codemap *self, const struct sample *sample, bool last, struct part_native_frames *ret)
 {
 	return self->walk(self, sample, last, ret);
+}
+
+uint32_t codemap__build_id(const struct codemap *self, uint64_t module, const uint8_t **ret)
+{
+	return self->build_id ? self->build_id(module, ret) : 0;
 }
 
 uint64_t codemap__lines_generation(const struct codemap *self)

@@ -654,6 +654,38 @@ static void a_new_epoch_tells_again(void **state)
 	    "_start:0;Py_RunMain:0;main:13;work:22;_call");
 }
 
+static uint32_t build_id(uint64_t module, const uint8_t **ret)
+{
+	static const uint8_t ids[][3] = {[1] = {0xab, 0x0c, 0x01}, [2] = {0xff, 0x00, 0x7f}};
+
+	if (module != 1 && module != 2)
+		return 0;
+	*ret = ids[module];
+	return module == 1 ? 3 : 1;
+}
+
+/* Of files on a stack that have one; in each epoch, and for who joins late. */
+static void files_have_build_ids(void **state)
+{
+	static const char ids[] = "libLLVM-14.so.1=ff _ctypes.so=ab0c01 ";
+	struct book *late = book_new();
+
+	made_up.codemap.build_id = build_id;
+	SAMPLE(nested, nested_pc);
+	flush(T0 + 200 * MS);
+	assert_string_equal(book->modules, ids);
+	assert_int_equal(profile__rotate(profile, T0 + 201 * MS), 0);
+	assert_string_equal(book->modules, "");
+	samples = 300;
+	SAMPLE(nested, nested_pc);
+	flush(T0 + 500 * MS);
+	assert_int_equal(profile__replay(profile, &late->sink), 0);
+	assert_string_equal(late->modules, ids);
+	end();
+	assert_string_equal(book->modules, ids);
+	free(late);
+}
+
 static unsigned count(const char *function)
 {
 	unsigned i, n = 0;
@@ -851,6 +883,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_woven_stack),
+		TEST(files_have_build_ids),
 		TEST(a_call_that_begins),
 		TEST(code_of_a_jit_at_one_address),
 		TEST(a_return_address_is_looked_up_before_itself),

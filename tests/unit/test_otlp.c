@@ -293,11 +293,36 @@ static void requests(void **state)
 	synthetic_free(&s);
 }
 
+/* Of two files with one name no function says which it is of. */
+static void build_ids(void **state)
+{
+	const struct module_row first[] = {{"libc.so.6", "01"}, {"foo.so", "02"}}, second[] = {{"foo.so", "03"}, {"libc.so.6", "01"}}, third[] = {{"foo.so", "02"}};
+	const struct event events[] = {
+		{.kind = EVENT_SESSION, .session = {.mode = "cpu", .boot_id = "", .command = ""}},
+		{.kind = EVENT_MODULES, .rows = {0, 2, first}},
+		{.kind = EVENT_MODULES, .rows = {2, 2, second}},
+		{.kind = EVENT_MODULES, .rows = {4, 1, third}},
+	};
+	static const char *const expected[][2] = {{"", ""}, {"01", "02"}, {"01", ""}, {"01", ""}};
+	const struct export_options options = {};
+	struct batch batch;
+
+	assert_int_equal(batch__begin(&batch, &options), 0);
+	for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
+		assert_int_equal(batch.model.sink.event(&batch.model.sink, &events[i]), 0);
+		assert_string_equal(model__build_id(&batch.model, "libc.so.6"), expected[i][0]);
+		assert_string_equal(model__build_id(&batch.model, "foo.so"), expected[i][1]);
+		assert_string_equal(model__build_id(&batch.model, "bar.so"), "");
+	}
+	batch__free(&batch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file),
 		cmocka_unit_test(requests),
+		cmocka_unit_test(build_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
