@@ -475,6 +475,7 @@ const struct option_row option_rows[] = {
 	{"any-machine", 0, NULL, NULL, COMMAND_BASELINE, "compare: also with recordings of another machine; the output says so", FLAG(any_machine)},
 	{"csv", 0, NULL, NULL, COMMAND_REPORT, "for spreadsheets, to stdout", FLAG(csv)},
 	{"json", 'j', NULL, NULL, COMMAND_DUMP, "for programs, to stdout", FLAG(json)},
+	{"json", 0, NULL, NULL, COMMAND_PUSH, "with --otlp: requests are JSON, to look at; an answer that tells of rejected profiles is not read then", FLAG(json)},
 	{"json", 0, NULL, NULL, COMMAND_CHECK | COMMAND_STATUS | TABLES, "for programs, to stdout", FLAG(json)},
 	{"openmetrics", 0, NULL, NULL, COMMAND_STATUS, "for Prometheus, to stdout: also for the textfile collector of its node exporter", FLAG(openmetrics)},
 	{"allow", 0, "WHAT", "ptrace|own|root", COMMAND_SERVE, "what users may profile: ptrace (default): what the kernel lets them debug and sample, by kernel.yama.ptrace_scope and perf_event_paranoid, too; own: all processes of their own; root: nothing", CHOICE(allow, BROKER_ALLOW_PTRACE)},

@@ -515,6 +515,8 @@ static int judge(const struct cli_options *options, const char *url, bool *ret_f
 		say__failure("as in `cprofd push --otlp http://localhost:4318 svd.cprof`", "where to? give the address of an OTLP receiver, or of Pyroscope");
 	else if (options->otlp && options->pyroscope)
 		say__failure("push twice, to one of them each", "either --otlp or --pyroscope");
+	else if (options->json && !options->otlp)
+		say__failure("leave it out", "--json: only OTLP has a form in JSON");
 	else if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
 		say__failure(options->otlp ? "as in --otlp http://localhost:4318" : "as in --pyroscope http://localhost:4040", "%s: '%s' is no URL of http or https",
 			     options->otlp ? "--otlp" : "--pyroscope", url);
@@ -532,7 +534,7 @@ static int judge(const struct cli_options *options, const char *url, bool *ret_f
 int push__run(const struct cli_options *options)
 {
 	struct push push = {.options = options, .signals = -1, .begun = clock__now(), .url = options->otlp ?: options->pyroscope,
-			    .store = options->otlp ? &push_otlp : &push_pyroscope};
+			    .store = !options->otlp ? &push_pyroscope : options->json ? &push_otlp_json : &push_otlp};
 	bool files;
 	int status = judge(options, push.url, &files);
 

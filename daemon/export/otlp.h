@@ -5,6 +5,7 @@
  *
  *     otlp.c              a batch of samples becomes a request
  *     otlp_dictionary.c   its tables of strings, functions, stacks ...
+ *     otlp_json.c         a request as JSON
  *
  * Errors: -errno. One thread. */
 #pragma once
@@ -44,3 +45,7 @@ int dictionary__value(struct buf *out, uint32_t field, struct buf *scratch, cons
 
 /* Appends the batch as a request, and clears it; nothing if there are no samples. */
 int otlp__encode(struct batch *batch, struct buf *out);
+/* The same as JSON. */
+int otlp_json__encode(struct batch *batch, struct buf *out);
+/* A request's bytes as JSON. -EBADMSG: they are none of otlp__encode()'s. */
+int otlp_json__from(const struct buf *message, struct buf *out);

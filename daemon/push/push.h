@@ -33,7 +33,7 @@ struct push_store {
 		const char *hint;
 	} refusals[6];
 };
-extern const struct push_store push_otlp, push_pyroscope;
+extern const struct push_store push_otlp, push_otlp_json, push_pyroscope;
 
 /* Where to, and how. Borrowed until sender__free(). */
 struct push_target {

@@ -6,6 +6,7 @@
     otlp.py [NAME ...]     only the tests whose names contain one of these
 
 run-live: beside"""
+import base64
 import collections
 import contextlib
 import gzip
@@ -51,8 +52,9 @@ if child:
 
 def classes():
     """Of this Python, or of a virtual environment, with which the test begins again."""
-    global Request, Response
+    global Request, Response, json_format
     try:
+        from google.protobuf import json_format
         from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2 as service
     except ImportError:
         python = os.path.join(HOME, "bin", "python")
@@ -128,6 +130,7 @@ class Receiver(http.server.ThreadingHTTPServer):
 
     def __init__(self, script=(), port=0, tls=None, told=None):
         super().__init__(("127.0.0.1", port), Handler)
+        self.connections = []
         self.script, self.told, self.headers, self.paths, self.requests, self.failed = list(script), told or Told(), [], [], 0, []
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -135,6 +138,11 @@ class Receiver(http.server.ThreadingHTTPServer):
             self.socket = context.wrap_socket(self.socket, server_side=True)
         threading.Thread(target=self.serve_forever, daemon=True).start()
         self.url = "%s://localhost:%d" % ("https" if tls else "http", self.server_address[1])
+
+    def get_request(self):
+        accepted = super().get_request()
+        self.connections.append(accepted[0])
+        return accepted
 
     def handle_error(self, request, address):
         pass  # connections that end early are part of it
@@ -145,6 +153,9 @@ class Receiver(http.server.ThreadingHTTPServer):
     def __exit__(self, *_):
         self.shutdown()
         self.server_close()
+        for connection in self.connections:  # or their threads go on
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -381,6 +392,47 @@ def test_refusals(recordings):
     fails(2, "where to?", run=cprofd("push", path))
     fails(2, "which recordings", run=push("http://localhost:1"))
     fails(1, "is not a recording", run=push("http://localhost:1", "--retry", 1, __file__ if "/" in __file__ else "./" + __file__))
+
+
+class Json(Told):
+    """Requests in JSON; `messages`: in the order of their coming."""
+
+    def __init__(self):
+        super().__init__()
+        self.messages = []
+
+    def read(self, body):
+        def ids(value):  # hexadecimal in OTLP's JSON, base64 in that of Protocol Buffers
+            if isinstance(value, list):
+                return [ids(item) for item in value]
+            if not isinstance(value, dict):
+                return value
+            return {key: base64.b64encode(bytes.fromhex(item)).decode() if key in ("profileId", "traceId", "spanId") else ids(item) for key, item in value.items()}
+        self.messages.append(json_format.ParseDict(ids(json.loads(gzip.decompress(body))), Request()))
+        self.add(self.messages[-1])
+
+    def response(self, step):
+        return b'{"partialSuccess":{}}'
+
+
+def test_json(recordings):
+    """The parser that protobuf publishes reads in it what is in the binary form of the same request."""
+    class Binary(Told):
+        def __init__(self):
+            super().__init__()
+            self.messages = []
+
+        def add(self, request):
+            self.messages.append(request)
+    for mode in ("cpu", "wall"):
+        with Receiver(told=Json()) as receiver, Receiver(told=Binary()) as other:
+            for server, more in ((receiver, ["--json"]), (other, [])):
+                run = push(server, recordings.path(mode), "--every", 1, *more)
+                expect(run.returncode == 0, "push", run.err)
+            expect({h["Content-Type"] for h in receiver.headers} == {"application/json"}, "headers", receiver.headers)
+            arrived(receiver, recordings.path(mode), mode)
+            expect(receiver.told.messages == other.told.messages and len(other.told.messages) > 1, "the same messages", len(other.told.messages))
+    fails(2, "only OTLP has a form in JSON", run=cprofd("push", "--pyroscope", "http://localhost:1", "--json", recordings.path("cpu")))
 
 
 def test_headers(recordings):

@@ -293,6 +293,44 @@ static void requests(void **state)
 	synthetic_free(&s);
 }
 
+/* tests/live/otlp.py compares it with the binary form. Here: bytes that are no request make an error, or JSON. */
+static void as_json(void **state)
+{
+	struct synthetic s = {.threads = 2, .rate = 20, .seconds = 1, .depth = 4, .seed = 7, .units = true};
+	const struct export_options options = {.lines = true};
+	_cleanup_close_ int fd = made_up(&s);
+	struct export_missing missing;
+	struct batch batch;
+	struct buf request = {}, json = {};
+
+	assert_int_equal(batch__begin(&batch, &options), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	assert_int_equal(model__read(&batch.model, fd, &missing), 0);
+	assert_int_equal(otlp__encode(&batch, &request), 0);
+	for (size_t i = 0; i <= 2 * request.len; i++) {
+		/* The whole; cut; with another byte. */
+		struct buf copy = {};
+		json_t *read;
+		int err;
+
+		assert_int_equal(buf__append(&copy, request.data, i < request.len ? i : request.len), 0);
+		if (i > request.len)
+			copy.data[i - request.len - 1] ^= (char)(1u << i % 8);
+		buf__clear(&json);
+		err = otlp_json__from(&copy, &json);
+		assert_true(!err || err == -EBADMSG);
+		assert_true(i != request.len || !err);
+		read = err ? NULL : json_loadb(json.data, json.len, 0, NULL);
+		assert_true(err || read || i != request.len);
+		json_decref(read);
+		buf__free(&copy);
+	}
+	buf__free(&json);
+	buf__free(&request);
+	batch__free(&batch);
+	synthetic_free(&s);
+}
+
 /* Of two files with one name no function says which it is of. */
 static void build_ids(void **state)
 {
@@ -323,6 +361,7 @@ int main(void)
 		cmocka_unit_test(a_file),
 		cmocka_unit_test(requests),
 		cmocka_unit_test(build_ids),
+		cmocka_unit_test(as_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
