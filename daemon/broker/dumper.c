@@ -48,7 +48,7 @@ int dumper__load(pid_t pid, int pidfd, bool all, bool verbose, struct dumper **r
 		dumper->skel->rodata->target = (uint32_t)pid;
 		dumper->skel->rodata->nested = nested;
 		dumper->skel->bss->pinned.state = all ? TARGET_ANY : TARGET_CHECKED;
-		err = dump_bpf__load(dumper->skel);
+		err = dump_bpf__load(dumper->skel) ?: load__has(dumper->skel->rodata && dumper->skel->bss);
 	}
 	if (!err && nested)
 		err = namespace__describe(bpf_program__fd(dumper->skel->progs.find_namespace));

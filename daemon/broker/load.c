@@ -224,7 +224,7 @@ static int open_and_load(const struct load_options *options, int types, struct s
 		err = bpf_program__set_autoload(skel->progs.find_namespace, nested) ?: set_sizes(skel, options, load__cpus());
 	if (!err) {
 		skel->rodata->nested = nested;
-		err = sampler_bpf__load(skel);
+		err = sampler_bpf__load(skel) ?: load__has(skel->rodata && skel->bss);
 	}
 	if (!err && nested)
 		err = namespace__describe(bpf_program__fd(skel->progs.find_namespace));

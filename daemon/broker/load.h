@@ -3,6 +3,8 @@
  * images. */
 #pragma once
 
+#include <errno.h>
+
 #include "broker/broker.h"
 #include "cprofd/target.h"
 
@@ -31,6 +33,12 @@ int load__cpus(void);
 void load__print(bool verbose);
 /* What the user reads of a load that failed. */
 enum broker_error load__error(int err);
+/* libbpf tries out what the kernel can do, and takes a lack of memory for a no: then a load succeeds without the variables
+ * that we write to. */
+static inline int load__has(bool variables)
+{
+	return variables ? 0 : -ENOMEM;
+}
 struct bpf_object;
 /* Global variables of BPF programs are mapped into this process. Engines that are forked later, for other users, must
  * not inherit the mapping. */
