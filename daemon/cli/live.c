@@ -100,6 +100,11 @@ static void on_answer(struct live *live, const json_t *answer)
 	bool refused = !json_is_true(json_object_get(answer, "ok"));
 	int at;
 
+	if (!answer && !live->answered) {
+		live->answered = live->refused = true;
+		snprintf(live->error, sizeof(live->error), "the answer could not be read: out of memory");
+		return;
+	}
 	/* An answer without an id refuses the whole connection, whatever was requested. */
 	if (live->answered || (id != ATTACH_ID && !(refused && (id == USER_RULES_ID || !json_object_get(answer, "id")))))
 		return;
@@ -205,7 +210,10 @@ static bool parted(struct live *live, const char *line, size_t len)
 		return false;
 	live->part_asked = 0;
 	json = json_loadb(line, len, 0, NULL);
-	live->part(live->of, number(json, "time"));
+	if (json)
+		live->part(live->of, number(json, "time"));
+	else
+		live->write_error = live->write_error ?: -ENOMEM;
 	json_decref(json);
 	return true;
 }

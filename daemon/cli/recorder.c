@@ -399,6 +399,8 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 	int status;
 
 	recorder.launch = launch;
+	/* First: a signal that asks for a file may come as soon as there is a process. */
+	recorder.signals = recorder__signals((const int[]){SIGCHLD, options->continuous || flight__wanted(options) ? SIGUSR2 : 0, 0}, &before);
 	/* All that can fail for reasons of the user's own making comes first: a wrong rule or an unwritable
 	 * directory must not cost a session. */
 	status = user_rules__judge(options->rules);
@@ -408,7 +410,6 @@ int recorder__run(const struct cli_options *options, pid_t pid, struct launch *l
 						   : result__open(&recorder.result, options, pid);
 	if (status != CLI_DONE)
 		goto out;
-	recorder.signals = recorder__signals((const int[]){SIGCHLD, options->continuous || flight__wanted(options) ? SIGUSR2 : 0, 0}, &before);
 	status = sample(&recorder, recorder.result.write_file ? result__recording(&recorder.result) : -1,
 			result__compressed(&recorder.result));
 	if (status == CLI_DONE)
