@@ -199,7 +199,7 @@ test: deps-test ## everything that this machine can test, below 20 minutes (root
 # Unit tests under ASan and UBSan, and the order of the stages; without root.
 SANITIZE := B=build/san CFLAGS="-O1 -g" \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-.PHONY: check check-clang check-unit check-order check-stack check-live check-browser check-matrix check-compilers check-fleet tables-check test-tools
+.PHONY: check check-clang check-unit check-order check-stack check-live check-browser check-matrix check-compilers check-faults check-fleet tables-check test-tools
 check: check-order ## unit tests under sanitizers; no root, seconds
 	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-clang check-stack check-unit check-corpus
 check-unit: $(UNIT)
@@ -266,6 +266,10 @@ check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, p
 	$(Q)$(MATRIX) CPROFD_ELFS="/usr/lib/x86_64-linux-gnu /usr/bin" CPROFD_LINES_EVERY=1 \
 		tools/run-live.sh tests/live/identify.sh tests/live/lines.sh tests/live/unwind.sh tests/live/unwind_code.sh
 	$(Q)$(MATRIX) tests/live/mixed.py --samples 50000 all
+
+check-faults: all test-tools ## each system call and allocation of cprofd fails once, and 2,000 processes are killed (root, 2 hours)
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/failing_calls.py --all
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/kills.py --count 2000
 
 check-fleet: all ## a real OpenTelemetry Collector takes what push sends; it is built below build/fleet (root, Go; 10 minutes of CPU, once)
 	$(Q)tests/fleet/fleet.py
