@@ -111,8 +111,14 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
+struct super_block {
+	unsigned int s_dev;
+};
+
 struct inode {
 	unsigned short i_mode;
+	unsigned long i_ino;
+	struct super_block *i_sb;
 };
 
 struct file {
@@ -128,7 +134,9 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
-struct linux_binprm;
+struct linux_binprm {
+	struct file *file;
+};
 
 struct vm_unmapped_area_info {
 	unsigned long length;

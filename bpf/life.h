@@ -8,6 +8,7 @@
 /* Threads and processes that live no longer than a period are sampled by the clocks of CPUs only: the engine turns
  * these on when births begin. */
 __u64 born; /* CLOCK_MONOTONIC ns: when the engine was woken for one */
+__u64 started; /* ... for a program that began (host) */
 
 static __always_inline __u64 birth_flags(void)
 {
@@ -173,17 +174,33 @@ static __always_inline __u64 ran_until(struct task_struct *task, __u64 now)
 	return task->nvcsw || ran < seen || ran > seen + SCHEDULER_TICK_MOST ? seen : ran;
 }
 
-SEC("raw_tp/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm *bprm)
+/* Of a session of a host, whose client is root. What a program is the engine finds out; until then it is not sampled. */
+static __always_inline void emit_started(struct task_struct *task, struct linux_binprm *bprm)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct record_started record = {};
+	struct inode *inode = BPF_CORE_READ(bprm, file, f_inode);
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	fill_header(&record.header, RECORD_STARTED, sizeof(record), task);
+	if (!record.header.task.tgid) /* of a namespace above */
+		return;
+	record.cpu_time = ran_until(task, record.header.time);
+	record.inode = BPF_CORE_READ(inode, i_ino);
+	record.device = BPF_CORE_READ(inode, i_sb, s_dev);
+	if (record.header.time - started > SCHEDULE_STARTED_NS) {
+		started = record.header.time;
+		flags = BPF_RB_FORCE_WAKEUP;
+	}
+	bpf_ringbuf_output(&ring, &record, sizeof(record), flags);
+}
+
+static __always_inline void emit_exec(struct task_struct *task, __u32 tgid, int old_pid)
+{
 	struct record_event event = {};
 
-	if (!is_target(task_tgid(task)))
-		return 0;
 	fill_header(&event.header, RECORD_EXEC, sizeof(event), task);
 	event.cpu_time = ran_until(task, event.header.time);
-	if (authorised(task, task_tgid(task)) == AUTHORISED_NO) {
+	if (authorised(task, tgid) == AUTHORISED_NO) {
 		event.flags = EVENT_LOST;
 		watched_forget(); /* it is not told when another's program was back */
 	}
@@ -192,7 +209,23 @@ int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm 
 	/* The tracepoint passes the kernel's id. The old thread no longer exists, so cprofd's id for it cannot be
 	 * found. */
 	event.old_tid = !nested ? (__u32)old_pid : old_pid == task->pid ? task_tid(task) : 0;
+	if (host) {
+		event.flags = EVENT_LOST;
+		bpf_map_delete_elem(&targets, &tgid);
+	}
 	bpf_ringbuf_output(&ring, &event, sizeof(event), BPF_RB_FORCE_WAKEUP);
+}
+
+SEC("raw_tp/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *who, int old_pid, struct linux_binprm *bprm)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task_tgid(task);
+
+	if (is_target(tgid))
+		emit_exec(task, tgid, old_pid);
+	if (host)
+		emit_started(task, bprm);
 	return 0;
 }
 

@@ -56,6 +56,7 @@ struct {
 } each_tick __attribute__((aligned(64)));
 
 const volatile __u32 follow_children = 0;
+const volatile __u32 host = 0; /* every exec of the machine is reported, and a target that calls it is none any more */
 const volatile __u32 wall = 0; /* off-CPU time, too */
 const volatile __u32 gil = 0;  /* flag samples of the thread that holds the GIL */
 /* Keys of code objects whose record was sent, mixed with the round in which it was (locals_captures.codes): 4-way sets. */

@@ -32,6 +32,7 @@ enum broker_kind {
 			       * pid, with an error, too */
 	BROKER_CLOCKS,        /* answer to SET_CLOCKS */
 	BROKER_WATCHED,       /* answer to WATCH */
+	BROKER_ADOPTED,       /* answer to ADOPT */
 	/* engine -> broker */
 	BROKER_ATTACH = 32,   /* sample this process; root's engine: one that its clients named, or a descendant */
 	BROKER_OPEN_PROCESS,  /* a descendant of a session's target, or the target after exec */
@@ -45,6 +46,7 @@ enum broker_kind {
 	BROKER_SET_CLOCKS,    /* `number` 1: turn on the clocks of CPUs, in addition to those of threads; 0: off */
 	BROKER_OPEN_PERF_MAP, /* /tmp/perf-PID.map of a process of this session, in its own root, if it is its user's */
 	BROKER_WATCH,         /* sample the thread `number` of `pid`, a target of this session, as it leaves its CPU, too */
+	BROKER_ADOPT,         /* make `pid` a target of a session with BROKER_HOST; it was opened before */
 };
 
 /* Why the broker refuses. X(id, sentence, hint for the user) */
@@ -152,6 +154,10 @@ enum broker_native { BROKER_NATIVE_OFF, BROKER_NATIVE_LEAF, BROKER_NATIVE_FULL }
 #define BROKER_DUMP 16u
 #define BROKER_WALL 32u        /* record where threads wait, too */
 #define BROKER_GIL 64u         /* record which samples hold the GIL */
+/* Of root's client that named process 1: no process is the session's target (`pid` 0), each exec of the machine is reported, and
+ * what ADOPT names is sampled, by the clocks of CPUs alone. With BROKER_SUBPROCESSES, without BROKER_WALL. ATTACHED has no
+ * descriptors of a process then. */
+#define BROKER_HOST 128u
 
 /* Sends one message with descriptors (borrowed); -errno. */
 int broker__send(int channel, const struct broker_message *message, const int *fds, unsigned n);

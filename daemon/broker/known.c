@@ -33,7 +33,7 @@ static void remove_at(struct known *known, size_t i)
 }
 
 /* The pid alone says nothing; with a pidfd that has not ended, it is still the process that was added. */
-static bool has(const struct known *known, pid_t pid)
+bool known__has(const struct known *known, pid_t pid)
 {
 	for (size_t i = 0; i < known->n; i++)
 		if (known->items[i].pid == pid && lives(&known->items[i]))
@@ -49,7 +49,7 @@ int known__add(struct known *known, pid_t pid)
 	for (size_t i = known->n; i-- > 0;)
 		if (!lives(&known->items[i]))
 			remove_at(known, i);
-	if (pid <= 0 || has(known, pid))
+	if (pid <= 0 || known__has(known, pid))
 		return 0;
 	added.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (added.pidfd < 0)
@@ -71,14 +71,14 @@ static bool is_below(const struct known *known, uid_t payer, pid_t pid, const pi
 {
 	const pid_t found = family__nearest(payer, pid, of, n);
 
-	return found && has(known, found);
+	return found && known__has(known, found);
 }
 
 bool known__holds(const struct known *known, uid_t payer, pid_t pid)
 {
 	pid_t pids[KNOWN_MAX];
 
-	if (has(known, pid))
+	if (known__has(known, pid))
 		return true;
 	for (size_t i = 0; i < known->n; i++)
 		pids[i] = known->items[i].pid;
@@ -87,7 +87,7 @@ bool known__holds(const struct known *known, uid_t payer, pid_t pid)
 
 bool known__is_above(const struct known *known, uid_t payer, pid_t one, pid_t pid)
 {
-	return has(known, one) && is_below(known, payer, pid, &one, 1);
+	return known__has(known, one) && is_below(known, payer, pid, &one, 1);
 }
 
 void known__free(struct known *known)

@@ -15,6 +15,8 @@ struct known {
 /* Adds a process, unless it has ended or is in the list. Processes that ended are removed; if the list is full, so
  * is the oldest. -errno. */
 int known__add(struct known *known, pid_t pid);
+/* Is it one of these, and lives? */
+bool known__has(const struct known *known, pid_t pid);
 /* Is it one of these, or below one that lives? As process__nearest: true is certain, false is not. `payer`: whose
  * request it is for. */
 bool known__holds(const struct known *known, uid_t payer, pid_t pid);

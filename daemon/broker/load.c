@@ -52,6 +52,7 @@ struct load_options load_options__of(uint32_t flags, bool verbose)
 		.kernel = flags & BROKER_KERNEL,
 		.wall = flags & BROKER_WALL,
 		.gil = flags & BROKER_GIL,
+		.host = flags & BROKER_HOST,
 	};
 }
 
@@ -117,6 +118,7 @@ static int set_sizes(struct sampler_bpf *skel, const struct load_options *option
 	skel->rodata->stack_copy = stacks[options->stacks];
 	skel->rodata->kernel_stacks = options->kernel;
 	skel->rodata->gil = options->gil || options->wall;
+	skel->rodata->host = options->host;
 	if (options->wall) {
 		skel->rodata->wall = 1;
 		err = bpf_map__set_max_entries(skel->maps.waits, WAIT_SLOTS);
@@ -319,7 +321,7 @@ bool sampler__fits(const struct sampler *sampler, const struct load_options *opt
 	       sampler->options.native == options->native &&
 	       sampler->options.stacks == options->stacks &&
 	       sampler->options.kernel == options->kernel && sampler->options.wall == options->wall &&
-	       sampler->options.gil == options->gil;
+	       sampler->options.gil == options->gil && sampler->options.host == options->host;
 }
 
 struct sampler *sampler__free(struct sampler *sampler)
@@ -517,6 +519,13 @@ int sampler__publish(struct sampler *sampler, pid_t pid, const struct target *as
 	uint32_t key = (uint32_t)pid;
 
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, as, BPF_EXIST) ? -errno : 0;
+}
+
+void sampler__remove_target(struct sampler *sampler, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+
+	bpf_map_delete_elem(bpf_map__fd(sampler->skel->maps.targets), &key);
 }
 
 /* Also fills the shortcuts by which the sampler recognises other processes quickly: the only target, or a bit per

@@ -20,6 +20,7 @@ struct load_options {
 	bool kernel;           /* stacks of the kernel */
 	bool wall;             /* record waits, too (bpf/offcpu.h) */
 	bool gil;              /* record which ticks hit the GIL's holder */
+	bool host;             /* report each exec of the machine */
 	bool verbose;          /* libbpf may print to stderr */
 };
 
@@ -95,6 +96,7 @@ int sampler__note(struct sampler *sampler, pid_t pid, struct target *ret);
  * changes that for a known process. */
 int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target *as);
 int sampler__publish(struct sampler *sampler, pid_t pid, const struct target *as);
+void sampler__remove_target(struct sampler *sampler, pid_t pid);
 bool sampler__is_target(const struct sampler *sampler, pid_t pid);
 /* All targets that there are, some perhaps twice. The array is the caller's. */
 int sampler__targets(const struct sampler *sampler, pid_t **ret, uint32_t *ret_n);

@@ -84,9 +84,16 @@ static enum broker_error is_named(const struct engine *engine, pid_t pid)
 	return lives ? BROKER_ERROR_NOT_NAMED : BROKER_ERROR_NO_PROCESS;
 }
 
+/* Every process of the machine is below process 1: who names that names all of them. */
+static enum broker_error is_of_host(const struct engine *engine)
+{
+	return identity__may_all(&engine->client) && known__has(&engine->named, 1) ? BROKER_ERROR_OK : BROKER_ERROR_NOT_NAMED;
+}
+
 static int attach(struct engine *engine, const struct broker_message *request, struct reply *reply,
 		  struct spare *spare, bool verbose)
 {
+	const bool host = request->flags & BROKER_HOST;
 	enum broker_error error;
 	struct session *session;
 	size_t i;
@@ -101,15 +108,18 @@ static int attach(struct engine *engine, const struct broker_message *request, s
 		reply__fail(reply, BROKER_ERROR_LIMIT, EDQUOT);
 		return send_now(engine, &reply->message, NULL, 0);
 	}
-	error = is_named(engine, request->pid);
+	error = host ? is_of_host(engine) : is_named(engine, request->pid);
 	if (error) {
 		reply__fail(reply, error, error == BROKER_ERROR_NOT_NAMED ? EPERM : ESRCH);
 		return send_now(engine, &reply->message, NULL, 0);
 	}
 	spent__free(&engine->spent);
-	session = session__attach(request, &engine->client, &engine->clients, &engine->charge, spare, verbose, reply);
+	if (host)
+		session = session__attach_host(request, &engine->client, &engine->charge, spare, verbose, reply);
+	else
+		session = session__attach(request, &engine->client, &engine->clients, &engine->charge, spare, verbose, reply);
 	/* Check again: only now that its pidfd is open can the pid no longer be reused for another process. */
-	error = session ? is_named(engine, request->pid) : BROKER_ERROR_OK;
+	error = session && !host ? is_named(engine, request->pid) : BROKER_ERROR_OK;
 	if (error) {
 		session = session__free(session);
 		reply__fail(reply, error, ESRCH);
@@ -201,6 +211,11 @@ static bool serve_session(struct engine *engine, struct session **slot, const st
 		reply->message.kind = BROKER_WATCHED;
 		if (session)
 			session__watch(session, request, reply);
+		return true;
+	case BROKER_ADOPT:
+		reply->message.kind = BROKER_ADOPTED;
+		if (session)
+			session__adopt(session, &engine->client, request, reply);
 		return true;
 	case BROKER_ADD_POOL:
 		reply->message.kind = BROKER_POOL;

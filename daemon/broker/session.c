@@ -124,7 +124,9 @@ static enum broker_error check_request(const struct broker_message *request)
 		return BROKER_ERROR_INTERNAL;
 	if (request->flags == BROKER_DUMP)
 		return BROKER_ERROR_OK;
-	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL | BROKER_WALL | BROKER_GIL | BROKER_NATIVE_MASK) ||
+	if (request->flags & BROKER_HOST && (request->pid || request->flags & BROKER_WALL || !(request->flags & BROKER_SUBPROCESSES)))
+		return BROKER_ERROR_INTERNAL;
+	if (request->flags & ~(BROKER_SUBPROCESSES | BROKER_KERNEL | BROKER_WALL | BROKER_GIL | BROKER_HOST | BROKER_NATIVE_MASK) ||
 	    (request->flags & BROKER_NATIVE_MASK) >> BROKER_NATIVE_SHIFT > BROKER_NATIVE_FULL)
 		return BROKER_ERROR_INTERNAL;
 	if (ring && (ring < 4096 || ring > BROKER_RING_BYTES_MAX || (ring & (ring - 1))))
@@ -243,9 +245,12 @@ static bool lives(const struct session *session)
 }
 
 /* Does the pid belong to this session: the target or a descendant? A dump has its target only. The pidfd makes this
- * certain: while the target lives, its pid is its own. It is asked before and after the parents are followed. */
+ * certain: while the target lives, its pid is its own. It is asked before and after the parents are followed. To a session of a
+ * host all processes belong. */
 static bool may_open(const struct session *session, const struct identity *client, pid_t pid)
 {
+	if (session->flags & BROKER_HOST)
+		return pid > 0;
 	if (pid == session->target && lives(session))
 		return true;
 	if (!session->sampler)
@@ -375,6 +380,48 @@ static int charge(struct session *session, const struct charge *payer, const str
 	return charge__take(charge, LIMIT_MAPS, request->flags & BROKER_DUMP ? dumper__bytes() : sampler__bytes(&options, load__cpus()));
 }
 
+static struct session *new_session(const struct broker_message *request)
+{
+	struct session *session = calloc(1, sizeof(*session));
+
+	if (!session)
+		return NULL;
+	session->pidfd = -1;
+	session->target = request->pid;
+	session->rate = request->rate;
+	session->flags = request->flags;
+	return session;
+}
+
+static void fill_attached(const struct session *session, const struct broker_message *request, struct reply *reply)
+{
+	give_maps(session, reply->fds);
+	reply->n = reply->borrowed = BROKER_MAP_FDS;
+	reply->message.rate = request->rate;
+	reply->message.flags = request->flags;
+	reply->message.ring_bytes = request->ring_bytes ? request->ring_bytes : BROKER_RING_BYTES;
+	reply->message.threads = perf_events__count(&session->events);
+}
+
+struct session *session__attach_host(const struct broker_message *request, const struct identity *client, const struct charge *payer,
+				     struct spare *spare, bool verbose, struct reply *reply)
+{
+	enum broker_error error = check_request(request) ?: policy__of_client(client, false);
+	struct session *session = error ? NULL : new_session(request);
+	int err = error || session ? 0 : -ENOMEM;
+
+	err = err || error ? err : charge(session, payer, request);
+	if (!err && !error)
+		session->sampler = take_sampler(request, client, spare, verbose, &error, &err);
+	if (err || error) {
+		reply__fail(reply, error ? error : process__error(err), err);
+		return session__free(session);
+	}
+	sampler__set_rate(session->sampler, request->rate);
+	fill_attached(session, request, reply);
+	return session;
+}
+
 /* Waits in many places; `client`, `clients`, `payer` and `spare` belong to the engine, which outlives its request. */
 struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
 				const struct charge *payer, struct spare *spare, bool verbose, struct reply *reply)
@@ -395,15 +442,11 @@ struct session *session__attach(const struct broker_message *request, const stru
 		error = BROKER_ERROR_KERNEL_STACKS;
 	if (error)
 		goto fail;
-	session = calloc(1, sizeof(*session));
+	session = new_session(request);
 	if (!session) {
 		err = -ENOMEM;
 		goto fail;
 	}
-	session->pidfd = -1;
-	session->target = request->pid;
-	session->rate = request->rate;
-	session->flags = request->flags;
 	err = charge(session, payer, request);
 	if (err)
 		goto fail;
@@ -457,13 +500,8 @@ struct session *session__attach(const struct broker_message *request, const stru
 	if (err)
 		goto fail;
 	remember(session, client, session->target, &stat, &as);
-	give_maps(session, reply->fds);
-	reply->n = reply->borrowed = BROKER_MAP_FDS;
+	fill_attached(session, request, reply);
 	fill_process(reply, session->target, &stat, &fds);
-	reply->message.rate = request->rate;
-	reply->message.flags = request->flags;
-	reply->message.ring_bytes = request->ring_bytes ? request->ring_bytes : BROKER_RING_BYTES;
-	reply->message.threads = perf_events__count(&session->events);
 	return session;
 fail:
 	process__close(&fds);
@@ -527,6 +565,24 @@ void session__open_process(struct session *session, const struct identity *clien
 		reply__fail(reply, process__error(err), err);
 	else
 		fill_process(reply, pid, &stat, &fds);
+}
+
+/* It is the process that was opened, before and after: who got its pid meanwhile, or has called exec, is no target. */
+void session__adopt(struct session *session, const struct identity *client, const struct broker_message *request, struct reply *reply)
+{
+	pid_t pid = request->pid;
+	struct process_stat stat;
+	struct target as;
+	int err = session->flags & BROKER_HOST && recognises(session, pid, &stat) ? 0 : -ESRCH;
+
+	err = err ?: note(session->sampler, client, pid, &as);
+	err = err ?: sampler__add_target(session->sampler, pid, &as);
+	if (!err && !recognises(session, pid, &stat)) {
+		sampler__remove_target(session->sampler, pid);
+		err = -ESRCH;
+	}
+	if (err)
+		reply__fail(reply, process__error(err), err);
 }
 
 static int open_file(const struct broker_message *request, const struct identity *client,

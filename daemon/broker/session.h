@@ -13,7 +13,7 @@
 #include "broker/process.h"
 #include "broker/quota.h"
 
-#define SESSION_KNOWN_MAX 64u /* processes whose files are opened without asking a helper again */
+#define SESSION_KNOWN_MAX 256u /* processes whose files are opened without asking a helper again */
 
 /* The state of a process when the client was authorised for it. */
 struct known_process {
@@ -84,6 +84,11 @@ void spare__free(struct spare *spare);
  * it to NULL) if it fits. NULL on failure: the reply has the reason. */
 struct session *session__attach(const struct broker_message *request, const struct identity *client, const struct known *clients,
 				const struct charge *payer, struct spare *spare, bool verbose, struct reply *reply);
+/* With BROKER_HOST; whether the client may is the caller's to know. */
+struct session *session__attach_host(const struct broker_message *request, const struct identity *client, const struct charge *payer,
+				     struct spare *spare, bool verbose, struct reply *reply);
+/* ADOPT. */
+void session__adopt(struct session *session, const struct identity *client, const struct broker_message *request, struct reply *reply);
 void session__open_process(struct session *session, const struct identity *client, const struct broker_message *request, struct reply *reply);
 /* OPEN_FILE, OPEN_DEBUG, OPEN_PERF_MAP. `openers`: the engine's. */
 void session__open_file(struct session *session, const struct identity *client,

@@ -107,6 +107,7 @@ static int hand_on(struct collector *collector, const void *record)
 		record__parse(record, &sample);
 		return sink->sample(sink, &sample);
 	case RECORD_MAP: /* for other readers of the ring */
+	case RECORD_STARTED:
 		return 0;
 	default:
 		return sink->other ? sink->other(sink, header) : 0;

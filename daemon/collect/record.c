@@ -140,6 +140,8 @@ static size_t fixed_size(uint16_t kind)
 	case RECORD_FREED:
 	case RECORD_LOST:
 		return sizeof(struct record_event);
+	case RECORD_STARTED:
+		return sizeof(struct record_started);
 	case RECORD_WAIT:
 		return sizeof(struct record_wait);
 	case RECORD_MAP:

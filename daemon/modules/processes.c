@@ -15,6 +15,7 @@
 #include "modules/internal.h"
 
 #define READ_NS (1000 * MS)   /* without a reason */
+#define READ_SHARE 400u       /* ... of all processes together: no more than this part of the time */
 #define PAUSE_FIRST (20 * MS) /* after a pc in no mapping; doubles while that stays so */
 #define PAUSE_LAST (500 * MS)
 #define KEPT_NS (5000 * MS)
@@ -358,13 +359,14 @@ void processes__dirty(struct modules *modules)
 }
 
 /* Is there a reason to read the mappings, and is it affordable? 500 mappings take 300 us. */
-static bool is_due(const struct modules_process *process, uint64_t now)
+static bool is_due(const struct modules *modules, const struct modules_process *process, uint64_t now)
 {
 	uint64_t since = now > process->read_at ? now - process->read_at : 0;
+	uint64_t rest = modules->n_processes * process->poll_ns * READ_SHARE;
 
 	if (!polls__affordable(process, now))
 		return false;
-	return process->poll_soon || since >= READ_NS ||
+	return process->poll_soon || since >= (rest > READ_NS ? rest : READ_NS) ||
 	       (process->asked_for > process->read_at && since >= process->pause);
 }
 
@@ -382,7 +384,7 @@ void modules_process__poll(struct modules *modules, struct modules_process *proc
 /* Order: mappings first, since a JIT's list lies in them; then JIT objects; then both are published. */
 static void tick(struct modules *modules, struct modules_process *process, uint64_t now)
 {
-	if (process->maps >= 0 && is_due(process, now)) {
+	if (process->maps >= 0 && is_due(modules, process, now)) {
 		if (process->asked_for > process->read_at) {
 			process->pause = process->pause ? process->pause * 2 : PAUSE_FIRST;
 			if (process->pause > PAUSE_LAST)

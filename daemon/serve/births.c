@@ -24,7 +24,8 @@ static void set_clocks(struct session *session, bool on)
 
 void births__poll(struct session *session, uint64_t now)
 {
-	bool born = session->born && now < session->born + SCHEDULE_BIRTHS_LAST_NS;
+	/* A host's processes have no other clocks. */
+	bool born = session->host || (session->born && now < session->born + SCHEDULE_BIRTHS_LAST_NS);
 
 	if (session->state == SESSION_RUNNING && session->clocks != CLOCKS_REFUSED && born != (session->clocks == CLOCKS_ON))
 		set_clocks(session, born);

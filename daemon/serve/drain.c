@@ -251,6 +251,13 @@ static int on_record(void *ctx, const void *data, size_t len)
 		session->sleeps = true;
 		return 0;
 	}
+	if (len >= sizeof(*header) && header->kind == RECORD_STARTED) {
+		if (session->host && record__check(data, len) == 0) {
+			session->woken = true;
+			host__started(session, data);
+		}
+		return 0;
+	}
 	if (len >= sizeof(*header) && (header->kind == RECORD_CLONE || header->kind == RECORD_FORK))
 		births__record(session, header);
 	if (len >= sizeof(*header) && header->size <= len &&
@@ -539,7 +546,7 @@ static void tick(struct engine *engine, struct session *session)
 		fail(engine, session);
 	else if (session->deadline && now >= session->deadline)
 		session__stop(engine, session, "duration", "");
-	else if (!tracee__any_alive(session))
+	else if (!session->host && !tracee__any_alive(session))
 		session__stop(engine, session, "exited", "the process ended");
 }
 

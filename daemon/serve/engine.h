@@ -163,6 +163,10 @@ struct tracee {
 	 * Else its exit record did, in order. */
 	bool end_pending;
 	bool root;                      /* the one that was attached to */
+	/* host.c: it may be a Python, and is no target of the sampler yet. `adopted`: it is, or was one. */
+	bool candidate, adopted;
+	uint64_t inode;                 /* of its program, if a record told; 0: not known */
+	uint32_t device;
 	bool forked;                    /* in this session */
 	/* It ran before the session did, so no record announced its threads: /proc/PID/task is read once it is
 	 * identified. */
@@ -246,6 +250,12 @@ bool tracee__ran_no_python(const struct session *session, const struct record_he
 /* Identifies what is due, frees what ended; at the end of a turn of the loop. *ret_next is lowered to the time of the
  * next work, if there is any. */
 void tracee__retry(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next);
+/* No target any more, or none at all: it is freed at the end of a turn of the loop. */
+void tracee__drop(struct engine *engine, struct tracee *tracee);
+/* Begins again with the image that it has now. */
+void tracee__ask(struct engine *engine, struct tracee *tracee);
+/* Ends those that have ended, although no record said so. */
+void tracee__sweep(struct session *session);
 /* Announces the process to the profile (profile__process), and its threads if they ran before. */
 int tracee__announce(struct tracee *tracee);
 /* `parent` was identified: what it forked before runs the same image, and is known by that, too. */
@@ -262,6 +272,24 @@ bool tracee__any_alive(struct session *session);
 void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now);
 /* It is the process that was attached to, and the session cannot begin before it is identified. */
 bool tracee__is_awaited(const struct tracee *tracee);
+
+/* --- host.c: every Python of the machine --- */
+struct host;
+/* -EINVAL: *ret_refusal says what is wrong with the patterns. */
+int host__new(const struct request *request, struct host **ret, struct refusal *ret_refusal);
+struct host *host__free(struct host *host); /* NULL */
+/* Some process called exec. */
+void host__started(struct session *session, const struct record_started *started);
+/* The candidate runs a CPython that is known; it runs none. */
+void host__found(struct tracee *tracee);
+void host__none(struct engine *engine, struct tracee *tracee);
+/* It ended, or may not be opened. */
+void host__died(struct engine *engine, struct tracee *tracee);
+/* Has it run for long enough to have shown its CPython, if it has one? */
+bool host__has_run(const struct tracee *tracee);
+void host__adopted(struct engine *engine, struct session *session, const struct broker_message *message);
+/* What is due; *ret_next falls to when there will be more. */
+void host__step(struct engine *engine, struct session *session, uint64_t now, uint64_t *ret_next);
 
 /* --- site.c: what a Python frame is about to call --- */
 void call_sites__open(struct session *session); /* session->call_sites */
@@ -428,6 +456,7 @@ struct session {
 	bool spool_failed;
 	struct tracee *tracees;
 	unsigned n_tracees;
+	struct host *host;              /* NULL: of one process, and its children */
 	/* begun: time of its `session` event. deadline: when `duration_ms` ends it; 0: never. */
 	uint64_t begun, deadline;
 	uint64_t counts_due, spool_due;
@@ -502,6 +531,10 @@ void births__answered(struct session *session, const struct broker_message *mess
 
 /* --- proc.c: files of /proc that anyone may read --- */
 void proc__threads(struct session *session, const struct tracee *tracee, bool end);
+/* /proc/PID/NAME, NUL-terminated: the number of bytes; -errno. */
+ssize_t proc__text(int32_t pid, const char *name, char *ret, size_t size);
+/* Real uid. -errno. */
+int proc__uid(int32_t pid, uint32_t *ret);
 /* Its command line, spaces between; its comm when it has none. Any bytes. */
 void proc__command(int32_t pid, char *ret, size_t size);
 /* The container that it is in (base/container.h); "": none. -errno: not known, it ended. */

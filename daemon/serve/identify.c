@@ -29,6 +29,10 @@ static void settled(struct engine *engine, struct tracee *tracee)
 
 	tracee->state = TRACEE_KNOWN;
 	native__identified(tracee);
+	if (!err && tracee->candidate) {
+		host__found(tracee);
+		return;
+	}
 	if (err) {
 		struct refusal refusal;
 
@@ -53,7 +57,7 @@ static void settle_for_now(struct tracee *tracee)
 	struct session *session = tracee->session;
 	uint64_t spent;
 
-	if (tracee->provisional || session->state != SESSION_RUNNING ||
+	if (tracee->provisional || tracee->candidate || session->state != SESSION_RUNNING ||
 	    proc__cpu_time(tracee->pid, &spent) || spent < tracee->exec_cpu + SCHEDULE_SHOWS_NS)
 		return;
 	if (images__put(session->images, session->ring, &tracee->key, &(struct image){}) == 0) {
@@ -65,6 +69,10 @@ static void settle_for_now(struct tracee *tracee)
 /* A process that runs no Python, or none that is supported: its time counts, without Python frames. */
 static void settle_without(struct engine *engine, struct tracee *tracee)
 {
+	if (tracee->candidate) {
+		host__none(engine, tracee);
+		return;
+	}
 	tracee->image = (struct image){};
 	tracee->python[0] = '\0';
 	settled(engine, tracee);
@@ -148,6 +156,10 @@ void tracee__try(struct engine *engine, struct tracee *tracee, uint64_t now)
 	native__poll(tracee);
 	if (err == 0) {
 		settled(engine, tracee);
+	} else if (err == -ESRCH && tracee->candidate) {
+		host__died(engine, tracee);
+	} else if (err == -ENOENT && tracee->candidate && host__has_run(tracee)) {
+		host__none(engine, tracee);
 	} else if ((err == -EAGAIN || err == -ENOENT) && now < tracee->until && !(first && tracee->session->request.starting)) {
 		uint64_t most = now < tracee->began + SCHEDULE_IDENTIFY_STARTS_NS ? SCHEDULE_IDENTIFY_CLOSE_NS : SCHEDULE_IDENTIFY_LAST_NS;
 

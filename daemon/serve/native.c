@@ -214,7 +214,7 @@ void native__enter(struct tracee *tracee)
 {
 	struct session *session = tracee->session;
 
-	if (!session->modules || tracee->mem < 0 || tracee->maps < 0)
+	if (!session->modules || tracee->candidate || tracee->mem < 0 || tracee->maps < 0)
 		return;
 	if (tracee->native) { /* inherited */
 		modules_process__memory(tracee->native, tracee->mem, tracee->maps);

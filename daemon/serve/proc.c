@@ -136,6 +136,27 @@ int proc__container(int32_t pid, char ret[CONTAINER_ID_LEN + 1])
 	return 0;
 }
 
+ssize_t proc__text(int32_t pid, const char *name, char *ret, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return slurp(path, ret, size);
+}
+
+/* "Uid:\t1000\t1000\t1000\t1000": real, effective, saved, of file systems. The kernel escapes newlines of the name above. */
+int proc__uid(int32_t pid, uint32_t *ret)
+{
+	char text[1024];
+	const char *at;
+	ssize_t n = proc__text(pid, "status", text, sizeof(text));
+
+	if (n < 0)
+		return (int)n;
+	at = strstr(text, "\nUid:\t");
+	return at && sscanf(at, "\nUid:\t%" SCNu32, ret) == 1 ? 0 : -EBADMSG;
+}
+
 int proc__cpu_time(int32_t pid, uint64_t *ret)
 {
 	char path[64], text[128];

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "serve/match.h"
 #include "serve/serve.h"
 
 /* jansson parses recursively, up to 2,048 levels deep; a request has one. The depth is checked before parsing, so that
@@ -67,6 +68,7 @@ struct key {
 };
 
 #define BIT(id) (1u << REQUEST_##id)
+#define PID_HINT "a process id, as ps shows it"
 #define AT(member) offsetof(struct request, member)
 
 static const struct key keys[] = {
@@ -74,8 +76,9 @@ static const struct key keys[] = {
 	 BIT(STOP) | BIT(SUBSCRIBE) | BIT(SNAPSHOT) | BIT(ROTATE), 1, UINT32_MAX, NULL,
 	 "the answer to attach gives a session's number; the request sessions lists them"},
 	{"fd", BOOL, AT(fd), BIT(SNAPSHOT) | BIT(STOP), 0, 0, 0, NULL, ""},
-	{"pid", UINT, AT(pid), BIT(ATTACH) | BIT(DUMP), BIT(ATTACH) | BIT(DUMP), 1, INT32_MAX, NULL,
-	 "a process id, as ps shows it"},
+	{"pid", UINT, AT(pid), BIT(ATTACH) | BIT(DUMP), BIT(DUMP), 1, INT32_MAX, NULL, PID_HINT},
+	{"host", BOOL, AT(host), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"match", STRING, AT(match), BIT(ATTACH), 0, 0, MATCH_TEXT_MAX, NULL, "patterns, as in docs/agent.md"},
 	{"rate", UINT, AT(rate), BIT(ATTACH), 0, 1, 20000, NULL, "samples a second: 1 to 20000"},
 	{"duration_ms", UINT, AT(duration_ms), BIT(ATTACH), 0, 0, 1000ull * 86400 * 3660, NULL,
 	 "milliseconds; 0: until stopped"},
@@ -160,7 +163,8 @@ void request__clear(struct request *request)
 {
 	free(request->file);
 	free(request->text);
-	request->file = request->text = NULL;
+	free(request->match);
+	request->file = request->text = request->match = NULL;
 }
 
 /* Depth of nesting, strings left out. Only a bound: jansson judges the syntax. */
@@ -221,6 +225,21 @@ static int find_kind(const json_t *root, struct request *request, struct refusal
 	return -EBADMSG;
 }
 
+/* Either a process, or those of the host. */
+static int judge_target(struct request *request, struct refusal *refusal)
+{
+	if (request->kind != REQUEST_ATTACH)
+		return 0;
+	if (!request->host)
+		return request->pid ? 0 : refuse(refusal, "MISSING", "pid", "is missing", PID_HINT);
+	if (request->pid)
+		return refuse(refusal, "BAD_VALUE", "pid", "is of one process, \"host\" of all", "leave one of them out");
+	if (request->wall || request->idle)
+		return refuse(refusal, "BAD_VALUE", "host", "is of CPU time", "leave \"mode\" and \"idle\" out");
+	request->subprocesses = true;
+	return 0;
+}
+
 int request__parse(const char *line, size_t len, struct request *ret, struct refusal *ret_refusal)
 {
 	_cleanup_(cleanup_json) json_t *root = NULL;
@@ -257,6 +276,7 @@ int request__parse(const char *line, size_t len, struct request *ret, struct ref
 		else if (key->needed & 1u << ret->kind)
 			err = refuse(ret_refusal, "MISSING", key->name, "is missing", key->hint);
 	}
+	err = err ?: judge_target(ret, ret_refusal);
 	if (!err && !ret->stream)
 		ret->spool = true;
 	return err;

@@ -35,7 +35,9 @@ struct request {
 	uint32_t session;       /* stop, subscribe, snapshot, rotate; unsubscribe: 0 is "mine" */
 	bool fd;                /* snapshot: a descriptor came along */
 	/* attach; of these dump has pid and native */
-	int32_t pid;
+	int32_t pid;            /* 0: of `host` */
+	bool host;              /* every Python of the machine that `match` lets in */
+	char *match;            /* patterns (match.h); NULL: all; owned: request__clear() */
 	uint32_t rate;          /* Hz */
 	uint64_t duration_ms;   /* 0: until stopped */
 	/* Samples may be sent this much later, many at once, which costs less CPU. */

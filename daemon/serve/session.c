@@ -67,6 +67,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 						  (request->kernel ? BROKER_KERNEL : 0) |
 						  (request->wall || request->idle ? BROKER_WALL : 0) |
 						  (request->gil ? BROKER_GIL : 0) |
+						  (request->host ? BROKER_HOST : 0) |
 						  native__flags(request),
 					 .ring_bytes = SERVE_RING_BYTES};
 	struct session *session;
@@ -88,12 +89,20 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	}
 	session = calloc(1, sizeof(*session));
 	err = session ? 0 : -ENOMEM;
+	if (!err && request->host)
+		err = host__new(request, &session->host, ret_refusal);
+	if (err == -EINVAL) {
+		free(session);
+		return err;
+	}
 	if (!err && request->kind != REQUEST_DUMP)
 		err = user_rules__build(client->rules, &session->rules);
 	err = err ?: engine__ask(engine, &message);
 	if (err) {
-		if (session)
+		if (session) {
 			rules__free(session->rules);
+			host__free(session->host);
+		}
 		free(session);
 		refusal__set_internal(ret_refusal, engine, "the broker cannot be asked", err);
 		return err;
@@ -102,6 +111,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	session->id = ++engine->last_session;
 	session->token = message.token;
 	session->request = *request;
+	session->request.match = session->request.file = session->request.text = NULL; /* the caller's */
 	session->owner = client;
 	session->timer.fd = session->ring_watch.fd = session->native_watch.fd = session->codemap_watch.fd = session->images = session->processes = -1;
 	session->next = engine->sessions;
@@ -127,6 +137,7 @@ void session__reap(struct engine *engine, struct session *session)
 	spool__free(session->spool);
 	buf__free(&session->pending);
 	rules__free(session->rules);
+	host__free(session->host);
 	free(session);
 	memory__reserve(engine);
 }
@@ -304,13 +315,17 @@ static void attached(struct engine *engine, struct session *session, const struc
 	if (!err)
 		err = session->request.kind == REQUEST_DUMP ? dump__open(session, fds) :
 							      drain__open(session, fds[0], fds[2]);
-	tracee = err ? NULL : tracee__new(session, message->pid);
-	if (!tracee) {
+	tracee = err || session->host ? NULL : tracee__new(session, message->pid);
+	if (!tracee && (err || !session->host)) {
 		internal_error(engine, session, "the session cannot be set up", err ? err : -ENOMEM);
 		return;
 	}
 	if (!session->owner && !session->request.keep) { /* nobody waits for it any more */
 		detach(engine, session);
+		return;
+	}
+	if (!tracee) {
+		session__identified(engine, session);
 		return;
 	}
 	tracee->root = tracee->list = true;
@@ -342,7 +357,10 @@ void session__identified(struct engine *engine, struct session *session)
 		dump__identified(engine, session);
 		return;
 	}
-	proc__command(request->pid, command, sizeof(command));
+	if (request->host)
+		snprintf(command, sizeof(command), "every Python of this machine");
+	else
+		proc__command(request->pid, command, sizeof(command));
 	proc__boot_id(boot_id, sizeof(boot_id));
 	proc__machine(machine, sizeof(machine));
 	session__read_clocks(&event);
@@ -419,7 +437,7 @@ void session__answered(struct engine *engine, struct session *session,
 	case BROKER_ATTACHED:
 		if (session->state != SESSION_ATTACHING)
 			break;
-		if (message->error != BROKER_ERROR_OK || n != BROKER_ATTACHED_FDS)
+		if (message->error != BROKER_ERROR_OK || n != (session->host ? BROKER_MAP_FDS : BROKER_ATTACHED_FDS))
 			refused_by_broker(engine, session, message);
 		else
 			attached(engine, session, message, fds);
@@ -451,6 +469,10 @@ void session__answered(struct engine *engine, struct session *session,
 		break;
 	case BROKER_CLOCKS:
 		births__answered(session, message);
+		break;
+	case BROKER_ADOPTED:
+		if (session->host && session->state == SESSION_RUNNING)
+			host__adopted(engine, session, message);
 		break;
 	case BROKER_PROCESS:
 	case BROKER_CHILD:

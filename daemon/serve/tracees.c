@@ -167,8 +167,13 @@ static void end(struct engine *engine, struct tracee *tracee, uint64_t cpu_time,
 
 	if (tracee->dead)
 		return;
+	if (tracee->candidate) {
+		host__died(engine, tracee);
+		return;
+	}
 	tracee->dead = true;
 	tracee->ended = engine__now();
+	tracee->end_pending = session->host; /* images that it had before adoption end, too */
 	if (session->state == SESSION_RUNNING && waits_for_parent(tracee))
 		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 	if (session->state == SESSION_RUNNING && !tracee->root && !tracee->provisional &&
@@ -199,6 +204,25 @@ bool tracee__any_alive(struct session *session)
 	return alive;
 }
 
+void tracee__drop(struct engine *engine, struct tracee *tracee)
+{
+	if (tracee->dead)
+		return;
+	tracee->dead = true;
+	tracee->end_pending = tracee->adopted;
+	tracee->ended = tracee->adopted ? engine__now() : 0;
+	drop_image(tracee);
+	engine__unwatch(engine, &tracee->watch);
+	close_image(tracee);
+}
+
+void tracee__sweep(struct session *session)
+{
+	for (struct tracee *p = session->tracees; p; p = p->next)
+		if (!p->dead && p->watch.fd < 0 && p->state == TRACEE_FORKED && !proc__alive(p->pid, p->start))
+			end(session->engine, p, UINT64_MAX, engine__now());
+}
+
 static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t events)
 {
 	struct tracee *tracee = (struct tracee *)watch; /* its first member */
@@ -214,7 +238,7 @@ static void pidfd_ready(struct engine *engine, struct watch *watch, uint32_t eve
 	if (tracee->session->state == SESSION_RUNNING)
 		ring__drain(tracee->session->ring);
 	end(engine, tracee, UINT64_MAX, engine__now());
-	tracee->end_pending = true;
+	tracee->end_pending |= !tracee->candidate;
 }
 
 void tracee__open(struct engine *engine, struct tracee *tracee, const struct broker_message *message,
@@ -266,6 +290,11 @@ static void ask(struct engine *engine, struct tracee *tracee)
 	close_image(tracee);
 	if (ask_fds(tracee))
 		end(engine, tracee, UINT64_MAX, engine__now());
+}
+
+void tracee__ask(struct engine *engine, struct tracee *tracee)
+{
+	ask(engine, tracee);
 }
 
 void tracee__ask_memory(struct engine *engine, struct tracee *tracee)
@@ -354,6 +383,7 @@ static void forked(struct engine *engine, struct session *session, const struct 
 	child->exec_known = true;
 	child->forked = true;
 	child->native_exec = task->exec;
+	child->adopted = session->host;
 	if (!parent)
 		return;
 	inherit(child, parent);
@@ -390,7 +420,16 @@ static void executed(struct engine *engine, struct session *session, const struc
 	tracee->exec_cpu = exec->cpu_time;
 	tracee->untimed |= !!(exec->flags & EVENT_UNTIMED);
 	tracee->none_until = exec->header.time + SCHEDULE_SHOWS_NS;
-	ask(engine, tracee);
+	if (!session->host) {
+		ask(engine, tracee);
+		return;
+	}
+	/* It is no target any more; host__started() goes on. */
+	tracee->state = TRACEE_ASKED;
+	tracee->candidate = tracee->adopted = true;
+	tracee->authorised = tracee->untimed = false;
+	tracee->token = 0;
+	close_image(tracee);
 }
 
 void tracee__record(struct engine *engine, struct session *session, const struct record_header *header)
@@ -461,10 +500,16 @@ void tracee__answered(struct engine *engine, struct session *session,
 		return;
 	}
 	if (message->error != BROKER_ERROR_OK || n != BROKER_PROCESS_FDS) {
+		if (tracee->candidate)
+			host__died(engine, tracee);
 		return; /* it ended, or runs another program: a record will say which */
 	}
 	tracee->untimed = false;
 	tracee->parent = message->parent;
+	if (tracee->candidate) {
+		tracee__open(engine, tracee, message, fds);
+		return;
+	}
 	tracee->authorised = true;
 	tracee__show(session, (uint32_t)tracee->pid, tracee->exec);
 	tracee__open(engine, tracee, message, fds);
@@ -481,6 +526,8 @@ void tracee__retry(struct engine *engine, struct session *session, uint64_t now,
 	refresh = session->state == SESSION_RUNNING ? native__refresh(session) : UINT64_MAX;
 	if (refresh < *ret_next)
 		*ret_next = refresh;
+	if (session->host && session->state == SESSION_RUNNING)
+		host__step(session->engine, session, now, ret_next);
 	err = session->profile ? asleep__step(session, ret_next) : 0;
 	if (err && !session->error)
 		session->error = err;

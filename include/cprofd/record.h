@@ -24,6 +24,7 @@ enum record_kind {
 	RECORD_FREED = 10,  /* an exited thread is gone: its final CPU time, of which RECORD_EXIT has only a part */
 	RECORD_SLEEPS = 11, /* struct record_wake: a thread that left its CPU has new values */
 	RECORD_LOST = 12,   /* the client is no longer authorised for a thread, since some time after its last record */
+	RECORD_STARTED = 13, /* struct record_started: some process of the host called exec (sessions of a host) */
 };
 
 /* Identity. process = (tgid, process_start, exec); thread = (tid, thread_start). */
@@ -271,6 +272,14 @@ struct record_event {  /* RECORD_EXEC, RECORD_EXIT, RECORD_CLONE, RECORD_FREED, 
 	__s32 exit_code;
 	__u32 old_tid;      /* EXEC: tid of the calling thread, 0: not known; CLONE: of the thread that made this one */
 	__u32 flags;        /* EVENT_* */
+};
+
+struct record_started {
+	struct record_header header;
+	__u64 cpu_time;     /* as of RECORD_EXEC */
+	__u64 inode;        /* of its program: of a script its interpreter */
+	__u32 device;       /* s_dev, as the kernel has it */
+	__u32 _pad;
 };
 
 /* --- waiting (bpf/offcpu.h; docs/waits.md) --- */

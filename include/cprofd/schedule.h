@@ -19,5 +19,7 @@
  * of CPUs, which sample them, are closed again if it has not for the second time. */
 #define SCHEDULE_BIRTHS_NS 200000000ull
 #define SCHEDULE_BIRTHS_LAST_NS 1000000000ull
+/* A session of a host: the engine is woken at most this often for programs that begin. What began meanwhile is read after as long. */
+#define SCHEDULE_STARTED_NS 10000000ull
 /* A target mapped memory: the engine is woken at most this often. */
 #define SCHEDULE_MAPPED_NS 4000000ull

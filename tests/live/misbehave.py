@@ -25,7 +25,7 @@ OTHER = "import subprocess; p = subprocess.Popen(['sleep', '600']); print(p.pid,
 # Asked of the broker: of root's engine nothing but the names of its clients keeps these.
 ASKED = {"pid_one", "pid_one_sample", "other_dump", "other_sample", "other_children", "other_child", "the_broker", "pid_zero",
          "pid_negative", "other_authorised", "other_child_authorised", "pid_one_authorised", "other_file", "other_debug",
-         "other_perf_map", "other_watch", "other_thread", "forged_target"}
+         "other_perf_map", "other_watch", "other_thread", "forged_target", "host", "other_adopted"}
 
 
 def engine_of_root():

@@ -285,6 +285,8 @@ CALL(other_debug, ask_for_file(BROKER_OPEN_DEBUG))
 CALL(other_perf_map, ask_in_session(BROKER_OPEN_PERF_MAP, other))
 CALL(other_watch, ask_to_watch(other, other))
 CALL(other_thread, ask_to_watch(victim, other))
+CALL(host, ask_to_sample(0, BROKER_HOST | BROKER_SUBPROCESSES))
+CALL(other_adopted, ask_in_session(BROKER_ADOPT, other))
 CALL(no_session, ask((struct broker_message){.kind = BROKER_OPEN_PROCESS, .session = 1, .pid = 1}))
 CALL(no_kallsyms, ask((struct broker_message){.kind = BROKER_OPEN_KALLSYMS, .session = 1}))
 CALL(kind, ask((struct broker_message){.kind = 99}))
@@ -297,7 +299,8 @@ CALL(kind, ask((struct broker_message){.kind = 99}))
 	X(setuid) X(setgroups) X(keys) X(add_key) X(uring) X(userfault) X(map_create) X(program_load) X(map_by_id) X(perf) \
 	X(dumpable) X(shared_memory) X(compare) X(pid_one) X(pid_one_sample) X(other_dump) X(other_sample) \
 	X(other_children) X(other_child) X(the_broker) X(pid_zero) X(pid_negative) X(other_authorised) X(other_child_authorised) \
-	X(pid_one_authorised) X(other_file) X(other_debug) X(other_perf_map) X(other_watch) X(other_thread) X(forged_target) X(became) X(no_session) X(no_kallsyms) X(kind) X(send_rights)
+	X(pid_one_authorised) X(other_file) X(other_debug) X(other_perf_map) X(other_watch) X(other_thread) X(forged_target) X(host) X(other_adopted) X(became) \
+	X(no_session) X(no_kallsyms) X(kind) X(send_rights)
 
 static const struct {
 	const char *name;

@@ -95,6 +95,23 @@ static void test_others(void **state)
 	assert_int_equal(parse("{\"req\":\"status\",\"pid\":\"x\"}"), 0);
 }
 
+static void test_host(void **state)
+{
+	assert_int_equal(parse("{\"req\":\"attach\",\"host\":true}"), 0);
+	assert_true(request.host && request.subprocesses);
+	assert_int_equal(request.pid, 0);
+	assert_null(request.match);
+	assert_int_equal(parse("{\"req\":\"attach\",\"host\":true,\"match\":\"name=a\\nuser=1\"}"), 0);
+	assert_string_equal(request.match, "name=a\nuser=1");
+	request__clear(&request);
+	refused("{\"req\":\"attach\",\"host\":true,\"pid\":1}", "BAD_VALUE");
+	refused("{\"req\":\"attach\",\"host\":true,\"mode\":\"wall\"}", "BAD_VALUE");
+	refused("{\"req\":\"attach\",\"host\":true,\"idle\":true}", "BAD_VALUE");
+	refused("{\"req\":\"attach\",\"host\":1}", "BAD_VALUE");
+	refused("{\"req\":\"attach\",\"host\":false}", "MISSING");
+	refused("{\"req\":\"attach\",\"host\":true,\"match\":3}", "BAD_VALUE");
+}
+
 static void test_bad_values(void **state)
 {
 	refused("{\"req\":\"attach\",\"id\":1}", "MISSING");
@@ -191,6 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attach), cmocka_unit_test(test_defaults), cmocka_unit_test(test_others),
+		cmocka_unit_test(test_host),
 		cmocka_unit_test(test_bad_values), cmocka_unit_test(test_rules), cmocka_unit_test(test_not_requests), cmocka_unit_test(test_size),
 		cmocka_unit_test(test_answers),
 	};
