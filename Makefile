@@ -133,7 +133,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 UNITS ?= $(PREFIX)/lib/systemd/system
 # What the man page, --help and messages cite.
-GUIDES := rules report diff view fleet protocol privileges
+GUIDES := rules report diff view agent fleet protocol privileges
 .PHONY: install uninstall
 install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 755 $(B)/cprofd $(DESTDIR)$(PREFIX)/bin/cprofd
@@ -145,6 +145,7 @@ install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -D -m 644 $(B)/cprofd.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cprofd.fish
 	install -d $(DESTDIR)$(UNITS)
 	sed 's|@bindir@|$(PREFIX)/bin|' systemd/cprofd.service.in > $(DESTDIR)$(UNITS)/cprofd.service
+	sed 's|@bindir@|$(PREFIX)/bin|' systemd/cprofd-agent.service.in > $(DESTDIR)$(UNITS)/cprofd-agent.service
 	install -m 644 systemd/cprofd.socket $(DESTDIR)$(UNITS)/cprofd.socket
 	install -D -m 644 systemd/cprofd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 uninstall: ## what install put there
@@ -153,7 +154,7 @@ uninstall: ## what install put there
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cprofd.fish \
-		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket \
+		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket $(DESTDIR)$(UNITS)/cprofd-agent.service \
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 	rmdir $(DESTDIR)$(PREFIX)/libexec/cprofd $(DESTDIR)$(PREFIX)/share/doc/cprofd 2>/dev/null || true
 

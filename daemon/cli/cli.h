@@ -34,6 +34,7 @@ enum cli_exit { CLI_DONE = 0, CLI_COULD_NOT = 1, CLI_USAGE = 2, CLI_GREW = 3 /* 
 #define CLI_SPEEDSCOPE "https://www.speedscope.app"
 
 #define CLI_HEADERS_MAX 32u
+#define CLI_MATCHES_MAX 32u /* of --match, and of --exclude: together what an engine takes (serve/match.h) */
 #define CLI_PIDS_MAX 16u /* as many as the sessions that one user may have in a daemon, by default (broker/limit.h) */
 
 /* All options of all commands, as parse.c found them. One struct for all: most options belong to several
@@ -94,6 +95,10 @@ struct cli_options {
 	bool one_machine;        /* diff: of recordings of several machines it is refused */
 	const char *continuous;  /* attach, record: the directory; NULL: one file */
 	uint64_t rotate_size, rotate_age, keep; /* bytes, ns, bytes */
+	/* agent: every Python of the machine, with --match that fits and no --exclude: "name=GLOB" ... */
+	bool host;
+	const char *matches[CLI_MATCHES_MAX], *unmatched[CLI_MATCHES_MAX];
+	uint32_t n_matches, n_unmatched;
 	/* attach, record: the flight recorder. ns, bytes */
 	struct condition conditions[CONDITIONS_MAX];
 	uint32_t n_conditions, count;          /* count 0: no limit */
@@ -153,6 +158,7 @@ struct command {
 #define COMMAND_VIEW 16384u
 #define COMMAND_BASELINE 32768u
 #define COMMAND_PUSH 65536u
+#define COMMAND_AGENT 131072u
 /* The order is that of --help. */
 extern const struct command commands[]; /* ended by a NULL name */
 /* NULL: no such command. */
@@ -175,6 +181,7 @@ int rules__run(const struct cli_options *options);
 int top__run(const struct cli_options *options);
 int view__run(const struct cli_options *options);
 int push__run(const struct cli_options *options);
+int agent__run(const struct cli_options *options);
 int help__run(const struct cli_options *options);
 
 /* --- rules.c --- */

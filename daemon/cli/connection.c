@@ -91,7 +91,7 @@ static uint32_t expected(const struct cli_options *options)
 		return BROKER_DUMP;
 	return native << BROKER_NATIVE_SHIFT | (options->subprocesses ? BROKER_SUBPROCESSES : 0) |
 	       (options->kernel ? BROKER_KERNEL : 0) | (options->wall || options->idle ? BROKER_WALL : 0) |
-	       (options->gil ? BROKER_GIL : 0);
+	       (options->gil ? BROKER_GIL : 0) | (options->host ? BROKER_HOST : 0);
 }
 
 /* In the child: a broker of our own. It gets its own process group, so that Ctrl-C reaches only the client. */

@@ -349,7 +349,7 @@ int continuous__open(struct continuous *continuous, const struct cli_options *op
 
 	*continuous = CONTINUOUS_NONE;
 	continuous->options = options;
-	continuous->pid = pid;
+	continuous->pid = pid ?: getpid();
 	continuous->live = live;
 	live->part = on_part;
 	live->of = continuous;

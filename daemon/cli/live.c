@@ -15,7 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "cli/live.h"
 #include "events/loss_names.h"
 
@@ -23,21 +25,48 @@
 #define ATTACH_ID 1
 #define ANSWER_MS 30000
 
+/* Every Python of the machine; the patterns of --match and --exclude, a line each. */
+static int put_host(const struct cli_options *options, struct buf *out)
+{
+	_cleanup_(buf__free) struct buf text = {};
+	json_t *string;
+	char *json;
+	int err = 0;
+
+	for (uint32_t i = 0; i < options->n_matches; i++)
+		err = err ?: buf__printf(&text, "%s\n", options->matches[i]);
+	for (uint32_t i = 0; i < options->n_unmatched; i++)
+		err = err ?: buf__printf(&text, "!%s\n", options->unmatched[i]);
+	err = err ?: buf__append(&text, "", 1);
+	if (err)
+		return err;
+	string = json__text(text.data);
+	json = json_dumps(string, JSON_ENCODE_ANY);
+	json_decref(string);
+	err = json ? buf__printf(out, "\"host\":true,\"match\":%s,", json) : -EINVAL;
+	free(json);
+	return err;
+}
+
 int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, struct live_for use)
 {
 	static const char *const words[] = {"false", "true"};
-	char request[512];
+	_cleanup_(buf__free) struct buf request = {};
+	int err;
 
 	live->pid = pid;
-	/* No value needs JSON escapes: all are numbers, booleans or words of closed lists. "spool": false, as
+	/* No value but the patterns needs JSON escapes: all are numbers, booleans or words of closed lists. "spool": false, as
 	 * the client keeps the events itself and never asks the engine for a snapshot. */
-	snprintf(request, sizeof(request),
-		 "{\"req\":\"attach\",\"id\":%d,\"pid\":%d,\"rate\":%u,\"duration_ms\":%llu,\"latency_ms\":%u,\"mode\":\"%s\",\"native\":\"%s\","
-		 "\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"native_lines\":%s,\"stream\":true,\"spool\":false,\"starting\":%s}",
-		 ATTACH_ID, pid, options->rate, (unsigned long long)options->duration_ms, use.latency_ms, options->wall ? "wall" : "cpu",
-		 options->native, words[options->subprocesses], words[options->kernel], words[options->gil],
-		 words[options->idle], words[use.native_lines], words[starting]);
-	return user_rules__send(live->connection, options->rules) ?: connection__request(live->connection, request);
+	err = buf__printf(&request, "{\"req\":\"attach\",\"id\":%d,", ATTACH_ID);
+	err = err ?: options->host ? put_host(options, &request) : buf__printf(&request, "\"pid\":%d,", pid);
+	err = err ?: buf__printf(&request,
+				 "\"rate\":%u,\"duration_ms\":%llu,\"latency_ms\":%u,\"mode\":\"%s\",\"native\":\"%s\","
+				 "\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"native_lines\":%s,\"stream\":true,\"spool\":false,\"starting\":%s}",
+				 options->rate, (unsigned long long)options->duration_ms, use.latency_ms, options->wall ? "wall" : "cpu",
+				 options->native, words[options->subprocesses], words[options->kernel], words[options->gil],
+				 words[options->idle], words[use.native_lines], words[starting]);
+	err = err ?: user_rules__send(live->connection, options->rules);
+	return err ?: connection__request(live->connection, request.data);
 }
 
 int live__await_answer(struct live *live, int (*take)(void *), void *of)

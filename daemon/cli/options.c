@@ -195,6 +195,34 @@ static const char *set_exclude(struct cli_options *options, const char *value)
 	return NULL;
 }
 
+/* NULL, or what is wrong with it. User names become numbers in agent.c. */
+static const char *add_match(const char *value, const char *list[], uint32_t *n)
+{
+	static const char *const kinds[] = {"name=", "cgroup=", "user="};
+	size_t i;
+
+	for (i = 0; i < 3 && strncmp(value, kinds[i], strlen(kinds[i])); i++)
+		;
+	if (i == 3 || strchr(value, '\n'))
+		return "is none of name=GLOB, cgroup=GLOB, user=NAME";
+	if (!value[strlen(kinds[i])])
+		return "has no pattern behind the =";
+	if (*n == CLI_MATCHES_MAX)
+		return "is one pattern too many: * and ? stand for several names";
+	list[(*n)++] = value;
+	return NULL;
+}
+
+static const char *set_match(struct cli_options *options, const char *value)
+{
+	return add_match(value, options->matches, &options->n_matches);
+}
+
+static const char *set_unmatched(struct cli_options *options, const char *value)
+{
+	return add_match(value, options->unmatched, &options->n_unmatched);
+}
+
 static const char *refuse_locals(struct cli_options *options, const char *value)
 {
 	return "values of variables are not read in this version: leave --locals out";
@@ -366,7 +394,7 @@ static const char *set_man(struct cli_options *options, const char *value)
 #define COMPARING (COMMAND_DIFF | COMMAND_BASELINE)
 #define READING (COMMAND_CONVERT | COMMAND_REPORT | COMPARING)
 #define TABLES (COMMAND_REPORT | COMPARING)
-#define EVERYONE (ATTACHING | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP)
+#define EVERYONE (ATTACHING | COMMAND_AGENT | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP)
 
 /* The last columns of a row without a setter. FLAG: a bool that becomes true. TEXT: a string, and the sentence
  * for "". WORD, CHOICE: one of `values`, as a string, or as an enum whose values have their order. */
@@ -393,6 +421,10 @@ const struct option_row option_rows[] = {
 	{"spool", 0, "MB", NULL, COMMAND_PUSH, "room on disk ($TMPDIR) for what cannot be delivered yet; then the oldest is dropped. Default 256", .set = set_spool},
 	{"retry", 0, "SECS", NULL, COMMAND_PUSH, "how long to go on trying at the end, also as 5m or 1h; default 15m", .set = set_retry},
 	{"duration", 'd', "SECS", NULL, COMMAND_PUSH, "how long to sample, also as 5m or 1h; default: until Ctrl-C or the targets' end", .set = set_duration},
+	{"match", 'm', "KIND=GLOB", NULL, COMMAND_AGENT, "only Pythons that this fits: name=GLOB (the program, its script or module, or another word of its command line), cgroup=GLOB (a control group, or a part of its path: a service, a container), user=NAME. As often as needed; one has to fit", .set = set_match},
+	{"exclude", 'x', "KIND=GLOB", NULL, COMMAND_AGENT, "no Pythons that this fits, whatever --match says", .set = set_unmatched},
+	{"duration", 'd', "SECS", NULL, COMMAND_AGENT, "how long to record, also as 5m or 1h; default: until Ctrl-C or SIGTERM", .set = set_duration},
+	{"rate", 'r', "HZ", NULL, COMMAND_AGENT, "samples a second of CPU time; default 49", .set = set_rate},
 	{"duration", 'd', "SECS", NULL, SAMPLING, "how long to record, also as 5m or 1h; default: until Ctrl-C or the target's end", .set = set_duration},
 	{"duration", 'd', "SECS", NULL, COMMAND_TOP, "stop sampling after so long: the table stays on the screen until q", .set = set_duration},
 	{"duration", 'd', "SECS", NULL, COMMAND_VIEW, "stop sampling after so long: the page stays until Ctrl-C", .set = set_duration},
@@ -407,7 +439,7 @@ const struct option_row option_rows[] = {
 	{"lines", 'l', NULL, NULL, WRITING, "a frame is a line of a function, and so is a row of the summary", FLAG(lines)},
 	{"lines", 'l', NULL, NULL, COMMAND_REPORT, "the table of lines alone: --by=line; with --callers and --callees: their rows are lines", FLAG(lines)},
 	{"lines", 'l', NULL, NULL, COMMAND_TOP, "begin with lines", FLAG(lines)},
-	{"native", 'n', "[KIND]", "off|leaf|full", ATTACHING, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none, and no classes of time", WORD(native)},
+	{"native", 'n', "[KIND]", "off|leaf|full", ATTACHING | COMMAND_AGENT, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none, and no classes of time", WORD(native)},
 	{"native", 'n', "[KIND]", "off|leaf|full", COMMAND_DUMP, "native frames (C, C++, LLVM, JIT code) among the Python frames: full (default); leaf: the innermost alone; off: none", WORD(native)},
 	{"locals", 'l', NULL, NULL, COMMAND_DUMP, "py-spy's option for values of variables: this version cannot, and refuses it", .set = refuse_locals},
 	{"mode", 0, "MODE", "cpu|wall", SAMPLING | COMMAND_VIEW | COMMAND_PUSH, "which time is recorded. cpu (default): what threads ran, and how long they waited; wall: also where they waited, and for what, to the ns", .set = set_mode},
@@ -433,11 +465,14 @@ const struct option_row option_rows[] = {
 	{"gil", 'g', NULL, NULL, SAMPLING, "stacks only of threads that hold the GIL; the time of others is there as (without the GIL)", FLAG(gil)},
 	{"idle", 'i', NULL, NULL, SAMPLING | COMMAND_PUSH, "where threads wait, and for what: in place of (idle)", FLAG(idle)},
 	{"idle", 'i', NULL, NULL, COMMAND_CONVERT, "where threads waited, and for what, in place of (idle): of recordings made with -i or --mode=wall", FLAG(idle)},
-	{"kernel", 0, NULL, NULL, ATTACHING, "frames of the kernel, too, in samples that were taken there", FLAG(kernel)},
+	{"kernel", 0, NULL, NULL, ATTACHING | COMMAND_AGENT, "frames of the kernel, too, in samples that were taken there", FLAG(kernel)},
 	{"stream", 0, NULL, NULL, SAMPLING, "events to stdout as they come, one JSON object a line; no file unless -o is given", FLAG(stream)},
 	{"continuous", 0, "DIR", "@file", SAMPLING, "into a directory, file after file, each a recording by itself, until the target ends; the oldest files go. 99 samples a second unless -r says otherwise", TEXT(continuous, "is no directory")},
 	{"rotate-size", 0, "SIZE", NULL, SAMPLING, "with --continuous: the next file begins when this one has so much; default 64M", .set = set_rotate_size},
 	{"rotate-age", 0, "TIME", NULL, SAMPLING, "with --continuous: ... or when it is so old; default 10m. SIGUSR2 begins one at once", .set = set_rotate_age},
+	{"rotate-size", 0, "SIZE", NULL, COMMAND_AGENT, "the next file begins when this one has so much; default 64M", .set = set_rotate_size},
+	{"rotate-age", 0, "TIME", NULL, COMMAND_AGENT, "... or when it is so old; default 10m. SIGUSR2 begins one at once", .set = set_rotate_age},
+	{"keep", 0, "SIZE", NULL, COMMAND_AGENT, "so much in all files of DIR; then the oldest go. Default 1G", .set = set_keep},
 	{"keep", 0, "SIZE", NULL, SAMPLING, "with --continuous: so much in all files of DIR, of whichever process; default 1G", .set = set_keep},
 	{"trigger", 0, "CONDITION", NULL, SAMPLING, "a recording only when something happens, of the time before it, too: 'unit>2s' (a compile takes longer than 2 s), 'unit=NAME>2s', 'phase=native_lowering>500ms', 'pass=NAME>100ms' (any without =NAME; * and ? as in --function), 'cpu>90% for 10s' (of one CPU, all threads together, in each second). As often as needed. SIGUSR2 writes one at once", .set = set_trigger},
 	{"last", 0, "TIME", NULL, SAMPLING, "with --trigger: so much before it; default 30s, or a condition's time and 10 s. Alone: SIGUSR2 writes", .set = set_last},
@@ -482,7 +517,7 @@ const struct option_row option_rows[] = {
 	{"limit", 0, "NAME=VALUE", "engines= sessions= samples= descriptors= maps= memory=", COMMAND_SERVE, "what users may hold, root apart: engines=4/64 (4 of one user, 64 of all), sessions=16/128, samples=24000/192000 (a second, the sum of rates), descriptors=32768/262144, maps=1024/2048 (MB), memory=2048 (MB of one user's engines) by default; none: no limit. As often as needed", .set = set_limit},
 	{"socket", 0, "PATH", "@file", COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET, TEXT(socket, "is no path")},
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_DUMP, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET ". none: no daemon is asked, and the command has an engine of its own", TEXT(socket, "is no path")},
-	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES, "rules of more compilers: a file, or a directory of *.rules", TEXT(rules, "is no file name")},
+	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES | COMMAND_AGENT, "rules of more compilers: a file, or a directory of *.rules", TEXT(rules, "is no file name")},
 	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", TEXT(rules, "is no file name")},
 	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", TEXT(rules, "is no file name")},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", .set = set_man},

@@ -251,10 +251,11 @@ int options__parse(const struct command *command, int argc, char **argv, struct 
 			return CLI_USAGE;
 		}
 	}
+	ret->host = command->bit == COMMAND_AGENT;
 	/* 999 and not 1000: a rate that does not run in step with timers and frames of round periods. */
 	if (!ret->rate)
-		ret->rate = ret->continuous ? 99 : 999;
-	if (ret->continuous)
+		ret->rate = ret->host ? 49 : ret->continuous ? 99 : 999;
+	if (ret->continuous || ret->host)
 		set_rotation(ret);
 	set_flight(ret);
 	/* getopt has removed nothing: the word before the first operand is the "--" that ended the options,

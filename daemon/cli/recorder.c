@@ -377,7 +377,8 @@ static int sample(struct recorder *recorder, int fd, bool compressed)
 	recorder->family_known = !options->subprocesses && family__cpu(recorder->pid, &recorder->family);
 	recorder->live.connection = &recorder->connection;
 	recorder->live.stream_fd = options->stream ? STDOUT_FILENO : -1;
-	status = connection__open(options, recorder->pid, false, &recorder->connection);
+	/* Who names process 1 may ask for all (docs/protocol.md, "Root"). */
+	status = connection__open(options, options->host ? 1 : recorder->pid, false, &recorder->connection);
 	if (status != CLI_DONE)
 		return status;
 	err = fd >= 0 ? recording_writer__new(fd, compressed, &recorder->live.writer) : 0;

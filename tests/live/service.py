@@ -22,6 +22,7 @@ from lib.command import CPROFD, NOBODY, ROOT, Skip, as_nobody, cprofd, environme
 from lib.wait import until
 
 UNIT = os.path.join(ROOT, "systemd", "cprofd.service.in")
+AGENT = os.path.join(ROOT, "systemd", "cprofd-agent.service.in")
 HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
 # Connects as systemd does: the listening socket is descriptor 3.
 START = """
@@ -41,8 +42,8 @@ while True:
 """
 
 
-def unit(name):
-    with open(UNIT) as file:
+def unit(name, path=UNIT):
+    with open(path) as file:
         return [line.split("=", 1)[1].strip() for line in file if line.startswith(name + "=")]
 
 
@@ -207,17 +208,44 @@ def test_filter():
         expect(broker.returncode == 0, "it ended otherwise than it was told to", broker.returncode)
 
 
+def test_agent():
+    """The agent's unit leaves it what the daemon's does; below that filter, with these capabilities, it records, and completes its file at SIGTERM."""
+    for name in "SystemCallFilter", "CapabilityBoundingSet", "RestrictAddressFamilies":
+        expect(unit(name) == unit(name, AGENT), "the units differ", name, unit(name), unit(name, AGENT))
+    if not shutil.which("systemd-analyze") or not os.path.exists(HEADER):
+        raise Skip("no systemd-analyze, or no numbers of system calls")
+    code = seccomp_filter()
+    with folder() as work, target() as process:
+        os.mkdir(os.path.join(work, "cache"))
+        agent = subprocess.Popen(["setpriv", "--bounding-set", dropped_capabilities(), "--inh-caps=-all", CPROFD, "agent", os.path.join(work, "files")],
+                                 preexec_fn=lambda: enter_filter(code), stderr=subprocess.PIPE, env=environment(CACHE_DIRECTORY=os.path.join(work, "cache")))
+        try:
+            def holds():
+                return agent.poll() is not None or any(
+                    b'"pid":%d,' % process.pid in subprocess.run(["zstd", "-dcqf", os.path.join(work, "files", name)], capture_output=True).stdout
+                    for name in os.listdir(os.path.join(work, "files")))
+            expect(until(holds) and agent.poll() is None, "it does not record", agent.poll())
+            agent.terminate()
+            said = agent.communicate(timeout=60)[1].decode()
+            expect(agent.returncode == 0 and "wrote 1 recording" in said, "its end", agent.returncode, said)
+        finally:
+            agent.kill()
+            agent.wait()
+
+
 def test_exposure():
-    """What `systemd-analyze security` thinks of it: 2.0 where this was written; it counts what a profiler has to have."""
+    """What `systemd-analyze security` thinks of both: 2.0 where this was written; it counts what a profiler has to have."""
     if not shutil.which("systemd-analyze"):
         raise Skip("no systemd-analyze")
     with folder() as work:
-        with open(UNIT) as file, open(os.path.join(work, "cprofd.service"), "w") as copy:
-            copy.write(file.read().replace("@bindir@", "/usr/bin"))
         shutil.copy(os.path.join(ROOT, "systemd", "cprofd.socket"), work)
-        run = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=20", os.path.join(work, "cprofd.service")],
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        expect(run.returncode == 0, "it is exposed more", run.stdout.decode().split("\n")[-2:])
+        for path in UNIT, AGENT:
+            copy = os.path.join(work, os.path.basename(path).removesuffix(".in"))
+            with open(path) as file, open(copy, "w") as out:
+                out.write(file.read().replace("@bindir@", "/usr/bin"))
+            run = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=20", copy],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            expect(run.returncode == 0, "it is exposed more", path, run.stdout.decode().split("\n")[-2:])
 
 
 def main():
