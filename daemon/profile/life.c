@@ -237,6 +237,8 @@ void life__show(struct profile *profile, struct process *process, uint64_t time)
 	if (!process->withheld || process->ended)
 		return;
 	process->withheld = false;
+	if (profile->options.sees_all)
+		return;
 	if (time > process->time)
 		process->time = time;
 	for (thread = profile->tasks.threads; thread; thread = thread->next) {

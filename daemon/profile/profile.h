@@ -67,6 +67,7 @@ struct profile_options {
 	uint32_t ended_max;      /* ended threads and processes kept for late joiners; 2,048 */
 	uint32_t pending_max;    /* samples that wait; 65,536 */
 	bool gil;                /* the stack of a sample without the GIL is a note */
+	bool sees_all;           /* what ran withheld (EVENT_LOST) counts once it is shown: nobody forbade it */
 	bool without_lines;      /* native code of files has none: no sample waits for them */
 	struct codemap *codemap;   /* NULL: native frames are left out. Borrowed */
 	struct call_sites *call_sites; /* NULL: bytecode is never read */

@@ -612,6 +612,7 @@ int drain__open(struct session *session, int ring_fd, int samples_fd)
 {
 	const struct profile_options options = {.rate = session->request.rate,
 						.gil = session->request.gil,
+						.sees_all = session->host,
 						.without_lines = !session->request.native_lines,
 						.codemap = session->codemap,
 						.call_sites = &session->call_sites};
