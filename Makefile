@@ -272,8 +272,9 @@ check-faults: all test-tools ## each system call and allocation of cprofd fails 
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/failing_calls.py --all
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/kills.py --count 2000
 
-check-fleet: all ## a real OpenTelemetry Collector takes what push sends; it is built below build/fleet (root, Go; 10 minutes of CPU, once)
+check-fleet: all ## a real OpenTelemetry Collector takes what push sends; it is built below build/fleet (root, Go; 10 minutes of CPU, once). The image's steps
 	$(Q)tests/fleet/fleet.py
+	$(Q)tests/fleet/image.py
 
 check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cython, scipy, Triton, Pythran, Nuitka, PyTensor (they are installed below build/)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) CPROFD_COMPILERS=1 tools/run-live.sh tests/live/jit.py tests/live/jit_kernels.py tests/live/numba_names.sh \
