@@ -14,7 +14,7 @@ struct {
 	__type(value, struct fold);
 } folds SEC(".maps");
 
-#define FOLD_MORE 1024u
+#define FOLD_MORE 4096u
 _Static_assert((FOLD_WORDS + FOLD_MORE) * 8 + RECORD_STACK_MAX + 160 >= SAMPLE_RECORD_MAX, "all but a copied stack");
 _Static_assert(sizeof(struct record_sample) + (FOLD_WORDS + FOLD_MORE) * 8 <= SAMPLE_RECORD_MAX, "the ring has it");
 

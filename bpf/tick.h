@@ -122,7 +122,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	int fresh, whole, large, exiting = !!(task->flags & PF_EXITING); /* its memory may be gone */
 	__u64 leaving, head, time, room = sizeof(struct py_out) + (native ? sizeof(struct native_out) : 0) +
 						(kernel_stacks ? sizeof(struct kernel_out) : 0) +
-						sizeof(struct values_out) + sizeof(struct part_object) + (off || !wall ? sizeof(struct part_wait) : 0);
+						sizeof(struct values_out) + SAMPLE_OBJECTS_BYTES + (off || !wall ? sizeof(struct part_wait) : 0);
 
 	if (!own || !samples_ring)
 		return 0;

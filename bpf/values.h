@@ -4,8 +4,8 @@
  * costs one load.
  *
  * For a local that is a cell, the cell's content: the cell itself dies with the frame, and the next call may get it
- * again. Nothing else is dereferenced here. User space reads what the words point to later; that it is still the
- * same is proven by a later sample with the same words at the same address. Part of sampler.bpf.c. */
+ * again. Where a rule takes its name from the local itself and not from what an attribute of it holds, its object is copied
+ * (cprofd/py/object.h). Nothing else is dereferenced here: user space reads what the words point to later. Part of sampler.bpf.c. */
 #pragma once
 
 struct values_out {
@@ -19,7 +19,6 @@ struct values_out {
 #define values_state part.loss  /* VALUES_STATE_* */
 #define VALUES_STATE_CUT 1u
 #define VALUES_STATE_NEW 2u
-#define VALUES_STATE_OBJECT 4u
 #define values_hits flags      /* frames of the round that have a bit and were not handled yet */
 
 /* How many of the bits are set. */
@@ -30,6 +29,7 @@ static __always_inline __u32 values_count(__u32 bits)
 	return ((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
 }
 
+#include "cprofd/py/object.h"
 #include "cprofd/py/value.h" /* values_word(): of what is outside of the window that the walk read (e.g. a generator's) */
 
 /* Reads the locals that the capture requests; sets a bit for each that could not be read. */
@@ -82,6 +82,20 @@ static __always_inline void values_note(const struct frame_values *values, const
 	part->part.loss |= new * VALUES_STATE_NEW;
 }
 
+/* Notes the objects to copy; the innermost frames come first. */
+static __always_inline void objects_note(struct py_walk *walk, const struct frame_values *values, __u32 copies)
+{
+	__u32 n = walk->n_objects, i;
+
+	_Pragma("clang loop unroll(full)")
+	for (i = 0; i < FRAME_VALUES_WORDS; i++) {
+		host_barrier(n);
+		walk->objects[n & (2 * SAMPLE_OBJECTS_MAX - 1)] = values->words[i] & ~7ull;
+		n += copies >> i & 1;
+	}
+	walk->n_objects = n > SAMPLE_OBJECTS_MAX ? SAMPLE_OBJECTS_MAX : n;
+}
+
 /* 1 or 0, without a branch: the verifier would walk through the rest once per outcome. */
 static __always_inline __u32 values_same(__u64 a, __u64 b)
 {
@@ -132,10 +146,8 @@ HOST_APART int values_put(struct py_walk *walk, const struct image *image, const
 	values_words(walk, image, capture->slots, entry, address + image->layout.frame_locals);
 	if (capture->wakes)
 		values_note(entry, capture, &to->part, walk->now);
-	if (capture->object && !(to->part.values_state & VALUES_STATE_OBJECT)) {
-		walk->object = entry->words[(capture->object - 1) & (FRAME_VALUES_WORDS - 1)] & ~7ull;
-		to->part.values_state |= VALUES_STATE_OBJECT;
-	}
+	if (capture->copies)
+		objects_note(walk, entry, capture->copies);
 	to->part.part.size = size + FRAME_VALUES_HEAD + entry->n * 8u;
 	to->part.n++;
 	return !!to->part.values_hits;
@@ -186,24 +198,30 @@ static long values_rounds(__u32 i, void *context)
 	return values_round(c->walk, c->image, c->out, c->captured_locals, c->to) & 1;
 }
 
-/* Copies the object; returns the part's size. 0: it could not be read. */
-HOST_APART int values_object(const struct py_walk *walk, struct part_object *to)
+struct objects_out {
+	__u8 parts[SAMPLE_OBJECTS_BYTES];
+};
+/* Copies the objects that were noted; returns how many. Those that cannot be read are left out. */
+HOST_APART int values_objects(struct py_walk *walk, const struct image *image, struct objects_out *to)
 {
-	__u32 size = OBJECT_BYTES;
+	__u32 i, at, size, n = 0;
 
-	if (!walk || !to || !walk->object)
+	if (!walk || !image || !to)
 		return 0;
-	if (host_read(to->bytes, size, walk->object)) {
-		/* Only to the end of the page. */
-		size = 4096 - (__u32)(walk->object & 4095);
-		if (size > OBJECT_BYTES || host_read(to->bytes, size, walk->object))
-			return 0;
+	walk->objects_size = 0;
+	HOST_NO_UNROLL
+	for (i = 0; i < SAMPLE_OBJECTS_MAX; i++) {
+		if (i >= walk->n_objects)
+			break;
+		at = walk->objects_size;
+		host_barrier(at);
+		if (at > sizeof(to->parts) - sizeof(struct part_object))
+			break;
+		size = py_object(image, walk->objects[i], (struct part_object *)(to->parts + at));
+		walk->objects_size = at + size;
+		n += !!size;
 	}
-	to->address = walk->object;
-	to->part.kind = PART_OBJECT;
-	to->part.loss = 0;
-	to->part.size = 16 + size;
-	return 16 + (int)size;
+	return n;
 }
 
 /* Writes the parts at out + size; returns the record's new size. `fresh`: set if some of the values are new. */
@@ -215,7 +233,8 @@ static __always_inline __u32 values_part(const struct locals_captures *captured_
 	__u32 n, state;
 
 	host_barrier(size);
-	if (!walk->n || size > SAMPLE_RECORD_MAX - sizeof(*to) - sizeof(struct part_object))
+	walk->n_objects = 0;
+	if (!walk->n || size > SAMPLE_RECORD_MAX - sizeof(*to) - SAMPLE_OBJECTS_BYTES)
 		return size;
 	to = (struct values_out *)((__u8 *)out + size);
 	to->part.n = 0;
@@ -241,15 +260,13 @@ static __always_inline __u32 values_part(const struct locals_captures *captured_
 	to->part.own = walk->thread_pointer;
 	record->parts++;
 	size += n;
-	if (!(state & VALUES_STATE_OBJECT))
+	if (!walk->n_objects)
 		return size;
 	host_barrier(size);
-	if (size > SAMPLE_RECORD_MAX - sizeof(struct part_object))
+	if (size > SAMPLE_RECORD_MAX - SAMPLE_OBJECTS_BYTES)
 		return size;
-	n = values_object(walk, (struct part_object *)((__u8 *)out + size));
+	record->parts += values_objects(walk, image, (struct objects_out *)((__u8 *)out + size));
+	n = walk->objects_size;
 	host_barrier(n);
-	if (!n || n > sizeof(struct part_object))
-		return size;
-	record->parts++;
-	return size + n;
+	return n > SAMPLE_OBJECTS_BYTES ? size : size + n;
 }

@@ -149,7 +149,7 @@ static void put_capture(struct locals_captures *captured_locals, const struct lo
 	if (way == LOCALS_CAPTURE_WAYS)
 		way = (uint32_t)(capture->key >> 60) % LOCALS_CAPTURE_WAYS;
 	memcpy(set[way].slots, capture->slots, sizeof(capture->slots));
-	set[way].object = capture->object;
+	set[way].copies = capture->copies;
 	set[way].wakes = capture->wakes;
 	__atomic_store_n(&set[way].key, capture->key, __ATOMIC_RELEASE);
 	__atomic_store_n(&captured_locals->bits[bit / 64], captured_locals->bits[bit / 64] | 1ull << bit % 64, __ATOMIC_RELEASE);

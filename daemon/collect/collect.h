@@ -38,7 +38,8 @@ struct sample {
 	const struct part_kernel_frames *kernel;
 	const struct part_stack *stack;
 	const struct part_values *values;
-	const struct part_object *object;
+	const struct part_object *objects; /* the first of them */
+	uint32_t n_objects;
 	const struct part_wait *wait;
 };
 
@@ -83,6 +84,8 @@ int record__check(const void *data, size_t len);
 
 /* Finds the parts of a checked sample record; the only place that does. */
 void record__parse(const struct record_sample *record, struct sample *ret);
+/* The copy of the object at this address; NULL: there is none. */
+const struct part_object *sample__object(const struct sample *sample, uint64_t address);
 /* Copies the record to `to` (8-byte aligned, header.size bytes); *ret: the parts of the copy. */
 void sample__copy(const struct sample *sample, void *to, struct sample *ret);
 

@@ -48,6 +48,12 @@ static bool bytes_good(const struct part_bytes *bytes, size_t size, uint32_t tot
 	       bytes->offset <= total && bytes->length <= total - bytes->offset;
 }
 
+static bool object_good(const struct part_object *object, size_t size)
+{
+	return size >= OBJECT_FIXED && size <= sizeof(*object) && object->begin <= object->end &&
+	       object->end <= size - OBJECT_FIXED;
+}
+
 static bool part_good(const struct record_part *part, size_t left)
 {
 	return left >= sizeof(*part) && part->size >= sizeof(*part) && part->size % 8 == 0 &&
@@ -102,8 +108,7 @@ static bool parts_good(const char *at, size_t left, uint32_t n, uint32_t lines_t
 			good = part->size >= sizeof(struct part_values);
 			break;
 		case PART_OBJECT:
-			good = part->size >= offsetof(struct part_object, bytes) &&
-			       part->size <= sizeof(struct part_object);
+			good = object_good((const void *)part, part->size);
 			break;
 		case PART_NAME:
 		case PART_QUALNAME:
@@ -226,7 +231,8 @@ void record__parse(const struct record_sample *record, struct sample *ret)
 			TAKE(part, values);
 			break;
 		case PART_OBJECT:
-			TAKE(part, object);
+			TAKE(part, objects);
+			ret->n_objects++;
 			break;
 		case PART_WAIT:
 			TAKE(part, wait);
@@ -236,6 +242,19 @@ void record__parse(const struct record_sample *record, struct sample *ret)
 	}
 }
 #undef TAKE
+
+/* Of a checked record: n_objects parts follow, at least. */
+const struct part_object *sample__object(const struct sample *sample, uint64_t address)
+{
+	const struct part_object *object = sample->objects;
+
+	for (uint32_t n = sample->n_objects; n; n--) {
+		if (object->part.kind == PART_OBJECT && object->address == address)
+			return object;
+		object = (const void *)((const char *)object + object->part.size);
+	}
+	return NULL;
+}
 
 /* Translates a pointer into record `from` to the copy `to`. */
 static const void *moved(const void *part, const void *from, const void *to)
@@ -254,7 +273,8 @@ void sample__copy(const struct sample *sample, void *to, struct sample *ret)
 		.kernel = moved(sample->kernel, from, to),
 		.stack = moved(sample->stack, from, to),
 		.values = moved(sample->values, from, to),
-		.object = moved(sample->object, from, to),
+		.objects = moved(sample->objects, from, to),
+		.n_objects = sample->n_objects,
 		.wait = moved(sample->wait, from, to),
 	};
 }

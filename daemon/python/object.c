@@ -150,18 +150,6 @@ int object__put_text(struct values *values, uint64_t object, struct buf *ret)
 	return err ? err : text__from_unicode(data, size, text.kind, text.ascii, ret);
 }
 
-const uint8_t *object__text_in(const struct py_layout *l, const uint8_t *bytes, size_t len, size_t *ret_size)
-{
-	uint64_t length;
-
-	if (!is_head_whole(l) || len < l->unicode_ascii_data)
-		return NULL;
-	memcpy(&length, bytes + l->unicode_length, sizeof(length));
-	len -= l->unicode_ascii_data;
-	*ret_size = length < len ? length : len;
-	return bytes + l->unicode_ascii_data;
-}
-
 /* --- tuples --- */
 
 int object__items(struct values *values, uint64_t tuple, uint64_t *ret_n)
@@ -367,11 +355,11 @@ static int put_object(struct values *values, uint64_t object, struct buf *ret)
 
 	if (err)
 		return err;
-	if (type.flags & TYPE_TEXT)
+	if (type.flags & PY_TYPE_TEXT)
 		return object__put_text(values, object, ret);
 	if (is(&type, "NoneType"))
 		return -ENODATA;
-	if (type.flags & TYPE_LONG && !(type.flags & TYPE_HEAP))
+	if (type.flags & PY_TYPE_LONG && !(type.flags & TYPE_HEAP))
 		return put_number(values, object, &type, ret);
 	if (!attribute(values, object, "__qualname__", &text) && is(&type, "function"))
 		return object__put_text(values, text, ret);
@@ -469,6 +457,11 @@ int values__text(struct values *values, uint64_t address, const struct source *s
 	if (err)
 		ret->len = before;
 	return err;
+}
+
+int values__put_text(struct values *values, uint64_t address, struct buf *ret)
+{
+	return values->layout->flags & PY_FREE_THREADED ? -ENOTSUP : object__put_text(values, address, ret);
 }
 
 int values__defined(struct values *values, uint64_t address, const struct source *source, struct buf *ret_file,

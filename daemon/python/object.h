@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of CPython: types, str, tuple (object.c), dict and attributes (dict.c). Private to daemon/python/, except
- * object__text_in(). Errors as in values.h; -EBADMSG: the bytes are not such an object. */
+/* Objects of CPython: types, str, tuple (object.c), dict and attributes (dict.c). Private to daemon/python/. Errors
+ * as in values.h; -EBADMSG: the bytes are not such an object. */
 #pragma once
 
 #include "python/values.h"
 
-/* tp_flags (Include/object.h) */
+/* tp_flags (Include/object.h), beside those of cprofd/pylayout.h */
 #define TYPE_INLINE_VALUES (1u << 2)  /* 3.13+ */
 #define TYPE_MANAGED_DICT (1u << 4)   /* 3.11+ */
 #define TYPE_HEAP (1u << 9)
-#define TYPE_LONG (1u << 24)
 #define TYPE_LIST (1u << 25)
 #define TYPE_TUPLE (1u << 26)
-#define TYPE_TEXT (1u << 28)
 #define TYPE_DICT (1u << 29)
 #define TYPE_TYPE (1u << 31)
 
@@ -42,9 +40,6 @@ int object__put_text(struct values *values, uint64_t object, struct buf *ret);
 int object__ascii(struct values *values, uint64_t object, char *ret, size_t size);
 /* Is it a str equal to this ASCII text of less than 256 bytes? False as well if it cannot be read. */
 bool object__is_text(struct values *values, uint64_t object, const char *text);
-/* The characters of a short ASCII str; `bytes`: a copy of the first `len` bytes of the object. */
-const uint8_t *object__text_in(const struct py_layout *layout, const uint8_t *bytes, size_t len, size_t *ret_size);
-
 /* The number of items of a tuple; one item. */
 int object__items(struct values *values, uint64_t tuple, uint64_t *ret_n);
 int object__item(struct values *values, uint64_t tuple, uint64_t i, uint64_t *ret);

@@ -49,6 +49,8 @@ struct values {
  * attribute; -EFAULT: memory cannot be read; -E2BIG: too many reads; -ENOTSUP: objects of this CPython cannot be read.
  * */
 int values__text(struct values *values, uint64_t address, const struct source *source, struct buf *ret);
+/* The str at `address`, without a look at its type. */
+int values__put_text(struct values *values, uint64_t address, struct buf *ret);
 /* values__modules(): sys.modules of the first interpreter of _PyRuntime. values__ufunc(): the name of the ufunc that
  * `owner.attribute` is, if the global `owner` is NumPy; owner NULL: that the global `attribute` is.
  * -ENODATA: it is none, or not always the same. */

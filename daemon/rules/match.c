@@ -302,6 +302,11 @@ static struct span part_of(const struct source *source, const char *name)
 					    : template_argument(part, source->number);
 }
 
+bool source__is_local(const struct source *source)
+{
+	return source->kind == SOURCE_VALUE && source->n == 1;
+}
+
 /* Choices are stored in a row: `a | b + c | d` is a, b (joined), c, d. */
 uint32_t choices__next(const struct choices *choices, uint32_t i)
 {

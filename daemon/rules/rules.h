@@ -165,6 +165,8 @@ bool rules__is_own(const struct rules *rules, uint32_t compiler, const char *fil
 int rule__text(const struct choices *choices, const char *frame, char *ret, size_t size);
 /* The text of one source that needs no value; 0, or -ENODATA. */
 int source__text(const struct source *source, const char *frame, char *ret, size_t size);
+/* Is it what a local of the frame itself holds, and nothing that an attribute leads to? */
+bool source__is_local(const struct source *source);
 /* The index behind the choice that this source belongs to. */
 uint32_t choices__next(const struct choices *choices, uint32_t i);
 /* Is there a choice that needs no value of the frame? */

@@ -89,7 +89,7 @@ static int put_python(struct session *session, struct tracee *tracee, struct pyt
 		part.part.loss = frames.loss;
 		part.part.size = (uint32_t)(sizeof(part) + frames.n * sizeof(*frames.frames));
 		err = buf__append(out, &part, sizeof(part)) ?: buf__append(out, frames.frames, frames.n * sizeof(*frames.frames));
-		err = err ?: values__put(session, python, memory, frames.frames, frames.n, wait->own, out, parts);
+		err = err ?: values__put(session, python, memory, &tracee->image, frames.frames, frames.n, wait->own, out, parts);
 	}
 	free(frames.frames);
 	return err;

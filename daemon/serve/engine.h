@@ -341,9 +341,9 @@ struct dump_thread asleep__thread(const struct record_task *task, uint64_t own);
 /* Has the thread of this record not run since? `schedstat`: its file. */
 bool asleep__slept(int schedstat, const struct record_sample *sample);
 /* --- values.c: locals of a thread that sleeps --- */
-/* Appends the part, and that of an object, if a rule asks for locals of one of the frames, which are those of the last walk. */
-int values__put(struct session *session, struct python_walker *python, struct host_reader *memory, const struct py_frame *frames, uint32_t n,
-		uint64_t own, struct buf *out, uint16_t *parts);
+/* Appends the part, and those of objects, if a rule asks for locals of one of the frames, which are those of the last walk. */
+int values__put(struct session *session, struct python_walker *python, struct host_reader *memory, const struct image *image,
+		const struct py_frame *frames, uint32_t n, uint64_t own, struct buf *out, uint16_t *parts);
 /* The record of a thread that was switched out, with this part. Negative: it has run since, or cannot be read. */
 int values__of_sleeping(struct session *session, const struct tracee *tracee, const struct sample *sample, struct buf *out);
 int session_units__replay(struct session *session, struct event_sink *sink);

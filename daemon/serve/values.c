@@ -4,33 +4,34 @@
  * that fell asleep, or slept when the session began, there is no other until it is awake: its compile may be over then,
  * and could not be told from the next one at its place. What it sleeps with does not change, so it is read here. */
 #include "base/cleanup.h"
+#include "cprofd/pywalk.h"
+#include "cprofd/py/object.h"
 #include "python/walk.h"
 #include "serve/engine.h"
 #include "target/process.h"
 
-/* The bytes of the object that a rule asks for (.@symbol), up to the end of its page if there is no other behind it. */
-static int put_object(struct host_reader *memory, uint64_t address, struct buf *out, uint16_t *parts)
+/* The objects that rules ask for. What cannot be read is left out: then its frame has no values. */
+static int put_objects(struct host_reader *memory, const struct image *image, const uint64_t *objects, uint32_t n, struct buf *out, uint16_t *parts)
 {
-	struct part_object part = {.part.kind = PART_OBJECT, .address = address};
-	size_t size = OBJECT_BYTES;
-	int err = memory->read(memory, part.bytes, size, address);
+	struct host_reader *before = host_reader_current;
+	struct part_object part = {};
+	int err = 0, size;
 
-	if (err) {
-		size = 4096 - (address & 4095);
-		err = size < OBJECT_BYTES ? memory->read(memory, part.bytes, size, address) : err;
+	host_reader_current = memory;
+	for (uint32_t i = 0; !err && i < n; i++) {
+		size = py_object(image, objects[i], &part);
+		err = size ? buf__append(out, &part, (size_t)size) : 0;
+		*parts += !err && size;
 	}
-	if (err)
-		return 0; /* then it has no name */
-	size &= ~(size_t)7;
-	part.part.size = (uint32_t)(offsetof(struct part_object, bytes) + size);
-	++*parts;
-	return buf__append(out, &part, part.part.size);
+	host_reader_current = before;
+	return err;
 }
 
-int values__put(struct session *session, struct python_walker *python, struct host_reader *memory, const struct py_frame *frames, uint32_t n,
-		uint64_t own, struct buf *out, uint16_t *parts)
+int values__put(struct session *session, struct python_walker *python, struct host_reader *memory, const struct image *image,
+		const struct py_frame *frames, uint32_t n, uint64_t own, struct buf *out, uint16_t *parts)
 {
-	uint64_t object = 0;
+	uint64_t objects[SAMPLE_OBJECTS_MAX];
+	uint32_t n_objects = 0;
 	struct part_values part = {.part = {.kind = PART_VALUES}, .own = own};
 	size_t at = out->len;
 	int err = buf__append(out, &part, sizeof(part));
@@ -44,8 +45,9 @@ int values__put(struct session *session, struct python_walker *python, struct ho
 		python_walker__locals(python, i, capture.slots, &values);
 		err = buf__append(out, &values, FRAME_VALUES_HEAD + values.n * sizeof(*values.words));
 		part.n++;
-		if (capture.object && !object)
-			object = values.words[capture.object - 1] & ~7ull;
+		for (uint32_t word = 0; word < values.n; word++)
+			if (capture.copies >> word & 1 && n_objects < SAMPLE_OBJECTS_MAX)
+				objects[n_objects++] = values.words[word] & ~7ull;
 	}
 	if (err || !part.n) {
 		out->len = err ? out->len : at;
@@ -54,7 +56,7 @@ int values__put(struct session *session, struct python_walker *python, struct ho
 	part.part.size = (uint32_t)(out->len - at);
 	memcpy(out->data + at, &part, sizeof(part));
 	++*parts;
-	return object ? put_object(memory, object, out, parts) : 0;
+	return put_objects(memory, image, objects, n_objects, out, parts);
 }
 
 /* Is the stack the one of the sample? */
@@ -80,7 +82,7 @@ static int read_values(struct session *session, const struct tracee *tracee, str
 	if (!err && !is_same(sample->python, &walked))
 		err = -ESTALE;
 	err = err ?: buf__append(out, record, record->header.size);
-	err = err ?: values__put(session, python, &memory->reader, walked.frames, walked.n, sample->wait->own, out, &head.parts);
+	err = err ?: values__put(session, python, &memory->reader, &tracee->image, walked.frames, walked.n, sample->wait->own, out, &head.parts);
 	if (!err) {
 		head.header.size = (uint32_t)out->len;
 		memcpy(out->data, &head, sizeof(head));

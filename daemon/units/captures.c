@@ -123,9 +123,8 @@ static bool place_words(const struct rule *rule, const struct names *names, uint
 			ret->words[i * RULES_CHOICES_MAX + j] = word = word_of(ret, slot);
 			if (word != WORD_NONE)
 				ret->made[word] = made_at(names, slot);
-			/* One object for each frame: the sampler copies its bytes with the record. */
-			if (source->symbol && word != WORD_NONE && !ret->object)
-				ret->object = word + 1;
+			if (source__is_local(source) && word != WORD_NONE && (source->symbol || !rule->lasting))
+				ret->copies |= (uint8_t)(1u << word);
 			if (word != WORD_NONE && is_argument(names, source->steps[0].name, arguments))
 				ret->arguments |= (uint8_t)(1u << word);
 		}
@@ -229,11 +228,11 @@ static uint16_t wakes_of(const struct rule *rule)
 	return CAPTURE_WAKES_NEVER;
 }
 
-/* What the sampler needs: the slots to copy, which of them is the object whose bytes it copies, too, and whether values wake. */
+/* What the sampler needs: the slots to copy, those whose objects it copies, too, and whether values wake. */
 static void fill_capture(const struct units *units, const struct rule_code *rule_code, struct locals_capture *ret)
 {
 	*ret = (struct locals_capture){.key = rule_code->key,
-				       .object = rule_code->object,
+				       .copies = rule_code->copies,
 				       .wakes = wakes_of(rules__get(units->rules, rule_code->rule))};
 	memcpy(ret->slots, rule_code->slots, sizeof(ret->slots));
 }

@@ -56,7 +56,7 @@ struct rule_code {
 	uint8_t slots[FRAME_VALUES_WORDS]; /* as struct locals_capture has them */
 	/* of each source of name, signature, defined: the word it begins with; 255: none */
 	uint8_t words[RULES_CHOICES_MAX * 3];
-	uint8_t object;    /* the word, from 1, that is a str whose bytes the record carries (PART_OBJECT); 0: none */
+	uint8_t copies;    /* mask of the words whose objects the record carries (PART_OBJECT) */
 	uint8_t arguments; /* mask of the words that are arguments: they were set when the call began */
 	/* of each word that is an argument in a cell: the offset in the bytecode from which on it is a cell for sure; else 0 */
 	uint16_t made[FRAME_VALUES_WORDS];
@@ -96,7 +96,7 @@ struct reading {
 	uint32_t tid, n;
 	uint64_t process_start, time;
 	struct seen_frame frames[VALUES_FRAMES_MAX];
-	uint64_t words[VALUES_FRAMES_MAX][FRAME_VALUES_WORDS]; /* of these frames */
+	uint64_t words[VALUES_FRAMES_MAX][FRAME_VALUES_WORDS]; /* of these frames, by content (content_words()) */
 	struct seen_frame *shared; /* the same, with a reference; NULL: none */
 	struct waiting off_cpu[OFF_CPU_MAX]; /* the newest off-CPU record of each place; frames NULL: free */
 	/* code of `once` phases: seen since one began again, and in the last record */

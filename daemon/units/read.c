@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Values of frames: what the rules' sources give for the locals that the sampler captured.
  *
- * They must be read when the record comes, as the objects may be freed at any time; the sample event, which
+ * A record has copies of the objects that locals hold themselves (PART_OBJECT). What their attributes lead to
+ * must be read when the record comes, as the objects may be freed at any time; the sample event, which
  * says where the frames are in the stack, comes up to seconds later. So each record's frames wait in a ring
  * (struct waiting) until tree.c takes them by thread and time. A thread that shows the same frames again
  * costs no reading.
@@ -17,11 +18,12 @@
 
 #include "collect/collect.h"
 #include "symbols/symbols.h"
-#include "python/object.h"
+#include "python/values.h"
 #include "units/internal.h"
 
 #define BACKOFF_MAX 1023
 #define WAITING_FIRST 1024u
+_Static_assert(VALUES_TEXT_MAX <= OBJECT_TEXT, "a copy has all that is read of a text");
 /* ns: without a record for longer than this, a frame at the same address may be another call: read it again */
 #define REUSED_MAX 50000000u
 
@@ -45,38 +47,58 @@ static void put_symbol(struct buf *out, size_t begin)
 	buf__free(&name);
 }
 
-/* Reads target memory: from the copy that the record carries where it covers the address, else as it is now. */
+/* Reads target memory: from the copies that the record carries where they cover the address, else as it is now. */
 struct record_reader {
 	struct host_reader reader;
 	struct host_reader *now;
 	const struct part_object *object;
 };
 
-static int read_record(struct host_reader *reader, void *dst, size_t size, uint64_t address)
+/* Copies from a range of bytes that lies at `from` in the target. 0; -ENODATA: the address is outside of it, -EFAULT: the end is. An
+ * address before the range wraps to a large number, and so is outside of it, too. */
+static int read_range(const uint8_t *bytes, size_t len, uint64_t from, void *dst, size_t size, uint64_t address)
 {
-	const struct record_reader *self = (const void *)reader;
-	/* An address before the copy wraps to a large number, and so is outside of it, too. */
-	uint64_t at = address - self->object->address, len = self->object->part.size - offsetof(struct part_object, bytes);
+	uint64_t at = address - from;
 
 	if (at >= len)
-		return self->now->read(self->now, dst, size, address);
+		return -ENODATA;
 	if (size > len - at)
 		return -EFAULT;
-	memcpy(dst, self->object->bytes + at, size);
+	memcpy(dst, bytes + at, size);
 	return 0;
 }
 
-/* The symbol in a text (.@symbol). Such texts are freed soon, so only the record's copy is trusted; without one there
- * is no name. `word & ~7`: new CPythons keep flags in the low bits of a reference (_PyStackRef). */
-static int read_symbol(const struct values *values, const struct part_object *object, uint64_t word, const struct source *source,
-		       struct buf *out)
+static int read_record(struct host_reader *reader, void *dst, size_t size, uint64_t address)
 {
+	const struct record_reader *self = (const void *)reader;
+	const struct part_object *object = self->object;
+	size_t head = object->apart ? object->begin : object->part.size - OBJECT_FIXED;
+	int err = read_range(object->bytes, head, object->address, dst, size, address);
+
+	if (err == -ENODATA && object->apart)
+		err = read_range(object->bytes + object->begin, object->end - object->begin, object->apart, dst, size, address);
+	return err == -ENODATA ? self->now->read(self->now, dst, size, address) : err;
+}
+
+/* The text of a local itself: of the object that it held at the tick, as that is gone soon, mostly. Without a copy there is none.
+ * `word & ~7`: new CPythons keep flags in the low bits of a reference (_PyStackRef). */
+static int read_local(const struct values *values, const struct sample *sample, uint64_t word, const struct source *source, struct buf *out)
+{
+	const struct part_object *object = sample__object(sample, word & ~7ull);
 	struct record_reader memory = {.reader = {.read = read_record}, .now = values->memory, .object = object};
 	struct values recorded = {.memory = &memory.reader, .layout = values->layout};
-	size_t begin = out->len;
-	int err = object && object->address == (word & ~7ull) ? values__text(&recorded, word, source, out) : -ENODATA;
 
-	if (!err)
+	if (!object)
+		return -ENODATA;
+	return object->flags & OBJECT_IS_TEXT ? values__put_text(&recorded, object->address, out) : values__text(&recorded, word, source, out);
+}
+
+static int read_source(struct values *values, const struct sample *sample, uint64_t word, bool copied, const struct source *source, struct buf *out)
+{
+	size_t begin = out->len;
+	int err = copied && source__is_local(source) ? read_local(values, sample, word, source, out) : values__text(values, word, source, out);
+
+	if (!err && source->symbol)
 		put_symbol(out, begin);
 	return err;
 }
@@ -87,12 +109,13 @@ static uint8_t word_bit(uint8_t word)
 	return word < FRAME_VALUES_WORDS ? (uint8_t)(1u << word) : 0;
 }
 
-/* Appends the first choice of `a | b + c | d` that gives a text. `words`: the word that each source begins
- * with; `own`: what it gives without a value. *asked: mask of the words that the answer depends on, so those
- * of failed choices, too. */
-static bool read_choice(struct units *units, struct values *values, const struct part_object *object, const struct choices *choices,
-			const uint8_t *words, const uint32_t *own, const struct frame_values *frame, struct buf *out, uint8_t *asked)
+/* Appends the first choice of `a | b + c | d` that gives a text. `first`: the place of its sources in the rule code. *asked: mask of
+ * the words that the answer depends on, so those of failed choices, too. */
+static bool read_choice(struct units *units, struct values *values, const struct sample *sample, const struct choices *choices,
+			const struct rule_code *rule_code, uint32_t first, const struct frame_values *frame, struct buf *out, uint8_t *asked)
 {
+	const uint8_t *words = rule_code->words + first;
+	const uint32_t *own = rule_code->own + first;
 	uint32_t i = 0;
 
 	buf__clear(out);
@@ -101,11 +124,8 @@ static bool read_choice(struct units *units, struct values *values, const struct
 		bool found = source->kind == SOURCE_TEXT && !buf__puts(out, source->text);
 
 		*asked |= word_bit(words[i]);
-		if (source->symbol)
-			found = words[i] < FRAME_VALUES_WORDS &&
-				!read_symbol(values, object, frame->words[words[i]], source, out);
-		else if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS)
-			found = !values__text(values, frame->words[words[i]], source, out);
+		if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS)
+			found = !read_source(values, sample, frame->words[words[i]], rule_code->copies >> words[i] & 1, source, out);
 		else if (own[i])
 			found = !buf__puts(out, texts__get(&units->texts, own[i]));
 		if (found && !source->joined)
@@ -131,7 +151,7 @@ static bool to_be_read(struct value *value)
 /* Reads name, signature and definition of one frame, by its rule. If the name, or the signature of a compile, could not
  * be read, ret->skip says how many samples to skip before the next try. */
 static void read_value(struct units *units, const struct rule_code *rule_code, const struct frame_values *frame,
-		       const struct part_object *object, struct host_reader *memory, const struct py_layout *layout, struct value *ret)
+		       const struct sample *sample, struct host_reader *memory, const struct py_layout *layout, struct value *ret)
 {
 	const struct rule *rule = rules__get(units->rules, rule_code->rule);
 	const struct compiler *compiler = rules__compiler(units->rules, rule->compiler);
@@ -141,7 +161,7 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 	uint32_t i;
 
 	ret->asked = 0;
-	ret->named = read_choice(units, &values, object, &rule->name, rule_code->words, rule_code->own, frame, out, &ret->asked);
+	ret->named = read_choice(units, &values, sample, &rule->name, rule_code, 0, frame, out, &ret->asked);
 	if (ret->named && out->len < sizeof(name) && rule->kind != RULE_UNIT && rule->kind != RULE_LINE) {
 		memcpy(name, out->data, out->len);
 		name[out->len] = '\0';
@@ -150,8 +170,7 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 	} else if (ret->named) {
 		ret->name = units__text(units, out->data, out->len);
 	}
-	if (read_choice(units, &values, object, &rule->signature, rule_code->words + RULES_CHOICES_MAX, rule_code->own + RULES_CHOICES_MAX, frame, out,
-			&ret->asked))
+	if (read_choice(units, &values, sample, &rule->signature, rule_code, RULES_CHOICES_MAX, frame, out, &ret->asked))
 		ret->signature = units__text(units, out->data, out->len);
 	else if (rule->signature.n && rule->kind != RULE_PHASE)
 		ret->named = false;
@@ -177,13 +196,13 @@ static void read_value(struct units *units, const struct rule_code *rule_code, c
 
 /* The same, but what lasts is read once. */
 static void read_or_recall(struct units *units, const struct rule_code *rule_code, const struct frame_values *frame, const struct seen_frame *seen,
-			   const struct part_object *object, struct host_reader *memory, const struct py_layout *layout, struct value *ret)
+			   const struct sample *sample, struct host_reader *memory, const struct py_layout *layout, struct value *ret)
 {
 	struct lasting_value *lasting;
 	uint64_t hash;
 
 	if (!rules__get(units->rules, rule_code->rule)->lasting) {
-		read_value(units, rule_code, frame, object, memory, layout, ret);
+		read_value(units, rule_code, frame, sample, memory, layout, ret);
 		return;
 	}
 	hash = hash__pair(&units->seed, hash__pair(&units->seed, units->process, rule_code->key), seen->words) | 1;
@@ -192,7 +211,7 @@ static void read_or_recall(struct units *units, const struct rule_code *rule_cod
 		*ret = lasting->value;
 		return;
 	}
-	read_value(units, rule_code, frame, object, memory, layout, ret);
+	read_value(units, rule_code, frame, sample, memory, layout, ret);
 	if (ret->named)
 		*lasting = (struct lasting_value){hash, *ret};
 }
@@ -222,24 +241,34 @@ static struct reading *reading_of(struct units *units, const struct record_task 
 	return reading;
 }
 
+/* The words of a frame, by what they tell: another object may lie at the same address as the last one. False: a copy is missing. */
+static bool content_words(const struct units *units, const struct sample *sample, const struct rule_code *rule_code, const struct frame_values *frame,
+			  uint64_t ret[static FRAME_VALUES_WORDS])
+{
+	for (uint32_t i = 0; i < FRAME_VALUES_WORDS; i++) {
+		const uint64_t word = frame->words[i];
+		const struct part_object *object;
+
+		ret[i] = word;
+		if (!(rule_code->copies >> i & 1) || !(word & ~7ull))
+			continue;
+		object = sample__object(sample, word & ~7ull);
+		if (!object)
+			return false;
+		/* Not 0, even without its low bits: that means "unset". */
+		ret[i] = hash__pair(&units->seed, word, hash__bytes(&units->seed, object->bytes + object->begin, object->end - object->begin)) | 8;
+	}
+	return true;
+}
+
 /* Never 0, which means "not read". */
-static uint64_t hash_words(const struct units *units, const struct frame_values *frame)
+static uint64_t hash_words(const struct units *units, const uint64_t words[static FRAME_VALUES_WORDS])
 {
 	uint64_t hash = 1;
 
 	for (uint32_t i = 0; i < FRAME_VALUES_WORDS; i++)
-		hash = hash__pair(&units->seed, hash, frame->words[i]);
+		hash = hash__pair(&units->seed, hash, words[i]);
 	return hash | 1;
-}
-
-/* Adds the text of the captured object to the hash: another text may lie at the same address as the last one. */
-static uint64_t hash_object(const struct units *units, const struct frame_values *frame, const struct rule_code *rule_code,
-			    const struct part_object *object, const struct py_layout *layout, uint64_t hash)
-{
-	size_t len = object->part.size - offsetof(struct part_object, bytes), size = 0;
-	const uint8_t *text = (frame->words[rule_code->object - 1] & ~7ull) == object->address ? object__text_in(layout, object->bytes, len, &size) : NULL;
-
-	return text ? hash__pair(&units->seed, hash, hash__bytes(&units->seed, text, size)) | 1 : hash;
 }
 
 /* A bit for each word whose variable is unset. */
@@ -268,10 +297,10 @@ static uint8_t unmade_words(const struct rule_code *rule_code, int32_t offset, s
 }
 
 /* Are the words the same, but for locals that were unset before and that the name does not depend on? */
-static bool same_but_unset(const uint64_t *before, uint8_t asked, const struct frame_values *now)
+static bool same_but_unset(const uint64_t *before, uint8_t asked, const uint64_t *now)
 {
 	for (uint32_t i = 0; i < FRAME_VALUES_WORDS; i++)
-		if (before[i] != now->words[i] && ((before[i] & ~7ull) || asked >> i & 1))
+		if (before[i] != now[i] && ((before[i] & ~7ull) || asked >> i & 1))
 			return false;
 	return true;
 }
@@ -281,14 +310,13 @@ static bool same_but_unset(const uint64_t *before, uint8_t asked, const struct f
  * Called from elsewhere it is another call, whose words may point to new objects in the memory of freed ones: a unit of
  * its own for tree.c, too, which sees that by the lines of the callers. */
 static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame,
-					    const struct frame_values *values, const struct rule_code *rule_code)
+					    const uint64_t words[static FRAME_VALUES_WORDS])
 {
 	for (uint32_t i = 0; i < reading->n; i++)
 		if (reading->frames[i].address == frame->address && reading->frames[i].key == frame->key &&
 		    (reading->frames[i].called_from == frame->called_from || !frame->called_from || !reading->frames[i].called_from) &&
 		    (reading->frames[i].words == frame->words ||
-		     (reading->frames[i].value.named && !rule_code->object &&
-		      same_but_unset(reading->words[i], reading->frames[i].value.asked, values))))
+		     (reading->frames[i].value.named && same_but_unset(reading->words[i], reading->frames[i].value.asked, words))))
 			return &reading->frames[i];
 	return NULL;
 }
@@ -468,7 +496,6 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 		  const struct py_layout *layout)
 {
 	const struct part_py_frames *python = sample->python;
-	const struct part_object *object = sample->object;
 	const struct record_header *header = &sample->record->header;
 	struct frame_values values[VALUES_FRAMES_MAX];
 	struct seen_frame frames[VALUES_FRAMES_MAX];
@@ -477,7 +504,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 	struct waiting *waiting;
 	uint32_t i, n_values, n = 0, outer = python ? python->n : 0;
 	uint64_t called_from = 1;
-	bool again;
+	bool again, whole;
 
 	if (!sample->values || !python) {
 		/* No frame of a rule is on the stack now: the old ones ended, and their addresses may be used again. */
@@ -513,26 +540,24 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 			called_from = mix_frame(called_from, &python->frames[--outer]);
 		to->called_from = python->part.loss ? 0 : called_from; /* the outermost frames may be missing */
 		unmade = unmade_words(rule_code, python->frames[values[i].frame].offset, &values[i]);
-		memcpy(words[n], values[i].words, sizeof(words[n]));
+		whole = content_words(units, sample, rule_code, &values[i], words[n]);
 		to->key = rule_code->key;
 		to->rule = rule_code->rule;
 		to->outside = python->n - 1 - values[i].frame;
 		n++;
 		/* Locals that could not be read, or other slots than this rule asks for: no values. */
-		if (values[i].unread || memcmp(values[i].slots, rule_code->slots, sizeof(rule_code->slots)) != 0)
+		if (!whole || values[i].unread || memcmp(values[i].slots, rule_code->slots, sizeof(rule_code->slots)) != 0)
 			continue;
 		to->address = values[i].address;
-		to->words = hash_words(units, &values[i]);
-		if (rule_code->object && object)
-			to->words = hash_object(units, &values[i], rule_code, object, layout, to->words);
+		to->words = hash_words(units, words[n - 1]);
 		unset = unset_words(rule_code, &values[i]);
 		to->unset = unset & (~rule_code->arguments | unmade);
 		to->deleted = unset & rule_code->arguments & ~unmade;
-		before = again && rules__get(units->rules, rule_code->rule)->kind == RULE_UNIT ? NULL : seen_before(reading, to, &values[i], rule_code);
+		before = again && rules__get(units->rules, rule_code->rule)->kind == RULE_UNIT ? NULL : seen_before(reading, to, words[n - 1]);
 		if (before)
 			to->value = before->value;
 		if (memory && to_be_read(&to->value)) {
-			read_or_recall(units, rule_code, &values[i], to, object, memory, layout, &to->value);
+			read_or_recall(units, rule_code, &values[i], to, sample, memory, layout, &to->value);
 			to->value.read = header->time;
 		}
 	}

@@ -38,6 +38,10 @@ enum py_lines {
 #define PY_COMPACT_UNICODE_40 8u /* PyASCIIObject without wstr (3.12+); only informative */
 #define PY_BASE_FRAME 16u   /* the outermost shim is the thread state's own and no eval loop's (3.15+) */
 
+/* tp_flags (Include/object.h): subclasses of int, of str */
+#define PY_TYPE_LONG (1u << 24)
+#define PY_TYPE_TEXT (1u << 28)
+
 /* X(group, field): every offset, in order; u16 each. The generator of tables (tools/offsets) and the output of
  * `check -v` iterate over the same list.
  *  runtime: _PyRuntimeState;   interp: PyInterpreterState;  tstate: PyThreadState

@@ -72,7 +72,7 @@ enum record_part_kind {
 	PART_VALUES = 18, /* struct part_values: locals that rules select; innermost frame first */
 	PART_STACK = 19, /* struct part_stack */
 	PART_WAIT = 20, /* struct part_wait: with SAMPLE_OFF_CPU, and last */
-	PART_OBJECT = 21, /* struct part_object: follows PART_VALUES */
+	PART_OBJECT = 21, /* struct part_object: any number of them follow PART_VALUES */
 };
 
 /* struct record_sample.flags */
@@ -200,14 +200,23 @@ struct part_values {
 _Static_assert(sizeof(struct part_values) == 24, "part_values");
 #define VALUES_CUT 1u          /* there are more such frames, further out */
 
-/* The first bytes of one of these objects, of the innermost frame whose locals_capture requests it: for objects that
- * do not live until user space reads them. What follows the bytes is unknown. */
-#define OBJECT_BYTES 1024u
+/* A copy of an object that one of these words refers to, if its locals_capture requests it: an object that is made for a call is
+ * freed with it, and the next call's object mostly lies where it lay. A text is there whole, of any other object its begin. */
+#define OBJECT_HEAD 112u  /* a function's qualified name is behind it, in 3.8; a multiple of 8 */
+#define OBJECT_TEXT 4096u /* bytes of characters; more are cut off */
 struct part_object {
 	struct record_part part;
-	__u64 address;      /* the word without its tag */
-	__u8 bytes[OBJECT_BYTES]; /* part.size - 16 of them */
+	__u64 address;      /* the word without its tag; of bytes[0] */
+	__u64 apart;        /* 0, or, of a text whose characters are not behind its head: their address, of bytes[begin] */
+	__u16 begin, end;   /* of the bytes that make its value: characters, digits, else the type */
+	__u32 flags;        /* OBJECT_IS_TEXT */
+	__u8 bytes[OBJECT_HEAD + OBJECT_TEXT];
 };
+#define OBJECT_FIXED 32u  /* before bytes */
+_Static_assert(offsetof(struct part_object, bytes) == OBJECT_FIXED && sizeof(struct part_object) % 8 == 0, "part_object");
+#define OBJECT_IS_TEXT 1u
+#define SAMPLE_OBJECTS_MAX 16u   /* of one sample */
+#define SAMPLE_OBJECTS_BYTES (4 * sizeof(struct part_object)) /* one begins only where there is room for any */
 
 /* A code object. The same key may come again (from another CPU, after an eviction, or in pieces), always with the
  * same content. */
@@ -348,7 +357,7 @@ struct record_map {
 #define SAMPLE_RING_BYTES (1u << 20)
 #define SAMPLE_RECORD_MAX \
 	(96u + RECORD_PY_FRAMES_MAX * 16u + 16u + RECORD_NATIVE_FRAMES_MAX * 8u + 16u + RECORD_KERNEL_FRAMES_MAX * 8u + \
-	 160u + RECORD_STACK_MAX + 24u + VALUES_FRAMES_MAX * 48u + 72u + 16u + OBJECT_BYTES)
+	 160u + RECORD_STACK_MAX + 24u + VALUES_FRAMES_MAX * 48u + 72u + SAMPLE_OBJECTS_BYTES)
 
 #define SAMPLER_LOSSES 48u
 _Static_assert(LOSS_COUNT <= SAMPLER_LOSSES, "a counter for each loss");
@@ -367,7 +376,7 @@ struct sampler_counts {
 struct locals_capture {
 	__u64 key;          /* record_code.key; 0: free */
 	__u8 slots[FRAME_VALUES_WORDS]; /* the locals to copy */
-	__u16 object;       /* which of them (from 1) also gets the bytes of its object (struct part_object); 0: none */
+	__u16 copies;       /* a bit for each of them whose object is copied, too (struct part_object) */
 	__u16 wakes;        /* CAPTURE_WAKES_*: do values wake the engine, so that what they point to is read soon? */
 };
 #define CAPTURE_WAKES_NEVER 0u /* nothing is read: the record has all of it */

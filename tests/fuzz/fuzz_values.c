@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "cprofd/pywalk.h"
+#include "cprofd/py/object.h"
 #include "python/values.h"
 #include "target/py_tables.h"
 
@@ -38,17 +40,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{.kind = SOURCE_VALUE, .n = 2, .steps = {{STEP_NAME, "f"}, {STEP_NAME, "__code__"}}},
 	};
 	struct memory memory = {.reader = {read_memory}, .data = data + 2, .size = size - 2};
+	static struct part_object object;
+	struct image image = {};
 	struct py_layout layout;
 	static struct class_memo classes;
 	struct buf text = {}, again = {};
 	uint32_t line;
 	size_t i;
-	int err, round;
+	int err, round, copied;
 
 	if (size < 2)
 		return 0;
 	py_table__layout(&py_tables[data[0] % py_tables_n], &layout);
 	layout.version = py_tables[data[0] % py_tables_n].first >> 8;
+	image.layout = layout;
+	host_reader_current = &memory.reader;
+	copied = py_object(&image, BASE + data[1] * 8u, &object);
+	if (copied < 0 || (size_t)copied > sizeof(object) || copied % 8 ||
+	    (copied && (object.begin > object.end || object.end > (uint32_t)copied - OBJECT_FIXED || object.part.size != (uint32_t)copied)))
+		abort();
 	for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		struct values values = {.memory = &memory.reader, .layout = &layout};
 

@@ -475,7 +475,7 @@ static void a_sample_is_parsed_and_copied(void **state)
 	assert_ptr_equal(sample.record, rec.data);
 	assert_ptr_equal(sample.python, python);
 	assert_ptr_equal(sample.wait, rec.data + rec.size - sizeof(struct part_wait));
-	assert_true(!sample.native && !sample.kernel && !sample.stack && !sample.values && !sample.object);
+	assert_true(!sample.native && !sample.kernel && !sample.stack && !sample.values && !sample.objects && !sample.n_objects);
 	sample__copy(&sample, bytes, &copy);
 	assert_memory_equal(bytes, rec.data, rec.size);
 	assert_ptr_equal(copy.record, bytes);
@@ -486,16 +486,49 @@ static void a_sample_is_parsed_and_copied(void **state)
 
 static void values_are_checked(void **state)
 {
+	struct part_object *object;
+
 	rec_sample(&rec, 1, &task, 0);
 	rec_part(&rec, PART_VALUES, 0, sizeof(struct part_values), 0);
-	rec_part(&rec, PART_OBJECT, 0, offsetof(struct part_object, bytes), 8);
+	object = rec_part(&rec, PART_OBJECT, 0, OBJECT_FIXED, 8);
 	assert_int_equal(record__check(rec.data, rec.size), 0);
+	object->end = 9; /* of 8 bytes */
+	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
+	object->end = 7;
+	object->begin = 8;
+	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
 	rec_sample(&rec, 1, &task, 0);
 	rec_part(&rec, PART_VALUES, 0, sizeof(struct part_values) - 8, 0); /* shorter than its head */
 	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
 	rec_sample(&rec, 1, &task, 0);
 	rec_part(&rec, PART_OBJECT, 0, sizeof(struct part_object), 8);
 	assert_int_equal(record__check(rec.data, rec.size), -EBADMSG);
+}
+
+static void objects_are_found_by_their_address(void **state)
+{
+	struct sample sample, copy;
+	struct part_object *objects[3];
+	uint64_t bytes[128];
+
+	rec_sample(&rec, 1, &task, 0);
+	rec_part(&rec, PART_VALUES, 0, sizeof(struct part_values), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		if (i == 2)
+			rec_part(&rec, PART_WAIT, 0, sizeof(struct part_wait), 0);
+		objects[i] = rec_part(&rec, PART_OBJECT, 0, OBJECT_FIXED, 8 * i);
+		objects[i]->address = 100 + i;
+	}
+	assert_int_equal(record__check(rec.data, rec.size), 0);
+	sample = parsed();
+	for (uint32_t i = 0; i < 2; i++)
+		assert_ptr_equal(sample__object(&sample, 100 + i), objects[i]);
+	assert_null(sample__object(&sample, 0));
+	sample__copy(&sample, bytes, &copy);
+	assert_int_equal((const char *)sample__object(&copy, 101) - (const char *)bytes, (const char *)objects[1] - (const char *)rec.data);
+	sample.objects = NULL;
+	sample.n_objects = 0;
+	assert_null(sample__object(&sample, 101));
 }
 
 static void parts_of_one_kind_follow_each_other(void **state)
@@ -553,7 +586,7 @@ int main(void)
 		TEST(unknown_kinds_and_parts_are_skipped),
 		TEST(parts_of_one_kind_follow_each_other),
 		TEST(a_sample_is_parsed_and_copied),
-		TEST(values_are_checked),
+		TEST(values_are_checked), TEST(objects_are_found_by_their_address),
 		TEST(a_string_tells_what_is_there),
 	};
 

@@ -505,10 +505,31 @@ static void set_up_values(struct state *s, const char *valued, uint32_t argument
 
 static struct host_reader *memory;
 static int32_t stands; /* offset in the bytecode */
+static const char *held; /* the text that the word refers to: the record has a copy of it */
+static bool apart;       /* its characters are elsewhere */
+
+static void put_held(struct rec *rec, const struct py_layout *layout, uint64_t word)
+{
+	uint32_t len = (uint32_t)strlen(held), state = 1 << 2 | 1 << 6 | (apart ? 0 : 1 << 5);
+	uint16_t begin = apart ? layout->unicode_compact_data + 8 : layout->unicode_ascii_data;
+	struct part_object *object = rec_part(rec, PART_OBJECT, 0, OBJECT_FIXED, begin + len);
+	const uint64_t place = object->apart = apart ? 0x123456 : 0;
+
+	object->address = word;
+	object->flags = OBJECT_IS_TEXT;
+	object->begin = begin;
+	object->end = (uint16_t)(begin + len);
+	memcpy(object->bytes + layout->unicode_length, &len, 4);
+	memcpy(object->bytes + layout->unicode_state, &state, 4);
+	memcpy(object->bytes + layout->unicode_compact_data, &place, 8);
+	memcpy(object->bytes + begin, held, len);
+}
+
 /* A record of stack 2, whose frame at `address` holds `word`. */
 static void valued_record(struct state *s, uint32_t flags, uint64_t address, uint64_t word, uint8_t unread)
 {
-	static const struct py_layout layout = {.version = 0x030b00};
+	static const struct py_layout layout = {.version = 0x030b00, .unicode_length = 16, .unicode_state = 32, .unicode_ascii_data = 48,
+						.unicode_compact_data = 72, .state_kind_shift = 2, .state_compact_shift = 5, .state_ascii_shift = 6};
 	struct record_task task = rec_task(7, 7, 0, 1, "t");
 	const struct py_frame frames[] = {{.code = KEY + 1}, {.code = KEY, .offset = stands}};
 	struct frame_values values = {.frame = 1, .unread = unread, .n = 1, .slots = {in_cell ? VALUE_SLOT_CELL : 0, 0xff, 0xff, 0xff}, .address = address, .words = {word}};
@@ -521,6 +542,8 @@ static void valued_record(struct state *s, uint32_t flags, uint64_t address, uin
 	part = rec_part(&rec, PART_VALUES, 0, sizeof(*part), FRAME_VALUES_HEAD + 8);
 	part->n = 1;
 	memcpy(part + 1, &values, FRAME_VALUES_HEAD + 8);
+	if (held)
+		put_held(&rec, &layout, word);
 	record__parse((void *)rec.data, &sample);
 	assert_int_equal(units__sample(s->units, &sample, memory, &layout), 0);
 }
@@ -710,6 +733,41 @@ static void own_name_behind_a_value(void **state)
 	rules__free(s.rules);
 }
 
+/* A text that a local holds is that of the tick, wherever its characters are: at the same address it may be another one, and what
+ * lies there later is never read. */
+static void texts_are_the_tick_s(void **state)
+{
+	static const char text[] = "compiler C\nunit\nfile */own/c.py\nfunction compile\nhas code\nname func\nsignature func.@symbol\n";
+	struct host_reader reader = {.read = read_nothing};
+
+	memory = &reader;
+	n_reads = 0;
+	for (apart = false;; apart = true) {
+		struct state s = {};
+
+		set_up_values(&s, text, 1);
+		held = "first";
+		valued_sample(&s, 0x1000, 0x5000, 0);
+		valued_sample(&s, 0x1000, 0x5000, 0);
+		held = "of '_Z6seconda'";
+		valued_sample(&s, 0x1000, 0x5000, 0);
+		held = NULL; /* a copy that is missing tells nothing, and does not end what goes on */
+		valued_sample(&s, 0x1000, 0x5000, 0);
+		valued_sample(&s, 0x2000, 0x5000, 0);
+		held = "third";
+		valued_sample(&s, 0x2000, 0x5000, 0);
+		assert_string_equal(s.keep.words, "+1=first<0@0 1 1 +2=of '_Z6seconda'<0@20 2 -1@20 2 2 +3=third<0@50 3 -2@50 ");
+		units__free(s.units);
+		rules__free(s.rules);
+		if (apart)
+			break;
+	}
+	assert_int_equal(n_reads, 0);
+	memory = NULL;
+	held = NULL;
+	apart = false;
+}
+
 /* Names by values are not the same name because neither is known. */
 static void passes_by_values(void **state)
 {
@@ -737,7 +795,7 @@ int main(void)
 		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted),
 		cmocka_unit_test(cells_are_made), cmocka_unit_test(waits_have_values),
 		cmocka_unit_test(read_again_after_a_stack_without_it), cmocka_unit_test(named_late),
-		cmocka_unit_test(own_name_behind_a_value), cmocka_unit_test(passes_by_values),
+		cmocka_unit_test(own_name_behind_a_value), cmocka_unit_test(texts_are_the_tick_s), cmocka_unit_test(passes_by_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

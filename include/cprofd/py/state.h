@@ -93,7 +93,8 @@ struct py_walk {
 	__u64 now;              /* CLOCK_MONOTONIC ns */
 	__u64 salt;             /* of the process: equal addresses of two processes differ */
 	__u64 round;            /* mixed into proofs: those of another round are void */
-	__u64 object;           /* the sampler's own: what goes with the values */
+	/* The sampler's own, with objects[]: what goes with the values (bpf/values.h). */
+	__u32 n_objects, objects_size;
 	/* state and out */
 	__u64 frame;            /* next frame, 0: none */
 	__u64 chunk, top, caller, linked; /* of the thread state that is walked */
@@ -126,6 +127,7 @@ struct py_walk {
 	__u64 leaf;             /* what py_repair knows of the innermost link */
 	struct py_recent recent[PY_RECENT]; /* by the place of the frame: the codes of the last walk, in a row */
 	__u8 code[PY_RAW_CODE];
+	__u64 objects[2 * SAMPLE_OBJECTS_MAX];
 	__u64 registers[PY_REGISTERS]; /* of the thread, for py_repair */
 	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair; of a string, for py_code_deep */
 	struct py_todo todo[RECORD_CODES_PER_TICK];
