@@ -216,8 +216,8 @@ class Told:
         return sum(begin <= t <= end for t in self.samples[tid])
 
 
-def recorded(python, program, arguments, own_rules, folder, mode):
-    """What the target printed of itself, and what was told by these rules, from its first line of input on."""
+def recorded(python, program, arguments, own_rules, folder, mode, kind=Told):
+    """What the target printed of itself, and what was told by these rules, from its first line of input on: Told, or another kind of it."""
     out, rules = os.path.join(folder, "x.events"), os.path.join(folder, "mine.rules")
     with open(rules, "w") as file:
         file.write(own_rules)
@@ -236,4 +236,4 @@ def recorded(python, program, arguments, own_rules, folder, mode):
         target.kill()
         target.wait()
     with open(out) as stream:
-        return truth, Told(map(json.loads, stream))
+        return truth, kind(map(json.loads, stream))
