@@ -167,6 +167,11 @@ deb: ## Debian's package of this tree, below $(B)/deb (debhelper)
 	$(Q)cd $(B)/deb/cprofd && dpkg-buildpackage -us -uc -b -j$(JOBS)
 	$(Q)ls $(B)/deb/*.deb
 
+.PHONY: check-reproducible
+check-reproducible: ## the package is built twice, in folders of other names, in another time zone and umask: equal byte by byte
+	$(Q)tools/deps.sh $(DEPS_BUILD) debhelper fakeroot
+	$(Q)tools/check-reproducible $(B)/reproducible
+
 # --- what Debian has to give ---
 DEPS_BUILD := gcc libc6-dev make pkg-config clang llvm bpftool libbpf-dev libzstd-dev libjansson-dev \
 	libelf-dev libdw-dev liblzma-dev zlib1g-dev libdeflate-dev libiberty-dev libunwind-dev libzydis-dev libncurses-dev libmicrohttpd-dev libcurl4-openssl-dev
