@@ -34,6 +34,14 @@ static void on_alarm(int signal)
 {
 }
 
+/* Without this, the first alarm would end the broker. */
+static void take_alarms(void)
+{
+	const struct sigaction action = {.sa_handler = on_alarm};
+
+	sigaction(SIGALRM, &action, NULL);
+}
+
 /* A repeating timer: the first signal may arrive before the system call begins. */
 static void set_alarm(suseconds_t us)
 {
@@ -244,10 +252,9 @@ static int open_all(struct perf_events *events, pid_t pid, const struct perf_opt
 
 int perf_events__open(struct perf_events *events, pid_t pid, const struct perf_options *options)
 {
-	const struct sigaction action = {.sa_handler = on_alarm};
 	int err;
 
-	sigaction(SIGALRM, &action, NULL);
+	take_alarms();
 	err = open_all(events, pid, options);
 	return err == -EINTR ? -ETIMEDOUT : err;
 }
@@ -258,6 +265,7 @@ int perf_events__add(struct perf_events *events, pid_t pid, pid_t tid, const str
 	char path[64];
 	int err;
 
+	take_alarms();
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	task = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task < 0)
