@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/bpf.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,7 +67,8 @@ static const struct call {
 
 static const struct call allocation = {SYS_getpid, ENOMEM, "malloc"};
 
-/* What is left out, by a word of the file's path. What the loader cannot do it says itself, before there is a program.
+/* What is left out, by a word of the file's path. What the loader cannot do it says itself, before there is a program, and it
+ * ends a process that has no memory for variables of a thread.
  * libc's name service (getpwuid() and the like) does not survive without memory. libbpf takes a lack of memory for a kernel
  * that can do less, and has the verifier look at programs for half a minute that are then refused. */
 static const char loader[] = "/ld-linux", libc[] = "/libc.so", libbpf[] = "/libbpf.so";
@@ -230,12 +232,14 @@ static void enter(struct task *task)
 	if (ptrace(PTRACE_GETREGS, task->pid, NULL, &regs))
 		return;
 	if (regs.orig_rax == SYS_getpid && regs.rdi == FAILING_ALLOCATION) {
-		if (within(task->pid, regs.rsi, libc) || within(task->pid, regs.rsi, libbpf))
+		if (within(task->pid, regs.rsi, loader) || within(task->pid, regs.rsi, libc) || within(task->pid, regs.rsi, libbpf))
 			return;
 		call = &allocation;
 		key = key_of(task, SYS_getpid, regs.rsi, regs.rdx);
 	} else {
 		if (!(call = call_of(regs.orig_rax)) || within(task->pid, regs.rip, loader))
+			return;
+		if (call->number == SYS_bpf && regs.rdi == BPF_BTF_LOAD) /* one of libbpf's questions to the kernel */
 			return;
 		if (call->number == SYS_fcntl && regs.rsi != F_DUPFD && regs.rsi != F_DUPFD_CLOEXEC) /* flags never fail */
 			return;
