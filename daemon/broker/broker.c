@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -49,10 +50,10 @@ struct broker {
 	int status;            /* exit status of the engine that ended last */
 };
 
-static void load_spare(struct broker *broker)
+static enum broker_error load_spare(struct broker *broker)
 {
 	struct spare *spare = &broker->spare;
-	enum broker_error error;
+	enum broker_error error = BROKER_ERROR_OK;
 
 	if (spare->sampler && !sampler__fits(spare->sampler, &spare->options))
 		spare->sampler = sampler__free(spare->sampler);
@@ -60,6 +61,17 @@ static void load_spare(struct broker *broker)
 	if (!spare->sampler && !(broker->options->expect_flags & BROKER_DUMP))
 		sampler__load(&spare->options, &spare->sampler, &error);
 	spare->wanted = false;
+	return error;
+}
+
+/* Of a daemon's first load. libbpf finds out with it what the kernel can do, and keeps the answers for as long as the process
+ * lives, also one that only a lack of memory gave: then no later session could be sampled. Who is started again asks anew. */
+static int judge_first_load(enum broker_error error)
+{
+	if (error != BROKER_ERROR_NO_MEMORY && error != BROKER_ERROR_VERIFIER)
+		return 0;
+	fprintf(stderr, "cprofd: the sampler cannot be loaded: %s\n        start it again, or see `cprofd check`\n", broker_error__sentence(error));
+	return -EAGAIN;
 }
 
 /* Moves an engine to the list of those that end. `slot`: what points to it. */
@@ -317,6 +329,7 @@ int broker__run(const struct broker_options *options)
 	struct identity identity;
 	struct limit_reached reached;
 	struct peer peer;
+	enum broker_error error = BROKER_ERROR_OK;
 	int err;
 
 	if (!options->engine_main && program__open(&broker.program.fd))
@@ -348,8 +361,11 @@ int broker__run(const struct broker_options *options)
 	}
 	/* The client is preparing its request meanwhile. */
 	if (!err)
-		load_spare(&broker);
-	notify__ready();
+		error = load_spare(&broker);
+	if (options->listen_fd >= 0)
+		err = err ?: judge_first_load(error);
+	if (!err)
+		notify__ready();
 	err = err ?: run(&broker);
 	notify__stopping();
 	broker.spare.keeps = false;

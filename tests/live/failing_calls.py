@@ -104,7 +104,7 @@ class Sweep:
 
     def clean(self):
         for name in os.listdir(self.folder):
-            if name.startswith("out"):
+            if name.startswith(("out", "socket")):
                 os.unlink(os.path.join(self.folder, name))
 
     def run(self, case, pid, key):
