@@ -8,6 +8,7 @@ socket or capability that the unit does not leave. Needs root.
 import contextlib
 import ctypes
 import errno
+import glob
 import os
 import re
 import shutil
@@ -222,8 +223,8 @@ def test_agent():
         try:
             def holds():
                 return agent.poll() is not None or any(
-                    b'"pid":%d,' % process.pid in subprocess.run(["zstd", "-dcqf", os.path.join(work, "files", name)], capture_output=True).stdout
-                    for name in os.listdir(os.path.join(work, "files")))
+                    b'"pid":%d,' % process.pid in subprocess.run(["zstd", "-dcqf", name], capture_output=True).stdout
+                    for name in glob.glob(os.path.join(work, "files", "*")))
             expect(until(holds) and agent.poll() is None, "it does not record", agent.poll())
             agent.terminate()
             said = agent.communicate(timeout=60)[1].decode()
