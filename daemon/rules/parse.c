@@ -313,6 +313,13 @@ static int word_apart(struct parser *parser)
 	return set_flag(parser, &parser->rule->apart);
 }
 
+static int word_traces(struct parser *parser)
+{
+	if (parser->rule->kind != RULE_UNIT)
+		return line__fail(&parser->line, "only a unit `traces`");
+	return set_flag(parser, &parser->rule->traces);
+}
+
 static int word_lasting(struct parser *parser) { return set_flag(parser, &parser->rule->lasting); }
 
 static int read_choices(struct parser *parser, struct choices *choices)
@@ -385,6 +392,7 @@ static const struct {
 	{"once", RULE, word_once},
 	{"apart", RULE, word_apart},
 	{"lasting", RULE, word_lasting},
+	{"traces", RULE, word_traces},
 	{"name", RULE, word_name},
 	{"signature", RULE, word_signature},
 	{"defined", RULE, word_defined},
@@ -437,7 +445,7 @@ static int parse_line(struct parser *parser)
 	}
 	line->at = start;
 	return line__fail(line, "no such word; there are: compiler own loaded strip group stage unit phase pass line "
-				"file function native not has from once apart lasting name signature defined "
+				"file function native not has from once apart lasting traces name signature defined "
 				"source number");
 }
 

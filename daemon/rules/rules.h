@@ -80,6 +80,8 @@ struct rule {
 	bool once;               /* phase: a unit has it only once; when it begins again, a new unit has begun */
 	/* Phase: its time does not count for the phase around it, which pauses meanwhile. */
 	bool apart;
+	/* Unit: it runs the program's own code, and is at the lines of its frames. */
+	bool traces;
 	/* What its values begin with lives as long as the program, and keeps its name: it is read once. */
 	bool lasting;
 	struct patterns files, functions, natives, nots, has;

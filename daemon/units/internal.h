@@ -109,12 +109,16 @@ struct function_info {
 	uint32_t rule;
 	uint32_t text;           /* its name by a source that needs no captured value; 0: none */
 	uint32_t signature;      /* its signature, if that needs no captured value at all */
+	uint32_t file;           /* of units.files; 0: none */
 	uint64_t own;            /* a bit for each compiler: the function is the compiler's own */
 	uint64_t calls;          /* a bit for each rule of units.from: the rule names this function as caller */
 	uint8_t from;            /* its rule is units.from[from - 1]; 0: its rule accepts any caller */
 	bool valued;             /* Python function, and its rule needs captured values */
 	bool python;
 	bool cut;                /* a note such as "(cut: ...)": frames are missing here */
+};
+struct frame_info {
+	uint32_t function, line;
 };
 struct stack_info {
 	uint32_t parent, frame;
@@ -197,7 +201,9 @@ struct units {
 
 	struct function_info *functions;
 	uint32_t n_functions, functions_capacity;
-	uint32_t *frames;        /* function of each */
+	struct frame_info *frames;
+	struct texts files;      /* of this epoch's functions, if a rule `traces` */
+	bool traces;             /* a rule does */
 	uint32_t n_frames, frames_capacity;
 	struct stack_info *stacks; /* [i] is stack i + 1 */
 	uint32_t n_stacks, stacks_capacity;
@@ -231,8 +237,10 @@ const struct waiting *read__take(struct units *units, uint32_t tid, uint64_t tim
 /* The same for a wait that ended at `time`, whose stack was recorded at `taken`. */
 const struct waiting *read__off_cpu(struct units *units, uint32_t tid, uint64_t taken, uint64_t time);
 void read__free(struct units *units);
-/* lines.c: the id of a line inside of another, by its texts; that of the other, if the number is none, or there is no memory. */
+/* lines.c: the id of a line inside of another; that of the other, if the number is none, or there is no memory. `file`: a text. */
 uint32_t unit_lines__id(struct units *units, uint32_t parent, uint32_t depth, uint32_t file, uint32_t number);
+/* The same, of a number that is a text. */
+uint32_t unit_lines__of_text(struct units *units, uint32_t parent, uint32_t depth, uint32_t file, uint32_t text);
 /* Rows from `first` (an id) on, to the sink. */
 int unit_lines__emit(const struct units *units, uint32_t first, struct event_sink *sink);
 void unit_lines__clear(struct units *units);

@@ -26,13 +26,12 @@ static bool is_line(const struct line *a, const struct line *b)
 	return a->parent == b->parent && a->depth == b->depth && a->file == b->file && a->number == b->number;
 }
 
-uint32_t unit_lines__id(struct units *units, uint32_t parent, uint32_t depth, uint32_t file, uint32_t text)
+uint32_t unit_lines__id(struct units *units, uint32_t parent, uint32_t depth, uint32_t file, uint32_t number)
 {
-	const unsigned long number = strtoul(texts__get(&units->texts, text), NULL, 10);
-	const struct line line = {parent, depth, number <= INT32_MAX ? (uint32_t)number : 0, file};
+	const struct line line = {parent, depth, number, file};
 	uint32_t at;
 
-	if (!line.number)
+	if (!number)
 		return parent;
 	at = SLOTS_FIND(&units->by_line, i, hash_of(units, &line), is_line(&units->lines[i], &line));
 	if (at != SLOTS_NONE)
@@ -41,6 +40,13 @@ uint32_t unit_lines__id(struct units *units, uint32_t parent, uint32_t depth, ui
 	    SLOTS_ADD(&units->by_line, hash_line, units, units->lines, units->n_lines, units->lines_capacity, line))
 		return parent;
 	return units->n_lines;
+}
+
+uint32_t unit_lines__of_text(struct units *units, uint32_t parent, uint32_t depth, uint32_t file, uint32_t text)
+{
+	const unsigned long number = strtoul(texts__get(&units->texts, text), NULL, 10);
+
+	return unit_lines__id(units, parent, depth, file, number <= INT32_MAX ? (uint32_t)number : 0);
 }
 
 int unit_lines__emit(const struct units *units, uint32_t first, struct event_sink *sink)

@@ -12,6 +12,9 @@
 #include "units/internal.h"
 #include "wait/wait.h"
 
+/* Frames of the program's own in a compile that `traces`, of which a sample is at a line. */
+#define TRACED_MAX 64u
+
 /* A frame of the sample's stack whose function a rule names. */
 struct rule_frame {
 	uint32_t stack, function, rule;
@@ -21,7 +24,7 @@ struct rule_frame {
 
 static const struct function_info *function_of(const struct units *units, uint32_t stack)
 {
-	return &units->functions[units->frames[units->stacks[stack - 1].frame]];
+	return &units->functions[units->frames[units->stacks[stack - 1].frame].function];
 }
 
 static enum rule_kind kind_of(const struct units *units, const struct rule_frame *frame)
@@ -69,7 +72,7 @@ static uint32_t find_rule_frames(const struct units *units, uint32_t stack, stru
 		i--;
 		if (i < UNITS_DEPTH_MAX)
 			ret[i] = (struct rule_frame){.stack = at,
-					       .function = units->frames[units->stacks[at - 1].frame],
+					       .function = units->frames[units->stacks[at - 1].frame].function,
 					       .rule = function_of(units, at)->rule,
 					       .call_site = called_from(units, at)};
 		at = units->stacks[at - 1].parent;
@@ -99,24 +102,51 @@ static void add_values(const struct units *units, uint32_t stack, struct rule_fr
 	}
 }
 
+/* Of a compile that `traces`: the lines of the program's own frames from `stack` out to that of the compile, the outermost first. */
+static uint32_t traced_lines(struct units *units, uint32_t stack, const struct rule_frame *unit, uint32_t line, uint32_t depth)
+{
+	const uint32_t compiler = rules__get(units->rules, unit->rule)->compiler;
+	uint32_t frames[TRACED_MAX], n = 0;
+
+	for (; stack && stack != unit->stack; stack = units->stacks[stack - 1].parent) {
+		const struct function_info *info = function_of(units, stack);
+
+		if (info->file && !(info->own >> compiler & 1))
+			frames[n++ % TRACED_MAX] = units->stacks[stack - 1].frame; /* the outermost ones stay */
+	}
+	for (uint32_t last = n < TRACED_MAX ? 0 : n - TRACED_MAX; n > last; n--) {
+		const struct frame_info *frame = &units->frames[frames[(n - 1) % TRACED_MAX]];
+		const char *file = texts__get(&units->files, units->functions[frame->function].file);
+
+		line = unit_lines__id(units, line, depth, units__text(units, file, strlen(file)), frame->line);
+	}
+	return line;
+}
+
 /* Takes the frames that are lines out of the others: the compiler is at a line inside of that which the compile around its
  * own is at. `line`, `depth`: what the thread works for, if it is a worker. *ret: the innermost line. */
-static uint32_t take_lines(struct units *units, struct rule_frame *frames, uint32_t n, uint32_t line, uint32_t depth, uint32_t *ret)
+static uint32_t take_lines(struct units *units, uint32_t stack, struct rule_frame *frames, uint32_t n, uint32_t line, uint32_t depth, uint32_t *ret)
 {
+	const struct rule_frame *traced = NULL;
 	uint32_t i, kept = 0;
 
 	for (i = 0; i < n; i++) {
 		const struct function_info *info = &units->functions[frames[i].function];
 
-		depth += kind_of(units, &frames[i]) == RULE_UNIT;
+		if (kind_of(units, &frames[i]) == RULE_UNIT) {
+			if (traced)
+				line = traced_lines(units, frames[i].stack, traced, line, depth);
+			traced = rules__get(units->rules, frames[i].rule)->traces ? &frames[kept] : NULL;
+			depth++;
+		}
 		if (kind_of(units, &frames[i]) != RULE_LINE)
 			frames[kept++] = frames[i];
 		else if (depth && !info->valued)
-			line = unit_lines__id(units, line, depth, info->text, info->signature);
+			line = unit_lines__of_text(units, line, depth, info->text, info->signature);
 		else if (depth && frames[i].seen && frames[i].seen->value.named)
-			line = unit_lines__id(units, line, depth, frames[i].seen->value.name, frames[i].seen->value.signature);
+			line = unit_lines__of_text(units, line, depth, frames[i].seen->value.name, frames[i].seen->value.signature);
 	}
-	*ret = line;
+	*ret = traced ? traced_lines(units, stack, traced, line, depth) : line;
 	return kept;
 }
 
@@ -389,7 +419,7 @@ static int find_outer(struct units *units, struct thread_units *worker, const st
 	uint32_t n = known ? find_rule_frames(units, row->call, frames) : 0, i, outer = 0, line;
 	int err = 0;
 
-	n = take_lines(units, frames, n, 0, 0, &line);
+	n = take_lines(units, row->call, frames, n, 0, 0, &line);
 	n = drop_without_unit(units, frames, n, false);
 	for (i = 0; i < n && i < caller->n && continues(units, &caller->open[i], &frames[i]); i++)
 		;
@@ -465,7 +495,7 @@ int tree__sample(struct units *units, struct sample_row *row)
 				     : read__take(units, thread->tid, row->time);
 	if (row->stack)
 		add_values(units, row->stack, frames, n, waiting);
-	n = take_lines(units, frames, n, thread->outer ? units->threads[row->caller].line : 0, thread->outer ? thread->outer_depth : 0, &line);
+	n = take_lines(units, row->stack, frames, n, thread->outer ? units->threads[row->caller].line : 0, thread->outer ? thread->outer_depth : 0, &line);
 	n = drop_without_unit(units, frames, n, thread->outer != 0);
 	if (row->stack && units->stacks[row->stack - 1].cut && thread->n && (stale || !is_another(thread, frames, n))) {
 		/* The missing frames may be those of open units: end nothing, and count it for the innermost

@@ -63,6 +63,8 @@ static int add_function(struct units *units, const struct function_row *row)
 	/* `own` has 64 bits: RULES_COMPILERS_MAX. */
 	for (uint32_t i = 0; info.python && i < rules__compilers(units->rules); i++)
 		info.own |= (uint64_t)rules__is_own(units->rules, i, row->file) << i;
+	if (info.python && units->traces && *row->file)
+		info.file = texts__id(&units->files, row->file, strlen(row->file));
 	units->functions[units->n_functions++] = info;
 	return 0;
 }
@@ -75,14 +77,14 @@ static int add_frame(struct units *units, const struct frame_row *row)
 	if (!err && row->function >= units->n_functions)
 		err = -EBADMSG;
 	if (!err)
-		units->frames[units->n_frames++] = row->function;
+		units->frames[units->n_frames++] = (struct frame_info){row->function, row->line};
 	return err;
 }
 
 /* Does a rule name the function of this stack's frame, and does it accept the caller? */
 static bool is_of_rule(const struct units *units, const struct stack_row *row)
 {
-	const struct function_info *function = &units->functions[units->frames[row->frame]];
+	const struct function_info *function = &units->functions[units->frames[row->frame].function];
 	const struct stack_info *parent = row->parent ? &units->stacks[row->parent - 1] : NULL;
 
 	if (function->rule == RULE_NONE || !function->from)
@@ -104,19 +106,19 @@ static int add_stack(struct units *units, const struct stack_row *row)
 		return err;
 	info = &units->stacks[units->n_stacks++];
 	*info = (struct stack_info){.parent = row->parent, .frame = row->frame};
-	info->cut = units->functions[units->frames[row->frame]].cut ||
+	info->cut = units->functions[units->frames[row->frame].function].cut ||
 		    (row->parent && units->stacks[row->parent - 1].cut);
 	info->python = (row->parent ? units->stacks[row->parent - 1].python : 0) +
-		       units->functions[units->frames[row->frame]].python;
+		       units->functions[units->frames[row->frame].function].python;
 	info->call_site = row->parent ? units->stacks[row->parent - 1].call_site : 0;
-	if (units->functions[units->frames[row->frame]].python)
+	if (units->functions[units->frames[row->frame].function].python)
 		info->call_site = (uint32_t)hash__pair(&units->seed, info->call_site, row->frame) | 1;
 	if (is_of_rule(units, row))
 		info->rule_code = id;
 	else if (row->parent)
 		info->rule_code = units->stacks[row->parent - 1].rule_code;
-	info->innermost = units->functions[units->frames[row->frame]].python || !row->parent ?
-				  units->frames[row->frame] : units->stacks[row->parent - 1].innermost;
+	info->innermost = units->functions[units->frames[row->frame].function].python || !row->parent ?
+				  units->frames[row->frame].function : units->stacks[row->parent - 1].innermost;
 	return 0;
 }
 
@@ -140,6 +142,7 @@ static void clear(struct units *units)
 	units->n_threads = units->n_functions = units->n_frames = units->n_stacks = 0;
 	units->emitted_rows = units->n_rows = units->n_names = units->n_ends = 0;
 	unit_lines__clear(units);
+	texts__free(&units->files);
 }
 
 /* --- emitting --- */
@@ -371,6 +374,8 @@ int units__new(const struct rules *rules, struct event_sink *next, struct units 
 	for (uint32_t i = 0; i < rules__count(rules) && units->n_from < sizeof(units->from) / sizeof(units->from[0]); i++)
 		if (rules__get(rules, i)->callers.n)
 			units->from[units->n_from++] = i;
+	for (uint32_t i = 0; i < rules__count(rules); i++)
+		units->traces |= rules__get(rules, i)->traces;
 	/* Beyond it units have no names: a target that makes up names cannot fill the engine's memory. */
 	units->texts.most = UNITS_TEXT_MAX;
 	err = hash_seed__draw(&units->seed);
@@ -398,6 +403,7 @@ void units__free(struct units *units)
 	buf__free(&units->scratch[1]);
 	free(units->functions);
 	free(units->frames);
+	texts__free(&units->files);
 	free(units->stacks);
 	free(units->threads);
 	free(units->rows);

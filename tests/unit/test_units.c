@@ -23,6 +23,7 @@ static const char text[] = "compiler C\nown */own/*\n"
 			   "phase\nfile */own/c.py\nfunction lock\napart\nname @function\n"
 			   "line\nfile */own/c.py\nfunction at3\nsource \"u.py\"\nnumber \"3\"\n"
 			   "line\nfile */own/c.py\nfunction at5\nsource \"u.py\"\nnumber \"5\"\n"
+			   "unit\nfile */own/c.py\nfunction trace\ntraces\nname @function\n"
 			   "pass\nnative *::run(*\nname @class\n";
 
 /* What came out, as words. */
@@ -257,6 +258,25 @@ static void lines(void **state)
 	send_rows(s, EVENT_FRAMES, 10, 2, frames);
 	send_rows(s, EVENT_STACKS, 14, 6, stacks);
 	samples(s, "@", "+1=compile<0@60 +2=compile<1@60 L1=u.py:3<0^1 L2=u.py:5<1^2 2:2 ");
+}
+
+/* A compile that runs the program's own code is at its lines, one inside of the other; frames of the compiler between them are none. */
+static void traced_lines(void **state)
+{
+	static const struct function_row functions[] = {{"trace", "/x/own/c.py", 70, "", FUNCTION_PYTHON}, {"f", "/x/u.py", 1, "", FUNCTION_PYTHON},
+							{"add", "/x/own/np.py", 80, "", FUNCTION_PYTHON}, {"g", "/x/u.py", 8, "", FUNCTION_PYTHON}};
+	static const struct frame_row frames[] = {{9, 0, 71, 0}, {10, 0, 2, 0}, {10, 2, 3, 0}, {11, 0, 81, 0}, {12, 0, 9, 0}};
+	/* 14 (>) trace in main, 15 (?) f at 2 in that, 16 (@) f at 3, 17 (A) add in 16, 18 (B) g in 17, 19 (C) trace in 18, 20 (D) g in 19,
+	 * 21 (E) f in compile, which does not trace */
+	static const struct stack_row stacks[] = {{1, 10}, {14, 11}, {14, 12}, {16, 13}, {17, 14}, {18, 10}, {19, 14}, {2, 11}};
+	struct state *s = *state;
+
+	send_rows(s, EVENT_FUNCTIONS, 9, 4, functions);
+	send_rows(s, EVENT_FRAMES, 10, 5, frames);
+	send_rows(s, EVENT_STACKS, 14, 8, stacks);
+	samples(s, ">?@A", "+1=trace<0@0 L1=/x/u.py:2<0^1 L2=/x/u.py:3<0^1 1 1:1 1:2 1:2 ");
+	samples(s, "BD", "+2=trace<1@50 L3=/x/u.py:9<2^1 L4=/x/u.py:9<3^2 1:3 2:4 ");
+	samples(s, "E", "+3=compile<0@60 3 -2@60 -1@60 ");
 }
 
 /* What the thread waited for before the first sample was no part of it: a period of CPU at most. */
@@ -791,7 +811,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nest),	TEST(phases_follow), TEST(what_is_cut_ends_nothing), TEST(without_the_gil_a_compile_goes_on), TEST(another_place_is_another_call), TEST(threads_end),
-		TEST(an_epoch_begins_again), TEST(lines), TEST(a_wait_is_before), TEST(refused), TEST(workers), TEST(short_waits_begin_and_end_nothing), TEST(once), TEST(one_is_apart), cmocka_unit_test(sums), cmocka_unit_test(shared_out), cmocka_unit_test(marks),
+		TEST(an_epoch_begins_again), TEST(lines), TEST(traced_lines), TEST(a_wait_is_before), TEST(refused), TEST(workers), TEST(short_waits_begin_and_end_nothing), TEST(once), TEST(one_is_apart), cmocka_unit_test(sums), cmocka_unit_test(shared_out), cmocka_unit_test(marks),
 		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted),
 		cmocka_unit_test(cells_are_made), cmocka_unit_test(waits_have_values),
 		cmocka_unit_test(read_again_after_a_stack_without_it), cmocka_unit_test(named_late),
