@@ -290,6 +290,7 @@ check-compilers: all docs test-tools ## compilers of PyPI: newest Numba, JAX, Cy
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/source_lines.py --jax $(B)/venv-compilers/bin/python
 	$(Q)$(B)/venv-compilers/bin/python -c 'import triton' 2>/dev/null || $(B)/venv-compilers/bin/pip install -q --disable-pip-version-check triton
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_triton.py --python $(B)/venv-compilers/bin/python
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/source_lines.py --triton $(B)/venv-compilers/bin/python
 	$(Q)$(B)/venv-compilers/bin/python -c 'import pythran' 2>/dev/null || $(B)/venv-compilers/bin/pip install -q --disable-pip-version-check pythran
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/units_pythran.py --python $(B)/venv-compilers/bin/python
 	$(Q)test -d $(B)/venv-pytensor || python3 -m venv $(B)/venv-pytensor

@@ -343,11 +343,27 @@ static int word_source(struct parser *parser)
 	return read_choices(parser, &parser->rule->name);
 }
 
+/* `number a + b`: the sum, not one text behind the other. So the + becomes a part of the text, for whoever reads that
+ * (units/lines.c). */
 static int word_number(struct parser *parser)
 {
+	struct choices *choices = &parser->rule->signature;
+	struct source *at;
+	int err;
+
 	if (parser->rule->kind != RULE_LINE)
 		return line__fail(&parser->line, "only a line has a `number`");
-	return read_choices(parser, &parser->rule->signature);
+	err = read_choices(parser, choices);
+	for (uint32_t i = 0; !err && i < choices->n; i++) {
+		if (!choices->sources[i].joined)
+			continue;
+		if (choices->n == RULES_CHOICES_MAX)
+			return line__fail(&parser->line, "more numbers than can be added");
+		at = &choices->sources[++i];
+		memmove(at + 1, at, (choices->n++ - i) * sizeof(*at));
+		*at = (struct source){.kind = SOURCE_TEXT, .text = "+", .joined = true};
+	}
+	return err;
 }
 
 static int word_signature(struct parser *parser)

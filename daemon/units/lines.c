@@ -44,9 +44,19 @@ uint32_t unit_lines__id(struct units *units, uint32_t parent, uint32_t depth, ui
 
 uint32_t unit_lines__of_text(struct units *units, uint32_t parent, uint32_t depth, uint32_t file, uint32_t text)
 {
-	const unsigned long number = strtoul(texts__get(&units->texts, text), NULL, 10);
+	const char *at = texts__get(&units->texts, text);
+	int64_t number = 0;
+	char *end;
 
-	return unit_lines__id(units, parent, depth, file, number <= INT32_MAX ? (uint32_t)number : 0);
+	do {
+		const long part = strtol(at, &end, 10);
+
+		if (end == at || part < INT32_MIN || part > INT32_MAX)
+			return parent;
+		number += part;
+		at = end + 1;
+	} while (*end == '+');
+	return unit_lines__id(units, parent, depth, file, number > 0 && number <= INT32_MAX ? (uint32_t)number : 0);
 }
 
 int unit_lines__emit(const struct units *units, uint32_t first, struct event_sink *sink)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The lines that cost the compile, as `report --by=source-line` shows them, against clocks around Numba's own lower_inst() and constraints in the
-target (compile_lines.py). Those of a compiler that runs what it compiles, against clocks in that (compile_traced.py).
+target (compile_lines.py). Those of a compiler that runs what it compiles, against clocks in that (compile_traced.py); of Triton, around its visits of statements (compile_triton_lines.py).
 
-    tests/live/source_lines.py [--python FILE] [--jax FILE] [--seconds N] [--without] [--show]
+    tests/live/source_lines.py [--python FILE] [--jax FILE] [--triton FILE] [--seconds N] [--without] [--show]
 
 Each line's share of the compiles' CPU time, of lowering and of typing, must be within two points of what the clocks say; each line of a function
 must be one of its own; and the rows must add up to what the table `source` says. --without: a second run without clocks, against those of the first.
---jax: a Python with JAX, and no other test.
+--jax, --triton: Pythons with these, and no other test.
 Needs root."""
 import argparse
 import collections
@@ -21,6 +21,7 @@ from lib import CPROFD
 from units_told import finish, verdict
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TRITON = os.path.join(ROOT, "tests/targets/compile_triton_lines.py")
 TRACED = os.path.join(ROOT, "tests/targets/compile_traced.py")
 TARGET = os.path.join(ROOT, "tests/targets/compile_lines.py")
 POINTS = 2
@@ -65,17 +66,18 @@ def check(label, true, told, note):
             "%d lines, up to %.2f points off, %s" % (len(set(key[:2] for key in true)), most, note))
 
 
-def traced(kind, python, seconds, folder):
+def traced(kind, target, python, seconds, folder):
+    """Lines of one file: a target that tells of each line how long it was at it, and in what is called there."""
     recording, account = os.path.join(folder, "t.cprof"), os.path.join(folder, "t.json")
     run = subprocess.run([CPROFD, "record", "--native=off", "--rules", os.path.join(ROOT, "tests/targets/traced.rules"), "-o", recording, "--",
-                          python, TRACED, kind, str(seconds), account], stderr=subprocess.PIPE, universal_newlines=True)
+                          python, *target, str(seconds), account], stderr=subprocess.PIPE, universal_newlines=True)
     if run.returncode:
         return verdict(kind + ": the target compiles", run.stderr)
     with open(account) as stream:
         truth = json.load(stream)
     told = collections.Counter()
     for row in report(recording, "source-line"):
-        if row["file"] == TRACED and str(row["line"]) in truth["lines"]:
+        if row["file"] == target[0] and str(row["line"]) in truth["lines"]:
             told[row["line"]] += cpu(row, "inclusive")
     true = {int(line): 100 * ns / truth["traced"] for line, ns in truth["lines"].items()}
     far = ["line %d: %.2f %%, told %.2f %%" % (line, share, 100 * told[line] / truth["traced"]) for line, share in true.items()
@@ -89,15 +91,19 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--jax")
+    parser.add_argument("--triton")
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--without", action="store_true")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.jax:
-            traced("jax", options.jax, options.seconds, folder)
+            traced("jax", (TRACED, "jax"), options.jax, options.seconds, folder)
+        if options.triton:
+            traced("triton", (TRITON,), options.triton, options.seconds, folder)
+        if options.jax or options.triton:
             return finish()
-        traced("toy", options.python, options.seconds / 2, folder)
+        traced("toy", (TRACED, "toy"), options.python, options.seconds / 2, folder)
         truth, rows, sources = run(options.python, options.seconds, folder, ["clocks"])
         if not truth:
             return finish()

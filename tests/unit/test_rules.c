@@ -276,6 +276,7 @@ static void errors(void **state)
 	refused("compiler X\nline\n\tonce\n", 3, 6);
 	refused("compiler X\nphase\n\ttraces\n", 3, 8);
 	refused("compiler X\nunit\n\ttraces x\n", 3, 9);
+	refused("compiler X\nline\n\tnumber a + b + c + d + e\n", 3, 26);
 	refused("compiler X\nline\n\tfile f\n\tfunction f\n\tsource a.b\n", 5, 12);
 	refused("compiler X\nline\n\tnative f\n\tsource \"a\"\n\tnumber \"1\"\n", 5, 12);
 }

@@ -22,7 +22,7 @@ static const char text[] = "compiler C\nown */own/*\n"
 			   "phase\nfile */own/c.py\nfunction link\nonce\nname @function\n"
 			   "phase\nfile */own/c.py\nfunction lock\napart\nname @function\n"
 			   "line\nfile */own/c.py\nfunction at3\nsource \"u.py\"\nnumber \"3\"\n"
-			   "line\nfile */own/c.py\nfunction at5\nsource \"u.py\"\nnumber \"5\"\n"
+			   "line\nfile */own/c.py\nfunction at5\nsource \"u.py\"\nnumber \"7\" + \"-2\"\n"
 			   "unit\nfile */own/c.py\nfunction trace\ntraces\nname @function\n"
 			   "pass\nnative *::run(*\nname @class\n";
 
