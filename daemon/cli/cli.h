@@ -67,6 +67,7 @@ struct cli_options {
 	 * (--units) */
 	bool thread_names, unit_frames;
 	const char *thread;      /* NULL: all */
+	const char *process;     /* NULL: all */
 	const char *class_name, *function, *module; /* only samples of these; NULL: all */
 	const char *exclude[EXPORT_EXCLUDE_MAX]; /* frames that are not shown */
 	uint32_t n_exclude;

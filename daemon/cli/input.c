@@ -112,7 +112,7 @@ void input__print_failure(int err, const char *path)
 			     "%s was made by a version of cprofd that this one does not understand",
 			     path);
 	else if (err == -ESPIPE)
-		say__failure("give it a file", "%s is a pipe, and --skip-first reads a recording twice", path);
+		say__failure("give it a file", "%s is a pipe, and a recording has to be read twice here", path);
 	else
 		say__failure("", "%s cannot be read: %s", path, strerror(-err));
 }
@@ -151,6 +151,7 @@ struct export_options input__filters(const struct cli_options *options)
 {
 	struct export_options filters = {
 		.thread = options->thread,
+		.process = options->process,
 		.from = options->from_ns,
 		.to = options->to_ns,
 		.class_name = options->class_name,

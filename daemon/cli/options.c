@@ -453,6 +453,7 @@ const struct option_row option_rows[] = {
 	{"units", 0, NULL, NULL, COMMAND_CONVERT, "in collapsed stacks, flame graphs (svg, html) and pprof, what was compiled, and phases and passes of it, as the outermost frames", FLAG(unit_frames)},
 	{"thread", 0, "TID|NAME", NULL, SAMPLING, "only this thread goes into the file (a .cprof keeps all)", TEXT(thread, "is no thread: give its id or its name")},
 	{"thread", 0, "TID|NAME", NULL, COMMAND_CONVERT | TABLES | COMMAND_TOP, "only this thread, by its number or its name", TEXT(thread, "is no thread: give its id or its name")},
+	{"process", 0, "PID|PATTERN", NULL, COMMAND_CONVERT | COMMAND_REPORT, "only this process, by its number or a word of its command line, with or without its directory (train.py, gunicorn*)", TEXT(process, "is no process: give its id or a word of its command line")},
 	{"class", 0, "CLASS", NULL, READING, "only samples of this class of time, as `report --by=class` shows them", TEXT(class_name, "is no class of time")},
 	{"function", 0, "PATTERN", NULL, READING, "only samples whose stack has this function: its name, the last parts of it (run_pass, NativeLowering.run_pass), or a pattern with * and ?", TEXT(function, "is no function")},
 	{"module", 0, "PATTERN", NULL, READING, "only samples whose stack has code of this module or package (numba, numba.core.typing, libLLVM*)", TEXT(module, "is no module")},

@@ -96,7 +96,7 @@ bool write__is_input(int recording_fd, const char *path)
 
 bool write__filters(const struct cli_options *options)
 {
-	return options->thread || options->from_ns || options->to_ns || options->class_name || options->function ||
+	return options->thread || options->process || options->from_ns || options->to_ns || options->class_name || options->function ||
 	       options->module || options->skip_first;
 }
 
@@ -153,9 +153,9 @@ int write__export(const char *format, const struct cli_options *options, const s
 void write__missing(const struct export_missing *missing, const struct cli_options *options,
 		    const char *input, const char *path)
 {
-	const char *const wants[] = {options->thread, options->class_name, options->function,
+	const char *const wants[] = {options->thread, options->process, options->class_name, options->function,
 				     options->module};
-	static const char *const names[] = {"thread", "class", "function", "module"};
+	static const char *const names[] = {"thread", "process", "class", "function", "module"};
 	char hint[600], listing[600];
 
 	if (!strcmp(missing->option, "exclude")) {
@@ -168,7 +168,7 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 		return;
 	}
 	snprintf(listing, sizeof(listing), "`cprofd report %.500s --by=%s` shows what there is", path,
-		 strcmp(missing->option, "thread") ? "function,module,class" : "thread");
+		 strcmp(missing->option, "thread") && strcmp(missing->option, "process") ? "function,module,class" : "thread");
 	snprintf(hint, sizeof(hint), "is it one of these? %s", missing->close);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(missing->option, names[i]))

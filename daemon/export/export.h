@@ -29,6 +29,7 @@ struct export_options {
 	bool thread_names;      /* collapsed: the thread is a frame (py-spy's -t) */
 	bool units;             /* collapsed, svg, pprof: compiles, phases and passes as the outermost frames */
 	const char *thread;     /* NULL: all; digits: the tid; else the name */
+	const char *process;    /* NULL: all; digits: the pid; else a pattern for words of the command line (filter.h) */
 	/* Only samples of this class, or whose stack has this function or module (filter.h). NULL: all. The time of
 	 * other samples is left out (filter.h). */
 	const char *class_name, *function, *module;

@@ -52,6 +52,8 @@ void skip__free(struct skip *skip);
  * `NativeLowering.run_pass` both match "NativeLowering.run_pass"; `runOnModule` matches
  * "llvm::Pass::runOnModule(Module&)". */
 bool pattern__function(const char *pattern, const char *name);
+/* A number is the pid; else it matches the command line, or a word of it, with or without its directory. */
+bool pattern__process(const char *pattern, int32_t pid, const char *name);
 /* The same with the first parts: `numba` matches "numba.core.compiler", `libLLVM-14` matches "libLLVM-14.so.1". */
 bool pattern__module(const char *pattern, const char *name);
 /* *: any bytes, ?: one byte. Time: at most length of the pattern times length of the text. */

@@ -507,19 +507,37 @@ bool thread__passes(const struct export_options *options, int32_t tid, const cha
 	return !want || !strcmp(want, name) || (*want && strtol(want, &end, 10) == tid && !*end);
 }
 
-bool model__passes(const struct model *model, const struct model_thread *thread)
+bool process__passes(const struct export_options *options, int32_t pid, const char *name)
 {
-	return thread__passes(model->options, thread->tid, thread->name);
+	return !options->process || pattern__process(options->process, pid, name);
 }
 
-/* For "did you mean": names of threads that are similar to the one that does not exist. */
+static bool is_of_process(const struct model *model, const struct model_thread *thread)
+{
+	const struct model_process *process = model__process(model, thread->process);
+
+	return process__passes(model->options, process->pid, process->name);
+}
+
+bool model__passes(const struct model *model, const struct model_thread *thread)
+{
+	return thread__passes(model->options, thread->tid, thread->name) && is_of_process(model, thread);
+}
+
+/* Which one of the two does not exist. For "did you mean": names that are similar to it. */
 static int missing_thread(const struct model *model, struct export_missing *ret)
 {
-	struct close close = CLOSE("thread", model->options->thread, false);
+	const struct export_options *options = model->options;
+	struct close process = CLOSE("process", options->process, !options->process);
+	struct close thread = CLOSE("thread", options->thread, !options->thread);
 
-	for (uint32_t i = 0; i < model__threads(model); i++)
-		close__offer(&close, model__thread(model, i)->name);
-	return close__missing(&close, ret);
+	for (uint32_t i = 0; i < model__threads(model); i++) {
+		const struct model_thread *one = model__thread(model, i);
+
+		close__tried(&process, is_of_process(model, one), model__process(model, one->process)->name);
+		close__tried(&thread, thread__passes(options, one->tid, one->name), one->name);
+	}
+	return close__missing(&process, ret) ?: close__missing(&thread, ret);
 }
 
 static int read_events(struct model *model, int recording_fd, struct export_missing *ret_missing)
@@ -650,7 +668,7 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 	find_quiet(model);
 	err = err ?: find_counted(model);
 	/* A recording without threads is not an error; a thread that nobody has is. */
-	if (err || shown || !model->options->thread)
+	if (err || shown || (!model->options->thread && !model->options->process))
 		return err;
 	return missing_thread(model, ret_missing);
 }

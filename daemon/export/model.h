@@ -169,8 +169,9 @@ int model__read(struct model *model, int recording_fd, struct export_missing *re
 int model__settle(struct model *model);
 void model__free(struct model *model);
 
-/* The thread has the tid or name of options.thread, if that is given. */
+/* The thread has the tid or name of options.thread, if that is given; the process is that of options.process. */
 bool thread__passes(const struct export_options *options, int32_t tid, const char *name);
+bool process__passes(const struct export_options *options, int32_t pid, const char *name);
 bool model__passes(const struct model *model, const struct model_thread *thread);
 struct model_node model__node(const struct model *model, uint32_t stack);
 /* The leaf is a frame of the interpreter, and the stack has no Python frame (shown.h). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Patterns of --function, --module and --exclude. A function matches by its whole name or by the last parts
+/* Patterns of --function, --module, --exclude and --process. A function matches by its whole name or by the last parts
  * of a qualified name, a module by its name or the first parts up to a dot; with * and ? the whole name must
  * match.
  *
@@ -11,7 +11,10 @@
  * its time is bounded. */
 #include "export/filter.h"
 
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool pattern__glob(const char *pattern, const char *text)
@@ -49,6 +52,24 @@ static size_t bare_length(const char *name)
 	const char *arguments = name[0] ? strchr(name + 1, '(') : NULL;
 
 	return arguments ? (size_t)(arguments - name) : strlen(name);
+}
+
+/* A word is tried as it is, and without its directory: train.py, gunicorn*, /srv/app/worker.py. */
+bool pattern__process(const char *pattern, int32_t pid, const char *name)
+{
+	char *end, word[PATH_MAX];
+
+	if (*pattern && strtol(pattern, &end, 10) == pid && !*end)
+		return true;
+	if (pattern__glob(pattern, name))
+		return true;
+	for (size_t len; *(name += strspn(name, " ")); name += len) {
+		len = strcspn(name, " ");
+		snprintf(word, sizeof(word), "%.*s", (int)len, name);
+		if (pattern__glob(pattern, word) || (strrchr(word, '/') && pattern__glob(pattern, strrchr(word, '/') + 1)))
+			return true;
+	}
+	return false;
 }
 
 bool pattern__function(const char *pattern, const char *name)

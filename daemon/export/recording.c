@@ -4,6 +4,7 @@
  * damaged one, is copied, too. Into a pipe or a file of lines (.ndjson), a compressed one is written as lines. */
 
 #include "base/cleanup.h"
+#include "base/intern.h"
 #include "base/stream.h"
 #include "export/close.h"
 #include "export/formats.h"
@@ -29,6 +30,11 @@ static int copy(int recording_fd, FILE *out)
 	return 0;
 }
 
+struct thread_match {
+	bool is; /* selected by --thread */
+	uint32_t process;
+};
+
 /* Writes the events again, as they pass. Tables are written whole, also rows that no sample refers to any more:
  * leaving rows out would mean to renumber all others. */
 struct rewriter {
@@ -37,11 +43,21 @@ struct rewriter {
 	const struct export_options *options;
 	struct filter *filter;
 	struct buf line, rows;     /* scratch */
-	struct buf threads;        /* bool by thread id of the epoch: selected by --thread */
-	struct close close;        /* names that are similar to that of --thread */
+	struct buf threads;        /* struct thread_match by thread id of the epoch */
+	struct buf processes;      /* bool by process id of the epoch: selected by --process */
+	struct intern keys;        /* all processes, by what they are; ... */
+	struct buf chosen;         /* bool: selected by the name that each has at the end */
+	struct close close, close_process; /* names that are similar to those of --thread and --process */
 	uint64_t origin, last;     /* the session's start; the latest time that was read */
 	uint64_t kept, kept_whole; /* samples that passed, and those of them with a whole stack */
 };
+
+static bool is_chosen(const struct rewriter *rewriter, uint32_t thread)
+{
+	const struct thread_match *match = &ITEM(rewriter->threads, struct thread_match, thread);
+
+	return match->is && ITEM(rewriter->processes, bool, match->process);
+}
 
 /* --- the window: a sample that begins or ends outside of it is shortened --- */
 
@@ -103,7 +119,7 @@ static int keep_samples(struct rewriter *rewriter, const struct event_samples *e
 		struct sample_row row = event->rows[i];
 
 		err = filter__passes(rewriter->filter, &row, &pass);
-		if (err || !pass || !ITEM(rewriter->threads, bool, row.thread) || !cut(rewriter, &row))
+		if (err || !pass || !is_chosen(rewriter, row.thread) || !cut(rewriter, &row))
 			continue;
 		rewriter->kept++;
 		/* The ledger of the new recording: a stack without a note "(cut: ...)" is whole. */
@@ -131,7 +147,7 @@ static int keep_event(struct rewriter *rewriter, const struct event *event)
 	case EVENT_THREAD_END:
 		/* Time after a thread's last sample belongs to no stack, so with a filter of samples it
 		 * cannot pass. */
-		known = !filter__wanted(rewriter->options) && ITEM(rewriter->threads, bool, event->ending.id);
+		known = !filter__wanted(rewriter->options) && is_chosen(rewriter, event->ending.id);
 		out.ending.wall = known ? part(rewriter, event->ending.time, event->ending.wall) : 0;
 		out.ending.cpu = known ? part(rewriter, event->ending.time, event->ending.cpu) : 0;
 		out.ending.time = within(rewriter, event->ending.time);
@@ -168,13 +184,51 @@ static void note_time(struct rewriter *rewriter, const struct event *event)
 
 static int on_thread(struct rewriter *rewriter, const struct event_thread *event)
 {
-	bool *match = buf__at(&rewriter->threads, sizeof(*match), event->id);
+	struct thread_match *match = buf__at(&rewriter->threads, sizeof(*match), event->id);
+
+	if (!match || !buf__at(&rewriter->processes, sizeof(bool), event->process))
+		return -ENOMEM;
+	*match = (struct thread_match){thread__passes(rewriter->options, event->tid, event->name), event->process};
+	close__tried(&rewriter->close, match->is, event->name);
+	return 0;
+}
+
+/* The mark of a process, whatever its id is in this epoch; NULL: out of memory. */
+static bool *find_process(struct rewriter *rewriter, const struct event_process *event)
+{
+	const uint64_t key[] = {(uint32_t)event->pid, event->start, event->exec};
+
+	return intern__item(&rewriter->keys, key, sizeof(key), &rewriter->chosen, sizeof(bool));
+}
+
+static int on_process(struct rewriter *rewriter, const struct event_process *event)
+{
+	bool *match = buf__at(&rewriter->processes, sizeof(*match), event->id), *known = find_process(rewriter, event);
+
+	if (!match || !known)
+		return -ENOMEM;
+	*match = !rewriter->options->process || *known;
+	return 0;
+}
+
+/* A process that has just begun has the name of the one that forked it for a while. */
+static int choose_process(struct event_sink *self, const struct event *event)
+{
+	struct rewriter *rewriter = (struct rewriter *)self;
+	const struct event_process *process = &event->process;
+	bool *match = event->kind == EVENT_PROCESS ? find_process(rewriter, process) : NULL;
 
 	if (!match)
-		return -ENOMEM;
-	*match = thread__passes(rewriter->options, event->tid, event->name);
-	close__tried(&rewriter->close, *match, event->name);
+		return event->kind == EVENT_PROCESS ? -ENOMEM : 0;
+	*match = process__passes(rewriter->options, process->pid, process->name);
+	close__tried(&rewriter->close_process, *match, process->name);
 	return 0;
+}
+
+static void forget(struct rewriter *rewriter)
+{
+	buf__clear(&rewriter->threads);
+	buf__clear(&rewriter->processes);
 }
 
 static int on_event(struct event_sink *self, const struct event *event)
@@ -189,10 +243,13 @@ static int on_event(struct event_sink *self, const struct event *event)
 	case EVENT_SESSION:
 		/* The first session event; a late joiner's stream repeats it. */
 		rewriter->origin = rewriter->origin ? rewriter->origin : event->session.monotonic;
-		buf__clear(&rewriter->threads);
+		forget(rewriter);
 		break;
 	case EVENT_EPOCH:
-		buf__clear(&rewriter->threads);
+		forget(rewriter);
+		break;
+	case EVENT_PROCESS:
+		err = err ?: on_process(rewriter, &event->process);
 		break;
 	case EVENT_THREAD:
 		err = err ?: on_thread(rewriter, &event->thread);
@@ -203,17 +260,33 @@ static int on_event(struct event_sink *self, const struct event *event)
 	return err ?: keep_event(rewriter, event);
 }
 
+static int choose_processes(struct rewriter *rewriter, int recording_fd)
+{
+	off_t begin = lseek(recording_fd, 0, SEEK_CUR);
+	int err = begin < 0 ? -errno : 0;
+	bool cut;
+
+	rewriter->sink.event = choose_process;
+	err = err ?: recording__read(recording_fd, false, &rewriter->sink, &cut);
+	rewriter->sink.event = on_event;
+	return err ?: lseek(recording_fd, begin, SEEK_SET) < 0 ? -errno : 0;
+}
+
 static int rewrite(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret)
 {
-	struct rewriter rewriter = {.sink = {on_event}, .options = options, .close = CLOSE("thread", options->thread, !options->thread)};
+	struct rewriter rewriter = {.sink = {on_event}, .options = options, .close = CLOSE("thread", options->thread, !options->thread),
+				    .close_process = CLOSE("process", options->process, !options->process)};
 	/* The writer uses the descriptor below the stream. */
 	int err = fflush(out) ? -errno : 0;
 
 	err = err ?: recording_writer__new(fileno(out), options->compress, &rewriter.writer);
 	err = err ?: filter__new(options, recording_fd, &rewriter.filter);
+	if (options->process)
+		err = err ?: choose_processes(&rewriter, recording_fd);
 	err = err ?: recording__read(recording_fd, false, &rewriter.sink, &ret->cut);
-	err = err ?: close__missing(&rewriter.close, &ret->missing) ?: filter__missing(rewriter.filter, &ret->missing);
+	err = err ?: close__missing(&rewriter.close_process, &ret->missing) ?: close__missing(&rewriter.close, &ret->missing);
+	err = err ?: filter__missing(rewriter.filter, &ret->missing);
 	err = err ?: recording_writer__flush(rewriter.writer);
 	ret->samples = rewriter.kept;
 	ret->span = rewriter.last > rewriter.origin ? rewriter.last - rewriter.origin : 0;
@@ -222,6 +295,9 @@ static int rewrite(int recording_fd, const struct export_options *options, FILE 
 	buf__free(&rewriter.line);
 	buf__free(&rewriter.rows);
 	buf__free(&rewriter.threads);
+	buf__free(&rewriter.processes);
+	buf__free(&rewriter.chosen);
+	intern__free(&rewriter.keys);
 	return err;
 }
 
@@ -255,7 +331,7 @@ static bool is_plain(int recording_fd)
 int export__events(int recording_fd, const struct export_options *options, FILE *out,
 		   struct export_report *ret)
 {
-	if (filter__wanted(options) || options->thread || options->from || options->to)
+	if (filter__wanted(options) || options->thread || options->process || options->from || options->to)
 		return rewrite(recording_fd, options, out, ret);
 	return options->compress || is_plain(recording_fd) ? copy(recording_fd, out) : write_lines(recording_fd, out, ret);
 }

@@ -329,7 +329,7 @@ static int put_words(const struct svg *svg, struct buf *out)
 	time_words(sums.quiet_wall, quiet, sizeof(quiet));
 	err = buf__printf(out, "%s of %s time%s; frames below %.3f %% are left out", duration,
 			   model->wall_mode ? "wall" : "CPU",
-			   model->filter || model->options->thread || model->options->from || model->options->to
+			   model->filter || model->options->thread || model->options->process || model->options->from || model->options->to
 				   ? ", filtered"
 				   : "",
 			   all ? 100.0 * (double)svg->least / (double)all : 0);

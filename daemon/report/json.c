@@ -33,6 +33,7 @@ static int put_filters(struct buf *out, const struct export_options *filter)
 	int err = json__key(out, "filters") ?: buf__puts(out, "{");
 
 	err = err ?: put_filter(out, "thread", filter->thread);
+	err = err ?: put_filter(out, "process", filter->process);
 	err = err ?: put_filter(out, "class", filter->class_name);
 	err = err ?: put_filter(out, "function", filter->function);
 	err = err ?: put_filter(out, "module", filter->module);

@@ -117,13 +117,18 @@ static uint32_t part_of(const struct model *model, uint32_t stack)
 	return stack == model->not_recorded ? PART_NOT_RECORDED : model->class_now;
 }
 
+static bool chooses_threads(const struct report *report)
+{
+	return report->options->filter.thread || report->options->filter.process;
+}
+
 static int add_slice(struct model *model, struct model_thread *thread, uint32_t stack, uint64_t cpu,
 		     uint64_t ns)
 {
 	struct report *report = model->ctx;
 	const struct times times = {cpu, ns};
 	const struct part part = {thread->id, part_of(model, stack)};
-	const struct cell cell = {report->options->filter.thread ? thread->id : 0, stack};
+	const struct cell cell = {chooses_threads(report) ? thread->id : 0, stack};
 	int err = sums__add(&report->parts, &part, sizeof(part), &times);
 
 	/* Time that filters leave out, idle time and time of quiet threads are in no row of functions. */
@@ -134,8 +139,8 @@ static int add_slice(struct model *model, struct model_thread *thread, uint32_t 
 	return sums__add(&report->cells, &cell, sizeof(cell), &times);
 }
 
-/* Adds the epoch's sums to the tables. It must be done now, because stacks are dropped with their epoch. --thread is
- * applied here, as a thread may get its name after its first samples. */
+/* Adds the epoch's sums to the tables. It must be done now, because stacks are dropped with their epoch. --thread and
+ * --process are applied here, as a thread or process may get its name after its first samples. */
 static int fold(struct model *model)
 {
 	struct report *report = model->ctx;
@@ -144,7 +149,7 @@ static int fold(struct model *model)
 	for (uint32_t i = 0; i < sums__n(&report->cells) && !err; i++) {
 		const struct cell *cell = sums__key(&report->cells, i);
 
-		if (!report->options->filter.thread ||
+		if (!chooses_threads(report) ||
 		    model__passes(model, model__thread(model, cell->thread)))
 			err = stacks__add(report, cell->stack, sums__times(&report->cells, i));
 	}

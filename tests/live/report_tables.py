@@ -8,10 +8,11 @@ import json
 import os
 import re
 import statistics
+import subprocess
 import xml.etree.ElementTree
 
 import report_formats
-from lib import ROOT
+from lib import CPROFD, ROOT
 from report_truth import (CAUSES, COMPILE, Frame, INTERPRETER, NO_CLASS, NOT_SAMPLED, PYTHON, REPEATS, add_up, at_line, cprofd, expect, function, module, package,
                           read_recording, report, rows_of, same, shown, stand, told)
 
@@ -484,6 +485,53 @@ def inside(row, low, high):
     """What of a row lies in a window. Time without samples stays with those that stand for it, wherever these are."""
     ran = overlap(row.time - row.cpu, row.time, low, high)
     return row._replace(cpu=ran, given=min(row.given, ran))
+
+
+FAMILY = """
+import os, sys, time
+def alpha(): spin()
+def beta(): spin()
+def spin():
+    end = time.thread_time() + 0.4
+    while time.thread_time() < end:
+        sum(range(300))
+if sys.argv[1:] == ["worker"]:
+    beta()
+else:
+    child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, os.path.dirname(sys.argv[0]) + "/worker.py", "worker"])
+    alpha()
+    os.waitpid(child, 0)
+"""
+
+
+def test_processes(recordings):
+    """--process: each function's process is known by its source, and what both have is all that there is."""
+    folder, path = recordings.folder, recordings.path("family")
+    for name in ("parent.py", "worker.py"):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(FAMILY)
+    run = subprocess.run([CPROFD, "record", "-s", "--native=off", "-o", path, "--", PYTHON, os.path.join(folder, "parent.py")], capture_output=True)
+    expect(run.returncode == 0, "a recording", run.stderr)
+    everything = report(path, "--by=function")
+    cpu = 0
+    for own, other, patterns in (("alpha", "beta", ("parent.py", "*/parent*")), ("beta", "alpha", ("worker.py", "*worker"))):
+        for pattern in patterns:
+            have = report(path, "--by=function", "--process", pattern)
+            names = {row["name"]: row["exclusive_ns"] + row["inclusive_ns"] for row in rows_of(have, "function")}
+            # Of a child before its exec, which is mostly too short for a sample, others' samples stand for the time.
+            expect(names.get(own, 0) > 20 * names.get(other, 0), "functions of " + pattern, names)
+            expect(have["filters"]["process"] == pattern, "filters", have["filters"])
+            one = os.path.join(folder, "one.cprof")
+            cprofd("convert", path, "--process", pattern, "-f", "events", "-o", one)
+            again = {row["name"]: row["exclusive_ns"] + row["inclusive_ns"] for row in rows_of(report(one, "--by=function"), "function")}
+            expect(abs(again.get(own, 0) - names[own]) < 0.05 * names[own] and other not in again, "functions of the recording of " + pattern, again)
+        cpu += have["recordings"][0]["cpu_ns"]
+    expect(cpu == everything["recordings"][0]["cpu_ns"], "the CPU time of both", cpu, everything["recordings"][0])
+    expect("has no process worker.pz" in cprofd("report", path, "--process", "worker.pz", status=1).err, "no such process")
+    with open(path, "rb") as file:
+        run = subprocess.run([CPROFD, "convert", "-", "--process", "worker.py", "-f", "events", "-o", os.path.join(folder, "never")], input=file.read(),
+                             capture_output=True)
+    expect(run.returncode == 1 and b"is a pipe" in run.stderr, "a pipe", run.stderr)
 
 
 def test_filters(recordings):

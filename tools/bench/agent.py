@@ -18,7 +18,7 @@ import bench
 
 TARGET = """
 import time, os
-time.sleep(os.getpid() % 100 / 100)
+time.sleep(os.getpid() %% 100 / 100)
 while True:
     end = time.process_time() + %f
     while time.process_time() < end:
