@@ -722,7 +722,7 @@ def test_json_is_as_documented(recordings):
     every = "--by=class,thread,unit,source,source-line,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"
     one, two = recordings.path("native"), recordings.path("python")
     for args in ([one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every], [one, "--tree", "--phases"],
-                 [two, "--thread", "python3", "--window", "0,1000", "--function", "down", "--module", "(generated code)"][:7],
+                 [two, "--thread", "python3", "--process", "*python3*", "--window", "0,1000", "--function", "down", "--module", "(generated code)"][:9],
                  [two, "--module", "json"][:1] + ["--class", "not determined"], [one, "--skip-first", "1"]):
         result = report(*args)
         check("", result)
