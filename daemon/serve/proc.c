@@ -99,19 +99,22 @@ void proc__threads(struct session *session, const struct tracee *tracee, bool en
 	closedir(dir);
 }
 
+ssize_t proc__text(int32_t pid, const char *name, char *ret, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return slurp(path, ret, size);
+}
+
 /* A kernel thread, or a process that is exiting, has an empty cmdline. Control characters become spaces: the text ends
  * on terminals. */
 void proc__command(int32_t pid, char *ret, size_t size)
 {
-	char path[64];
-	ssize_t n;
+	ssize_t n = proc__text(pid, "cmdline", ret, size);
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
-	n = slurp(path, ret, size);
-	if (n <= 0) {
-		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-		n = slurp(path, ret, size);
-	}
+	if (n <= 0)
+		n = proc__text(pid, "comm", ret, size);
 	if (n <= 0) {
 		*ret = '\0';
 		return;
@@ -125,23 +128,13 @@ void proc__command(int32_t pid, char *ret, size_t size)
 
 int proc__container(int32_t pid, char ret[CONTAINER_ID_LEN + 1])
 {
-	char path[64], text[8192];
-	ssize_t n;
+	char text[8192];
+	ssize_t n = proc__text(pid, "cgroup", text, sizeof(text));
 
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	n = slurp(path, text, sizeof(text));
 	if (n < 0)
 		return (int)n;
 	container__id(text, (size_t)n, ret);
 	return 0;
-}
-
-ssize_t proc__text(int32_t pid, const char *name, char *ret, size_t size)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	return slurp(path, ret, size);
 }
 
 /* "Uid:\t1000\t1000\t1000\t1000": real, effective, saved, of file systems. The kernel escapes newlines of the name above. */
@@ -159,11 +152,9 @@ int proc__uid(int32_t pid, uint32_t *ret)
 
 int proc__cpu_time(int32_t pid, uint64_t *ret)
 {
-	char path[64], text[128];
-	ssize_t n;
+	char text[128];
+	ssize_t n = proc__text(pid, "schedstat", text, sizeof(text));
 
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
-	n = slurp(path, text, sizeof(text));
 	if (n < 0)
 		return (int)n;
 	return sscanf(text, "%" SCNu64, ret) == 1 ? 0 : -EBADMSG;
