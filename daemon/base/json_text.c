@@ -2,6 +2,8 @@
 /* Most text is valid and is taken as it is; the rest is copied character by character. */
 #include "base/json_text.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -23,4 +25,18 @@ json_t *json__text(const char *text)
 			return NULL;
 	}
 	return json_stringn(valid.data, valid.len);
+}
+
+json_t *json__load(const char *text, size_t len, size_t flags, json_error_t *error)
+{
+	json_t *json;
+
+	errno = 0;
+	json = json_loadb(text, len, flags, error);
+	if (!json || errno != ENOMEM)
+		return json;
+	json_decref(json);
+	if (error)
+		snprintf(error->text, sizeof(error->text), "out of memory");
+	return NULL;
 }

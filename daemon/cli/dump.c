@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/json_text.h"
 #include "cli/connection.h"
 #include "cli/readable.h"
 
@@ -111,7 +112,7 @@ static void print_all(const json_t *all)
 /* CLI_* after the answer; -1: more lines follow. */
 static int take_line(const struct cli_options *options, const char *line, size_t len, json_t *threads)
 {
-	json_t *json = json_loadb(line, len, JSON_ALLOW_NUL, NULL), *all;
+	json_t *json = json__load(line, len, JSON_ALLOW_NUL, NULL), *all;
 	const char *hint;
 	char why[256];
 	bool forbidden;

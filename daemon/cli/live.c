@@ -196,7 +196,7 @@ static void note_event(struct live *live, const char *line, size_t len)
 	}
 	if (!line__is(line, len, "ledger") && !line__is(line, len, "end"))
 		return;
-	json = json_loadb(line, len, 0, NULL);
+	json = json__load(line, len, 0, NULL);
 	if (line__is(line, len, "ledger"))
 		on_ledger(live, json);
 	else
@@ -238,7 +238,7 @@ static bool parted(struct live *live, const char *line, size_t len)
 	if (!live->part || !line__is(line, len, "part"))
 		return false;
 	live->part_asked = 0;
-	json = json_loadb(line, len, 0, NULL);
+	json = json__load(line, len, 0, NULL);
 	if (json)
 		live->part(live->of, number(json, "time"));
 	else
@@ -254,7 +254,7 @@ static bool answered(struct live *live, const char *line, size_t len)
 
 	if (!line__is(line, len, "answer"))
 		return false;
-	json = json_loadb(line, len, 0, NULL);
+	json = json__load(line, len, 0, NULL);
 	on_answer(live, json);
 	json_decref(json);
 	return true;

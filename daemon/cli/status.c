@@ -9,6 +9,7 @@
  *                            3 tick_missed */
 #include <string.h>
 
+#include "base/json_text.h"
 #include "base/safe_text.h"
 #include "cli/connection.h"
 #include "cli/openmetrics.h"
@@ -106,7 +107,7 @@ static json_t *ask(struct connection *connection, const char *request)
 		err = connection__await(connection, TIMEOUT_MS);
 		while (!err && connection__line(connection, &line, &len))
 			if (line__is(line, len, "answer"))
-				return json_loadb(line, len, 0, NULL);
+				return json__load(line, len, 0, NULL);
 	}
 	say("the daemon did not answer: %s", err ? strerror(-err) : "it closed the connection");
 	return NULL;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json_text.h"
 #include "base/order.h"
 #include "html/html.h"
 #include "report/report.h"
@@ -113,16 +114,10 @@ static int read_report(const struct report_options *how, int recording_fd, struc
 	return err;
 }
 
-/* It is our own JSON, so only memory can be missing. jansson then leaves a character of a string out, without an error. */
 static int parse(char *text, size_t len, json_t **ret)
 {
-	errno = 0;
-	*ret = json_loadb(text, len, 0, NULL);
-	if (*ret && errno != ENOMEM)
-		return 0;
-	json_decref(*ret);
-	*ret = NULL;
-	return -ENOMEM;
+	*ret = json__load(text, len, 0, NULL);
+	return *ret ? 0 : -ENOMEM; /* it is our own JSON, so only memory can be missing */
 }
 
 static int make_report(int recording_fd, const struct export_options *options, const struct rules *rules,

@@ -126,10 +126,16 @@ static struct none *none_of(struct host *host, int32_t pid)
 	return &host->nones[(uint32_t)pid & (NONES - 1)];
 }
 
+/* Start times from /proc are those of ticks. */
+static bool is_of(const struct none *none, int32_t pid, uint64_t start)
+{
+	return none->pid == pid && none->start / NS_PER_TICK == start / NS_PER_TICK;
+}
+
 static void note_none(struct host *host, int32_t pid, uint64_t start)
 {
 	struct none *none = none_of(host, pid);
-	bool again = none->pid == pid && none->start / 10000000 == start / 10000000;
+	bool again = is_of(none, pid, start);
 
 	none->pause = again && none->pause ? none->pause * 2 : NONE_FIRST_NS;
 	if (none->pause > NONE_LAST_NS)
@@ -143,7 +149,7 @@ static bool is_none(struct host *host, int32_t pid, uint64_t start)
 {
 	const struct none *none = none_of(host, pid);
 
-	return none->pid == pid && none->start / 10000000 == start / 10000000 && none->until > engine__now();
+	return is_of(none, pid, start) && none->until > engine__now();
 }
 
 /* --- patterns --- */

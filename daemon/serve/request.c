@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json_text.h"
 #include "serve/match.h"
 #include "serve/serve.h"
 
@@ -257,7 +258,7 @@ int request__parse(const char *line, size_t len, struct request *ret, struct ref
 		refusal__set(ret_refusal, "BAD_JSON", "one flat JSON object a line", "the request is nested too deeply");
 		return -EBADMSG;
 	}
-	root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
+	root = json__load(line, len, JSON_REJECT_DUPLICATES, &error);
 	if (!json_is_object(root)) {
 		refusal__set(ret_refusal, "BAD_JSON", "one flat JSON object a line", "this is not a JSON object%s%s",
 			     root ? "" : ": ", root ? "" : error.text);
