@@ -19,7 +19,7 @@
 /* A newer minor version only adds: events, members, elements at the end of rows. Readers skip what they do
  * not know, so a recording can be read by older and newer programs of one major version. */
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 15
+#define EVENTS_MINOR 16
 /* Encoders never make a longer line, and decoders refuse it. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line: bounds what a decoder allocates for it. */
@@ -52,7 +52,7 @@
 	X(LEDGER, "ledger")         /* running totals, about once a second and last */ \
 	X(GAP, "gap")               /* this client missed events here */ \
 	X(PART, "part")             /* since 1.12: what was recorded so far is complete; `session` and the tables follow */ \
-	X(TRIGGER, "trigger")       /* since 1.13: why this was recorded */ \
+	X(TRIGGER, "trigger")       /* since 1.13: why this was recorded; since 1.16 to the client of a flight recorder: somebody asked */ \
 	X(END, "end")               /* last line of a session */
 
 #define EVENT_ENUM(id, name) EVENT_##id,
@@ -300,7 +300,7 @@ struct event_part {
 /* Of a recording that was made because a condition held, or somebody asked for it. */
 struct event_trigger {
 	uint64_t time;
-	const char *condition;          /* as it was given: "unit>2s"; "SIGUSR2" */
+	const char *condition;          /* as it was given: "unit>2s"; "SIGUSR2"; "request" */
 	uint64_t value;                 /* ns; of `cpu`: CPU time in `span`; 0: none */
 	uint64_t span;
 	const char *name;               /* what was compiled; "" */

@@ -4,6 +4,7 @@
  *
  *    attach, dump                  session__new(); the answer comes when the broker and the target allow it, or do not
  *    stop, subscribe, unsubscribe  at once
+ *    rotate, trigger               with the session's next poll
  *    snapshot                      snapshot.c; into a file it takes some turns of the loop
  *    sessions, status              numbers of this engine, that is, of one user
  *
@@ -62,14 +63,14 @@ static json_t *describe(const struct engine *engine, const struct session *sessi
 	struct profile_totals totals;
 
 	profile__totals(session->profile, &totals);
-	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:b, s:b}", "threads", (json_int_t)totals.threads,
+	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:b, s:b, s:b}", "threads", (json_int_t)totals.threads,
 			 "processes", (json_int_t)totals.processes, "table_bytes", (json_int_t)totals.bytes, "held_bytes",
 			 (json_int_t)collector__held(session->collector), "losses", name_losses(totals.losses), "session", (json_int_t)session->id,
 			 "pid", (json_int_t)session->request.pid, "rate", (json_int_t)session->request.rate,
 			 "mode", session->request.wall ? "wall" : "cpu", "since", (json_int_t)session->begun,
 			 "samples", (json_int_t)totals.samples, "subscribers",
 			 (json_int_t)session__subscribers(engine, session), "subprocesses",
-			 session->request.subprocesses, "spool", session->spool != NULL);
+			 session->request.subprocesses, "spool", session->spool != NULL, "trigger", session__takes_trigger(session));
 }
 
 static json_t *list_sessions(const struct engine *engine)
@@ -197,6 +198,31 @@ static void rotate(struct engine *engine, struct client *client, const struct re
 	answer(engine, client, request, NULL);
 }
 
+/* All sessions of the process, or the one that is named: whoever may ask here is the user whose they are. */
+static void trigger(struct engine *engine, struct client *client, const struct request *request)
+{
+	unsigned found = 0, fired = 0;
+	struct refusal refusal;
+
+	for (struct session *s = engine->sessions; s; s = s->next) {
+		if (s->state != SESSION_RUNNING || (request->session ? s->id != request->session : s->request.pid != request->pid))
+			continue;
+		found++;
+		fired += session__trigger(s);
+	}
+	if (fired) {
+		answer(engine, client, request, json_pack("{s:i}", "fired", (int)fired));
+		return;
+	}
+	if (found)
+		refusal__set(&refusal, "NO_TRIGGER", "begin one with --trigger or --last, docs/triggers.md", "%s %u is recorded, but not by a flight recorder",
+			     request->session ? "session" : "process", request->session ?: (unsigned)request->pid);
+	else
+		refusal__set(&refusal, "NO_SESSION", "the request sessions lists those that run", "there is no session %s%u", request->session ? "" : "of process ",
+			     request->session ?: (unsigned)request->pid);
+	command__refuse(engine, client, request, &refusal);
+}
+
 /* STOP, SUBSCRIBE, SNAPSHOT and ROTATE, which name a session. */
 static void on_session(struct engine *engine, struct client *client, const struct request *request)
 {
@@ -264,6 +290,9 @@ void command__line(struct engine *engine, struct client *client, const char *lin
 			command__refuse(engine, client, &request, &refusal);
 		else
 			answer(engine, client, &request, NULL);
+		break;
+	case REQUEST_TRIGGER:
+		trigger(engine, client, &request);
 		break;
 	case REQUEST_UNSUBSCRIBE:
 		unsubscribe(engine, client, &request);

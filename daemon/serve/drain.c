@@ -560,6 +560,7 @@ void drain__tick(struct engine *engine, struct session *session, uint64_t now, u
 
 		tick_at(session, now, next_due > now ? next_due : now + period);
 		tick(engine, session);
+		session__publish_trigger(engine, session);
 	}
 	if (session->tick_due < *next)
 		*next = session->tick_due;

@@ -397,6 +397,8 @@ struct session {
 	/* A request `rotate` waits for the next poll that makes events. Until part_until it waits for stacks that lack tables. */
 	bool part_due;
 	uint64_t part_until;
+	/* A request `trigger` waits for the next poll. */
+	bool triggered;
 	/* When JIT code and mappings are looked for next, if no sample is urgent before. */
 	uint64_t modules_due;
 	/* When the rings were drained last. */
@@ -500,6 +502,10 @@ void session__identified(struct engine *engine, struct session *session);
 /* --- publish.c: what a session says --- */
 /* What was encoded since: to the clients and the spool. */
 void session__publish(struct engine *engine, struct session *session);
+/* A request `trigger`, for the client that attached; however many come before the next poll, it gets one event. False: it takes none. */
+bool session__takes_trigger(const struct session *session);
+bool session__trigger(struct session *session);
+void session__publish_trigger(struct engine *engine, struct session *session);
 /* The last lines; they reach a lagging client too, after its gap. */
 void session__farewell(struct engine *engine, struct session *session, bool ended); /* ended: `end` is pending */
 int session__open_spool(struct engine *engine, struct session *session);

@@ -93,6 +93,35 @@ void session__publish(struct engine *engine, struct session *session)
 	chunk__unref(chunk);
 }
 
+/* --- requests `trigger` --- */
+
+bool session__takes_trigger(const struct session *session)
+{
+	return session->request.trigger && session->owner && session->owner->session == session;
+}
+
+bool session__trigger(struct session *session)
+{
+	session->triggered |= session__takes_trigger(session);
+	return session__takes_trigger(session);
+}
+
+/* To the client that attached alone, and into no recording: nobody else asked for it. One that lags gets it behind its gap. */
+void session__publish_trigger(struct engine *engine, struct session *session)
+{
+	const struct event event = {.kind = EVENT_TRIGGER, .trigger = {.time = engine__now(), .condition = "request", .name = ""}};
+	struct client *owner = session->owner;
+	_cleanup_(buf__free) struct buf line = {};
+
+	if (!session->triggered || !session__takes_trigger(session) || owner->lagging)
+		return;
+	session->triggered = false;
+	if (event__encode(&event, &line))
+		line.failed = true;
+	client__say(engine, owner, &line);
+	client__flush(engine, owner);
+}
+
 /* `end` is cut out of the last chunk as a chunk of its own: a client that lags gets that after its gap, and so learns
  * that the session is over. */
 void session__farewell(struct engine *engine, struct session *session, bool ended)
@@ -101,6 +130,7 @@ void session__farewell(struct engine *engine, struct session *session, bool ende
 	size_t from = lines->len;
 	struct chunk *last = NULL;
 
+	session__publish_trigger(engine, session);
 	/* `end` is the last line: all of it that a client needs who missed the rest. */
 	while (from > 0 && (from == lines->len || lines->data[from - 1] != '\n'))
 		from--;

@@ -73,11 +73,11 @@ struct key {
 #define AT(member) offsetof(struct request, member)
 
 static const struct key keys[] = {
-	{"session", UINT, AT(session), BIT(STOP) | BIT(SUBSCRIBE) | BIT(UNSUBSCRIBE) | BIT(SNAPSHOT) | BIT(ROTATE),
+	{"session", UINT, AT(session), BIT(STOP) | BIT(SUBSCRIBE) | BIT(UNSUBSCRIBE) | BIT(SNAPSHOT) | BIT(ROTATE) | BIT(TRIGGER),
 	 BIT(STOP) | BIT(SUBSCRIBE) | BIT(SNAPSHOT) | BIT(ROTATE), 1, UINT32_MAX, NULL,
 	 "the answer to attach gives a session's number; the request sessions lists them"},
 	{"fd", BOOL, AT(fd), BIT(SNAPSHOT) | BIT(STOP), 0, 0, 0, NULL, ""},
-	{"pid", UINT, AT(pid), BIT(ATTACH) | BIT(DUMP), BIT(DUMP), 1, INT32_MAX, NULL, PID_HINT},
+	{"pid", UINT, AT(pid), BIT(ATTACH) | BIT(DUMP) | BIT(TRIGGER), BIT(DUMP), 1, INT32_MAX, NULL, PID_HINT},
 	{"host", BOOL, AT(host), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"match", STRING, AT(match), BIT(ATTACH), 0, 0, MATCH_TEXT_MAX, NULL, "patterns, as in docs/agent.md"},
 	{"rate", UINT, AT(rate), BIT(ATTACH), 0, 1, 20000, NULL, "samples a second: 1 to 20000"},
@@ -94,6 +94,7 @@ static const struct key keys[] = {
 	{"stream", BOOL, AT(stream), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"spool", BOOL, AT(spool), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"keep", BOOL, AT(keep), BIT(ATTACH), 0, 0, 0, NULL, ""},
+	{"trigger", BOOL, AT(trigger), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"starting", BOOL, AT(starting), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"file", STRING, AT(file), BIT(RULES), BIT(RULES), 0, 200, NULL, "what the rules are called in errors"},
 	{"text", STRING, AT(text), BIT(RULES), BIT(RULES), 0, SERVE_REQUEST_MAX, NULL, "rules, as in a file of them"},
@@ -221,14 +222,17 @@ static int find_kind(const json_t *root, struct request *request, struct refusal
 			request->kind = (enum request_kind)i;
 			return 0;
 		}
-	refusal__set(refusal, "UNKNOWN_REQ", "known are attach, stop, subscribe, unsubscribe, snapshot, rotate, sessions, status, dump, rules",
+	refusal__set(refusal, "UNKNOWN_REQ", "known are attach, stop, subscribe, unsubscribe, snapshot, rotate, trigger, sessions, status, dump, rules",
 		     "there is no request \"%.40s\"", name);
 	return -EBADMSG;
 }
 
-/* Either a process, or those of the host. */
+/* Either a process, or those of the host; of `trigger` a session, or those of a process. */
 static int judge_target(struct request *request, struct refusal *refusal)
 {
+	if (request->kind == REQUEST_TRIGGER && !request->session == !request->pid)
+		return refuse(refusal, request->pid ? "BAD_VALUE" : "MISSING", "pid", request->pid ? "and \"session\" are one too many" : "is missing, or \"session\"",
+			      "the process that is recorded, or the session's number");
 	if (request->kind != REQUEST_ATTACH)
 		return 0;
 	if (!request->host)

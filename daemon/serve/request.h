@@ -14,6 +14,7 @@
 	X(UNSUBSCRIBE, "unsubscribe") \
 	X(SNAPSHOT, "snapshot") \
 	X(ROTATE, "rotate") \
+	X(TRIGGER, "trigger") \
 	X(SESSIONS, "sessions") \
 	X(STATUS, "status") \
 	X(DUMP, "dump") \
@@ -32,9 +33,9 @@ struct request {
 	enum request_kind kind;
 	bool has_id;
 	uint64_t id;            /* the client's own; valid after a refusal too, when has_id */
-	uint32_t session;       /* stop, subscribe, snapshot, rotate; unsubscribe: 0 is "mine" */
+	uint32_t session;       /* stop, subscribe, snapshot, rotate; unsubscribe: 0 is "mine"; trigger: or pid */
 	bool fd;                /* snapshot: a descriptor came along */
-	/* attach; of these dump has pid and native */
+	/* attach; of these dump has pid and native, trigger pid */
 	int32_t pid;            /* 0: of `host` */
 	bool host;              /* every Python of the machine that `match` lets in */
 	char *match;            /* patterns (match.h); NULL: all; owned: request__clear() */
@@ -49,6 +50,7 @@ struct request {
 	bool stream;            /* the asker is subscribed */
 	bool spool;             /* a recording is kept, for snapshot */
 	bool keep;              /* goes on when its clients are gone */
+	bool trigger;           /* the asker takes requests `trigger` */
 	bool starting;          /* the process may not be a Python yet: wait for its exec */
 	char *file, *text;      /* rules; owned: request__clear() */
 };

@@ -40,7 +40,7 @@ static void test_attach(void **state)
 {
 	assert_int_equal(parse("{\"req\":\"attach\",\"id\":7,\"pid\":4242,\"rate\":499,\"duration_ms\":1500,\"latency_ms\":1000,"
 			       "\"mode\":\"wall\",\"native\":\"leaf\",\"subprocesses\":true,\"idle\":true,"
-			       "\"kernel\":true,\"gil\":true,\"keep\":true,\"starting\":true,\"stream\":true}"),
+			       "\"kernel\":true,\"gil\":true,\"keep\":true,\"starting\":true,\"trigger\":true,\"stream\":true}"),
 			 0);
 	assert_int_equal(request.kind, REQUEST_ATTACH);
 	assert_true(request.has_id);
@@ -52,7 +52,7 @@ static void test_attach(void **state)
 	assert_true(request.wall);
 	assert_int_equal(request.native, REQUEST_NATIVE_LEAF);
 	assert_true(request.subprocesses && request.idle && request.kernel && request.gil && request.keep &&
-		    request.starting && request.stream);
+		    request.starting && request.trigger && request.stream);
 	assert_false(request.spool);
 }
 
@@ -66,7 +66,7 @@ static void test_defaults(void **state)
 	assert_false(request.wall);
 	assert_int_equal(request.native, REQUEST_NATIVE_OFF);
 	assert_true(request.stream);
-	assert_false(request.subprocesses || request.keep || request.spool || request.starting);
+	assert_false(request.subprocesses || request.keep || request.spool || request.starting || request.trigger);
 	/* what is not streamed is spooled, or it would be nowhere */
 	assert_int_equal(parse("{\"req\":\"attach\",\"pid\":1,\"stream\":false}"), 0);
 	assert_true(request.spool);
@@ -87,6 +87,16 @@ static void test_others(void **state)
 	assert_int_equal(parse("{\"req\":\"dump\",\"pid\":7,\"native\":\"full\"}"), 0);
 	assert_int_equal(request.native, REQUEST_NATIVE_FULL);
 	refused("{\"req\":\"dump\"}", "MISSING");
+	assert_int_equal(parse("{\"req\":\"trigger\",\"pid\":7}"), 0);
+	assert_int_equal(request.kind, REQUEST_TRIGGER);
+	assert_int_equal(request.pid, 7);
+	assert_int_equal(request.session, 0);
+	assert_int_equal(parse("{\"req\":\"trigger\",\"session\":3}"), 0);
+	assert_int_equal(request.session, 3);
+	assert_int_equal(request.pid, 0);
+	refused("{\"req\":\"trigger\"}", "MISSING");
+	refused("{\"req\":\"trigger\",\"session\":3,\"pid\":7}", "BAD_VALUE");
+	refused("{\"req\":\"trigger\",\"pid\":0}", "BAD_VALUE");
 	assert_int_equal(parse("{\"req\":\"unsubscribe\"}"), 0);
 	assert_int_equal(request.session, 0);
 	assert_int_equal(parse(" {\"req\":\"sessions\"} \r"), 0);
