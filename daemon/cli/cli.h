@@ -160,6 +160,7 @@ struct command {
 #define COMMAND_BASELINE 32768u
 #define COMMAND_PUSH 65536u
 #define COMMAND_AGENT 131072u
+#define COMMAND_TRIGGER 262144u
 /* The order is that of --help. */
 extern const struct command commands[]; /* ended by a NULL name */
 /* NULL: no such command. */
@@ -173,6 +174,7 @@ int record__run(const struct cli_options *options);
 int serve__run(const struct cli_options *options);
 int convert__run(const struct cli_options *options);
 int check__run(const struct cli_options *options);
+int trigger__run(const struct cli_options *options);
 int status__run(const struct cli_options *options);
 int dump__run(const struct cli_options *options);
 int report__run(const struct cli_options *options);

@@ -251,6 +251,20 @@ const struct command commands[] = {
 		.run = rules__run,
 	},
 	{
+		.name = "trigger",
+		.operands = "PID|NAME...",
+		.summary = "have the flight recorder of a process write its recording now",
+		.text = "Of a process that an `attach` or `record` with --trigger or --last keeps the last seconds of, in the daemon, these are written now, by that command, as at SIGUSR2: "
+			"whatever the conditions and --cool-down. Who asks need not know where it runs.\n"
+			"It reaches your own sessions. Root reaches those of the process's owner, too.\n"
+			"Requests that come while a recording is pending are noted in that one; --count of `attach` bounds how many are written.",
+		.examples = "cprofd trigger 4242\t\n"
+			    "cprofd trigger serve.py\tby name\n"
+			    "sudo cprofd trigger 4242 4243\tof whoever owns them\n",
+		.bit = COMMAND_TRIGGER,
+		.run = trigger__run,
+	},
+	{
 		.name = "status",
 		.operands = "",
 		.summary = "the daemon's own health",

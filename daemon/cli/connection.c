@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "base/json_text.h"
 #include "broker/broker.h"
 #include "broker/peer.h"
 #include "cli/connection.h"
@@ -31,6 +32,8 @@
 /* A broker that is busy accepts after some seconds; one that hangs never does, and its backlog fills. */
 #define CONNECT_SECONDS 60
 #define TRY_SECONDS 2 /* to learn whether there is a daemon */
+/* An engine answers at once, as its main loop never waits; but it may first have to be started for this user. */
+#define ANSWER_MS 5000
 
 const char *connection__socket_path(const struct cli_options *options, bool *ret_by_name)
 {
@@ -315,4 +318,20 @@ bool line__is(const char *line, size_t len, const char *event)
 	return len > sizeof(head) + name && !memcmp(line, head, sizeof(head) - 1) &&
 	       !memcmp(line + sizeof(head) - 1, event, name) &&
 	       line[sizeof(head) - 1 + name] == '"';
+}
+
+json_t *connection__ask(struct connection *connection, const char *request)
+{
+	const char *line;
+	size_t len;
+	int err = connection__request(connection, request);
+
+	while (!err && !connection->ended) {
+		err = connection__await(connection, ANSWER_MS);
+		while (!err && connection__line(connection, &line, &len))
+			if (line__is(line, len, "answer"))
+				return json__load(line, len, 0, NULL);
+	}
+	say("the daemon did not answer: %s", err ? strerror(-err) : "it closed the connection");
+	return NULL;
 }

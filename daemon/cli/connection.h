@@ -3,6 +3,7 @@
  * of our own, over a socketpair. */
 #pragma once
 
+#include <jansson.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -39,6 +40,10 @@ int connection__receive(struct connection *connection, int timeout_ms);
 int connection__await(struct connection *connection, int timeout_ms);
 /* The next complete line, '\n' included: valid until the next receive. */
 bool connection__line(struct connection *connection, const char **ret_line, size_t *ret_len);
+
+/* Sends a request that is answered at once, and waits for its answer, the first that comes; the caller's. NULL: there was none, which
+ * was said. */
+json_t *connection__ask(struct connection *connection, const char *request);
 
 /* Is this line an event of that name? Compares only its first bytes, which the encoder always writes the same way. */
 bool line__is(const char *line, size_t len, const char *event);

@@ -20,7 +20,10 @@
 #define PART_MOST_NS 60000000000u
 /* As of other recordings: each flush ends a block of the compression. Until then the size of a part is not known. */
 #define FLUSH_MS 1000
-#define SIGNAL UINT32_MAX /* of struct fired.condition */
+
+/* struct fired.condition of what no condition is. */
+#define REQUEST (UINT32_MAX - 1)
+#define SIGNAL UINT32_MAX
 
 struct part {
 	int fd;
@@ -117,17 +120,25 @@ static int close_part(struct flight *flight, uint64_t time, const char *reason)
 
 /* --- recordings --- */
 
+/* NULL: somebody asked, by a signal or a request. */
+static const struct condition *condition_of(const struct flight *flight, const struct fired *fired)
+{
+	return fired->condition >= REQUEST ? NULL : &flight->options->conditions[fired->condition];
+}
+
 static const char *words_of(const struct flight *flight, const struct fired *fired)
 {
-	return fired->condition == SIGNAL ? "SIGUSR2" : flight->options->conditions[fired->condition].text;
+	const struct condition *condition = condition_of(flight, fired);
+
+	return condition ? condition->text : fired->condition == SIGNAL ? "SIGUSR2" : "request";
 }
 
 static void say_fired(const struct flight *flight, const struct fired *fired)
 {
-	const struct condition *condition = fired->condition == SIGNAL ? NULL : &flight->options->conditions[fired->condition];
+	const struct condition *condition = condition_of(flight, fired);
 
 	if (!condition)
-		say__note("SIGUSR2: the last %s are written", words__duration(flight->options->last));
+		say__note("%s: the last %s are written", words_of(flight, fired), words__duration(flight->options->last));
 	else if (condition->kind == CONDITION_CPU)
 		say__note("%s: %.0f%% of a CPU in %u s", condition->text, (double)fired->value / 1e7 / condition->seconds, condition->seconds);
 	else
@@ -145,7 +156,7 @@ static int join_into(struct flight *flight, int out)
 
 	for (uint32_t i = 0; i < flight->n_reasons; i++) {
 		const struct fired *fired = &flight->reasons[i];
-		const struct condition *condition = fired->condition == SIGNAL ? NULL : &flight->options->conditions[fired->condition];
+		const struct condition *condition = condition_of(flight, fired);
 
 		triggers[i] = (struct event_trigger){
 			.time = fired->time,
@@ -214,6 +225,11 @@ static void on_part(void *of, uint64_t time)
 	live->write_error = live->write_error ?: open_part(flight, time);
 }
 
+static void on_request(void *of)
+{
+	((struct flight *)of)->requested = true;
+}
+
 static void on_lines(void *of, const char *lines, size_t len)
 {
 	struct flight *flight = of;
@@ -229,7 +245,7 @@ static void on_lines(void *of, const char *lines, size_t len)
 /* What fires while a recording is pending is a reason of that one. */
 static void add_reason(struct flight *flight, const struct fired *fired)
 {
-	if (!flight->n_reasons && fired->condition != SIGNAL && fired->time < flight->quiet_until) {
+	if (!flight->n_reasons && condition_of(flight, fired) && fired->time < flight->quiet_until) {
 		flight->held++;
 		watch__release(flight->watch);
 		return;
@@ -239,13 +255,27 @@ static void add_reason(struct flight *flight, const struct fired *fired)
 	say_fired(flight, fired);
 }
 
+static void add_asked(struct flight *flight)
+{
+	const struct {
+		bool *asked;
+		uint32_t condition;
+	} ways[] = {{&flight->wanted, SIGNAL}, {&flight->requested, REQUEST}};
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (*ways[i].asked)
+			add_reason(flight, &(struct fired){.condition = ways[i].condition, .time = clock__now()});
+		*ways[i].asked = false;
+	}
+}
+
 /* Has the last part of the recording come, once it is cut now? */
 static bool is_over(const struct flight *flight)
 {
 	const struct cli_options *options = flight->options;
 	const uint64_t now = watch__now(flight->watch), first = flight->reasons[0].time;
 
-	if (flight->reasons[flight->n_reasons - 1].condition == SIGNAL)
+	if (!condition_of(flight, &flight->reasons[flight->n_reasons - 1]))
 		return true;
 	return options->after_given ? now >= first + options->after : !watch__goes_on(flight->watch) || now >= first + options->last;
 }
@@ -263,9 +293,7 @@ bool flight__tick(struct flight *flight, uint64_t now_ms)
 		add_reason(flight, &fired);
 	if (!live->answered || live->write_error)
 		return false;
-	if (flight->wanted)
-		add_reason(flight, &(struct fired){.condition = SIGNAL, .time = clock__now()});
-	flight->wanted = false;
+	add_asked(flight);
 	if (flight->n_reasons && !flight->due && is_over(flight))
 		flight->due = watch__now(flight->watch) ?: 1;
 	if (now_ms - flight->flushed >= FLUSH_MS) {
@@ -310,6 +338,7 @@ int flight__open(struct flight *flight, const struct cli_options *options, pid_t
 	flight->live = live;
 	live->part = on_part;
 	live->lines = on_lines;
+	live->asked = on_request;
 	live->of = flight;
 	err = open_directory(flight);
 	if (err) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The flight recorder, --trigger and --last: a session of which only the last seconds are kept, in memory. When a condition
- * holds, or at SIGUSR2, they become a recording.
+ * holds, at SIGUSR2 or at a request `trigger` (docs/protocol.md), they become a recording.
  *
  *     part   part   part   part      memfd each, a recording by itself: the engine cuts the session (docs/protocol.md, `part`)
  *                |     fired  |      from --last before it fired to --after behind it: recordings__join() of these parts
@@ -33,7 +33,7 @@ struct flight {
 	uint32_t n_reasons;
 	uint64_t due;                    /* the part that ends then is the last one of it; 0: not known yet */
 	uint64_t quiet_until;            /* --cool-down */
-	bool wanted;                     /* SIGUSR2 */
+	bool wanted, requested;          /* SIGUSR2; `trigger` of the engine */
 	uint64_t named;                  /* folder__name() */
 	uint32_t written, failed, held;  /* recordings; what fired during --cool-down */
 };

@@ -61,10 +61,10 @@ int live__attach(struct live *live, const struct cli_options *options, pid_t pid
 	err = err ?: options->host ? put_host(options, &request) : buf__printf(&request, "\"pid\":%d,", pid);
 	err = err ?: buf__printf(&request,
 				 "\"rate\":%u,\"duration_ms\":%llu,\"latency_ms\":%u,\"mode\":\"%s\",\"native\":\"%s\","
-				 "\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"native_lines\":%s,\"stream\":true,\"spool\":false,\"starting\":%s}",
+				 "\"subprocesses\":%s,\"kernel\":%s,\"gil\":%s,\"idle\":%s,\"native_lines\":%s,\"stream\":true,\"spool\":false,\"trigger\":%s,\"starting\":%s}",
 				 options->rate, (unsigned long long)options->duration_ms, use.latency_ms, options->wall ? "wall" : "cpu",
 				 options->native, words[options->subprocesses], words[options->kernel], words[options->gil],
-				 words[options->idle], words[use.native_lines], words[starting]);
+				 words[options->idle], words[use.native_lines], words[!!live->asked], words[starting]);
 	err = err ?: user_rules__send(live->connection, options->rules);
 	return err ?: connection__request(live->connection, request.data);
 }
@@ -260,6 +260,21 @@ static bool answered(struct live *live, const char *line, size_t len)
 	return true;
 }
 
+/* True: the line is `trigger`, which is for us and of no recording. */
+static bool asked(struct live *live, const char *line, size_t len)
+{
+	if (!live->asked || !line__is(line, len, "trigger"))
+		return false;
+	live->asked(live->of);
+	return true;
+}
+
+/* Lines of the connection that no recording has. */
+static bool is_apart(const char *line, size_t len)
+{
+	return line__is(line, len, "answer") || line__is(line, len, "part") || line__is(line, len, "trigger");
+}
+
 void live__line(struct live *live, const char *line, size_t len)
 {
 	if (answered(live, line, len))
@@ -269,20 +284,20 @@ void live__line(struct live *live, const char *line, size_t len)
 }
 
 /* Adjacent lines are written with one call: most are short, and there are a thousand each second. They are
- * adjacent in the connection's buffer, so `first` and `kept` describe the run to be written; an answer or a
- * `part` in between ends it. */
+ * adjacent in the connection's buffer, so `first` and `kept` describe the run to be written; what is_apart() in
+ * between ends it. */
 void live__lines(struct live *live)
 {
 	const char *line, *first = NULL;
 	size_t len, kept = 0;
 
 	while (!live->ended && connection__line(live->connection, &line, &len)) {
-		if (line__is(line, len, "answer") || line__is(line, len, "part")) {
+		if (is_apart(line, len)) {
 			keep(live, first, kept);
 			first = NULL;
 			kept = 0;
 		}
-		if (answered(live, line, len) || parted(live, line, len))
+		if (answered(live, line, len) || parted(live, line, len) || asked(live, line, len))
 			continue;
 		if (!first)
 			first = line;

@@ -19,6 +19,7 @@ struct live {
 	struct recording_writer *writer; /* NULL: none */
 	/* A part of the session is complete, up to `time`: what follows is a recording of its own. NULL: none was asked for */
 	void (*part)(void *of, uint64_t time);
+	void (*asked)(void *of);         /* somebody sent a request `trigger`; NULL: such requests are refused */
 	void (*lines)(void *of, const char *lines, size_t len); /* sees all that is kept; NULL: nobody does */
 	void *of;
 	uint64_t part_asked;             /* ms, CLOCK_MONOTONIC, when the engine was asked for one; 0: it has come since */

@@ -394,7 +394,7 @@ static const char *set_man(struct cli_options *options, const char *value)
 #define COMPARING (COMMAND_DIFF | COMMAND_BASELINE)
 #define READING (COMMAND_CONVERT | COMMAND_REPORT | COMPARING)
 #define TABLES (COMMAND_REPORT | COMPARING)
-#define EVERYONE (ATTACHING | COMMAND_AGENT | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP)
+#define EVERYONE (ATTACHING | COMMAND_AGENT | READING | COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_DUMP | COMMAND_TRIGGER)
 
 /* The last columns of a row without a setter. FLAG: a bool that becomes true. TEXT: a string, and the sentence
  * for "". WORD, CHOICE: one of `values`, as a string, or as an enum whose values have their order. */
@@ -475,8 +475,8 @@ const struct option_row option_rows[] = {
 	{"rotate-age", 0, "TIME", NULL, COMMAND_AGENT, "... or when it is so old; default 10m. SIGUSR2 begins one at once", .set = set_rotate_age},
 	{"keep", 0, "SIZE", NULL, COMMAND_AGENT, "so much in all files of DIR; then the oldest go. Default 1G", .set = set_keep},
 	{"keep", 0, "SIZE", NULL, SAMPLING, "with --continuous: so much in all files of DIR, of whichever process; default 1G", .set = set_keep},
-	{"trigger", 0, "CONDITION", NULL, SAMPLING, "a recording only when something happens, of the time before it, too: 'unit>2s' (a compile takes longer than 2 s), 'unit=NAME>2s', 'phase=native_lowering>500ms', 'pass=NAME>100ms' (any without =NAME; * and ? as in --function), 'cpu>90% for 10s' (of one CPU, all threads together, in each second). As often as needed. SIGUSR2 writes one at once", .set = set_trigger},
-	{"last", 0, "TIME", NULL, SAMPLING, "with --trigger: so much before it; default 30s, or a condition's time and 10 s. Alone: SIGUSR2 writes", .set = set_last},
+	{"trigger", 0, "CONDITION", NULL, SAMPLING, "a recording only when something happens, of the time before it, too: 'unit>2s' (a compile takes longer than 2 s), 'unit=NAME>2s', 'phase=native_lowering>500ms', 'pass=NAME>100ms' (any without =NAME; * and ? as in --function), 'cpu>90% for 10s' (of one CPU, all threads together, in each second). As often as needed. SIGUSR2 and `cprofd trigger` write one at once", .set = set_trigger},
+	{"last", 0, "TIME", NULL, SAMPLING, "with --trigger: so much before it; default 30s, or a condition's time and 10 s. Alone: SIGUSR2 and `cprofd trigger` write", .set = set_last},
 	{"after", 0, "TIME", NULL, SAMPLING, "with --trigger: so much behind it; default: to the end of what fired, at most as long as --last", .set = set_after},
 	{"cool-down", 0, "TIME", NULL, SAMPLING, "with --trigger: from the end of a recording nothing fires for so long; default 1m", .set = set_cool_down},
 	{"count", 0, "N", NULL, SAMPLING, "with --trigger: it ends after so many recordings; default 10; 0: no limit", .set = set_count},
@@ -516,14 +516,14 @@ const struct option_row option_rows[] = {
 	{"openmetrics", 0, NULL, NULL, COMMAND_STATUS, "for Prometheus, to stdout: also for the textfile collector of its node exporter", FLAG(openmetrics)},
 	{"allow", 0, "WHAT", "ptrace|own|root", COMMAND_SERVE, "what users may profile: ptrace (default): what the kernel lets them debug and sample, by kernel.yama.ptrace_scope and perf_event_paranoid, too; own: all processes of their own; root: nothing", CHOICE(allow, BROKER_ALLOW_PTRACE)},
 	{"limit", 0, "NAME=VALUE", "engines= sessions= samples= descriptors= maps= memory=", COMMAND_SERVE, "what users may hold, root apart: engines=4/64 (4 of one user, 64 of all), sessions=16/128, samples=24000/192000 (a second, the sum of rates), descriptors=32768/262144, maps=1024/2048 (MB), memory=2048 (MB of one user's engines) by default; none: no limit. As often as needed", .set = set_limit},
-	{"socket", 0, "PATH", "@file", COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET, TEXT(socket, "is no path")},
+	{"socket", 0, "PATH", "@file", COMMAND_SERVE | COMMAND_CHECK | COMMAND_STATUS | COMMAND_TRIGGER, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET, TEXT(socket, "is no path")},
 	{"socket", 0, "PATH", "@file", ATTACHING | COMMAND_DUMP, "the daemon's socket; default: $" CLI_SOCKET_VARIABLE ", or " CLI_SOCKET ". none: no daemon is asked, and the command has an engine of its own", TEXT(socket, "is no path")},
 	{"rules", 0, "FILE", "@file", ATTACHING | COMMAND_RULES | COMMAND_AGENT, "rules of more compilers: a file, or a directory of *.rules", TEXT(rules, "is no file name")},
 	{"rules", 0, "FILE", "@file", COMMAND_REPORT, "rules whose `stage` lines say what a cache could hold, for --by=repeat: a file, or a directory of *.rules. What a compile is, was decided when it was recorded", TEXT(rules, "is no file name")},
 	{"rules", 0, "FILE", "@file", COMMAND_CONVERT, "with -f html: rules whose `stage` lines say what a cache could hold, for its table of repeats. What a compile is, was decided when it was recorded: with other formats it is refused", TEXT(rules, "is no file name")},
 	{"man", 0, NULL, NULL, COMMAND_HELP, "the man page, to stdout", .set = set_man},
 	{"completion", 0, "SHELL", "bash|zsh|fish", COMMAND_HELP, "the completion for this shell, to stdout", WORD(generate)},
-	{"color", 0, "WHEN", "auto|always|never", EVERYONE & ~(COMMAND_SERVE | COMMAND_STATUS | COMMAND_CHECK | COMMAND_TOP), "colours: on terminals (auto, default; $NO_COLOR turns them off), always or never", CHOICE(color, STYLE_AUTO)},
+	{"color", 0, "WHEN", "auto|always|never", EVERYONE & ~(COMMAND_SERVE | COMMAND_STATUS | COMMAND_CHECK | COMMAND_TOP | COMMAND_TRIGGER), "colours: on terminals (auto, default; $NO_COLOR turns them off), always or never", CHOICE(color, STYLE_AUTO)},
 	{"quiet", 'q', NULL, NULL, EVERYONE, "no progress, no summary, no notes on stderr: failures alone", FLAG(quiet)},
 	{"verbose", 'v', NULL, NULL, COMMAND_REPORT, "names in full, also where a terminal breaks the lines; say what is found and why it is decided so", .set = set_verbose},
 	{"verbose", 'v', NULL, NULL, EVERYONE & ~SAMPLING & ~COMMAND_REPORT, "say what is found and why it is decided so", .set = set_verbose},

@@ -15,9 +15,6 @@
 #include "cli/openmetrics.h"
 #include "cli/readable.h"
 
-/* An engine answers at once, as its main loop never waits; but it may first have to be started for this user. */
-#define TIMEOUT_MS 5000
-
 /* Losses by cause, one line each; only the first line has the key. */
 static void print_counts(const char *key, json_t *counts)
 {
@@ -96,23 +93,6 @@ static int print_answer(const struct cli_options *options, json_t *answer, json_
 	return CLI_DONE;
 }
 
-/* The answer to a request; the caller's. NULL: there was none, which was said. */
-static json_t *ask(struct connection *connection, const char *request)
-{
-	const char *line;
-	size_t len;
-	int err = connection__request(connection, request);
-
-	while (!err && !connection->ended) {
-		err = connection__await(connection, TIMEOUT_MS);
-		while (!err && connection__line(connection, &line, &len))
-			if (line__is(line, len, "answer"))
-				return json__load(line, len, 0, NULL);
-	}
-	say("the daemon did not answer: %s", err ? strerror(-err) : "it closed the connection");
-	return NULL;
-}
-
 int status__run(const struct cli_options *options)
 {
 	struct connection connection;
@@ -127,9 +107,9 @@ int status__run(const struct cli_options *options)
 	if (status != CLI_DONE)
 		return status;
 	status = CLI_COULD_NOT;
-	answer = ask(&connection, "{\"req\":\"status\",\"id\":1}");
+	answer = connection__ask(&connection, "{\"req\":\"status\",\"id\":1}");
 	if (answer && options->openmetrics)
-		sessions = ask(&connection, "{\"req\":\"sessions\",\"id\":2}");
+		sessions = connection__ask(&connection, "{\"req\":\"sessions\",\"id\":2}");
 	if (answer && (sessions || !options->openmetrics))
 		status = print_answer(options, answer, json_object_get(sessions, "sessions"));
 	json_decref(answer);

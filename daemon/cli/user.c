@@ -201,3 +201,47 @@ int user__drop(const struct user *user)
 	dropped = !err;
 	return err;
 }
+
+/* Numbers of a line of /proc/PID/status, behind its key; at most `max`, or -E2BIG. */
+static int numbers_of(const char *line, unsigned *ret, int max)
+{
+	char *end;
+	int n = 0;
+
+	for (;; line = end) {
+		const unsigned long number = strtoul(line, &end, 10);
+
+		if (end == line)
+			return n;
+		if (n == max)
+			return -E2BIG;
+		ret[n++] = (unsigned)number;
+	}
+}
+
+int user__drop_to(pid_t pid)
+{
+	unsigned uids[4], gids[4], groups[64];
+	int n_uids = 0, n_gids = 0, n_groups = 0, err;
+	_cleanup_fclose_ FILE *file = NULL;
+	char path[32], line[1024];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, "Uid:", 4))
+			n_uids = numbers_of(line + 4, uids, 4);
+		else if (!strncmp(line, "Gid:", 4))
+			n_gids = numbers_of(line + 4, gids, 4);
+		else if (!strncmp(line, "Groups:", 7))
+			n_groups = !strchr(line, '\n') ? -E2BIG : numbers_of(line + 7, groups, 64);
+	}
+	if (n_uids != 4 || n_gids != 4)
+		return -ESRCH;
+	if (n_groups < 0)
+		return n_groups;
+	/* The effective ones. */
+	err = privileges__become(uids[1], gids[1], groups, (size_t)n_groups);
+	dropped |= !err;
+	return err;
+}

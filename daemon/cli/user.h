@@ -35,5 +35,7 @@ int user__become(const struct user *user);
  * else's directory (user__writes_in), it keeps CAP_DAC_OVERRIDE and CAP_FOWNER, which renaming and removing the file
  * there need. -errno. */
 int user__drop(const struct user *user);
+/* The same, but becomes whoever this process is, groups too. As root only. -errno. */
+int user__drop_to(pid_t pid);
 /* A file will be renamed or removed in this directory after user__drop(). */
 void user__writes_in(int directory);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""`--trigger` and SIGUSR2: the last seconds of a session become a recording when something happens, and at no other time.
+"""`--trigger`, SIGUSR2 and `cprofd trigger`: the last seconds of a session become a recording when something happens, and at no other time.
 
     triggers.py [NAME ...]
 
@@ -20,7 +20,7 @@ import tempfile
 import time
 
 from lib import CPROFD, ROOT
-from lib.command import PYTHON
+from lib.command import NOBODY, PYTHON, as_nobody, daemon, environment
 from lib.recording import rows
 from lib.result import check, check_figures, finish, skip
 from lib.wait import mount_namespaces, until
@@ -218,6 +218,114 @@ def test_signal():
         check(last.fired[0]["condition"] == "SIGUSR2" and last.begin <= asked - 1.9e9 and last.end >= asked - 1e9, "signal: the last two seconds", last.fired, asked, last.begin, last.end)
 
 
+def as_another(*args):
+    return ("setpriv", "--reuid=%d" % (NOBODY - 1), "--regid=%d" % NOBODY, "--clear-groups", *args)
+
+
+class Asked:
+    """A daemon, a busy process of nobody's, and what records it: cprofd, by nobody."""
+
+    def __init__(self, folder, *options):
+        self.folder, self.out = folder, os.path.join(folder, "out")
+        os.chmod(folder, 0o755)
+        os.mkdir(self.out)
+        os.chown(self.out, NOBODY, NOBODY)
+        self.path = os.path.join(folder, "socket")
+        self.env = environment(CPROFD_SOCKET=self.path)
+        self.options = options
+
+    def __enter__(self):
+        self.daemon = daemon(self.path)
+        self.daemon.__enter__()
+        self.target = subprocess.Popen([*as_nobody(PYTHON), TARGET, "spin=600"], stdout=subprocess.PIPE)
+        self.target.stdout.readline()
+        self.recorder = subprocess.Popen([*as_nobody(CPROFD), "attach", *self.options, str(self.target.pid)], cwd=self.out, stderr=subprocess.PIPE, text=True, env=self.env)
+        check(until(lambda: self.sessions(), 60), "asked: it records")
+        return self
+
+    def __exit__(self, *_):
+        self.recorder.kill()
+        self.target.kill()
+        self.recorder.communicate()
+        self.target.communicate()
+        self.daemon.__exit__(None, None, None)
+
+    def sessions(self):
+        return json.loads(self.ask("sessions", user=as_nobody)).get("sessions")
+
+    def ask(self, req, user, **keys):
+        """The answer to a request of that user's, by a client that is not ours."""
+        line = json.dumps({"req": req, "id": 1, **keys})
+        program = ("import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\ns.sendall(sys.argv[2].encode() + b'\\n')\n"
+                   "f = s.makefile()\nf.readline()\nprint(f.readline())")
+        return subprocess.run([*user(PYTHON), "-c", program, self.path, line], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+
+    def trigger(self, user=lambda *args: args, pid=None):
+        return subprocess.run([*user(CPROFD), "trigger", str(pid or self.target.pid)], capture_output=True, text=True, timeout=60, env=self.env)
+
+    def files(self):
+        return sorted(name for name in os.listdir(self.out) if NAME.match(name))
+
+    def ends(self):
+        self.recorder.send_signal(signal.SIGINT)
+        words = self.recorder.communicate(timeout=60)[1]
+        return self.recorder.returncode, words
+
+
+def test_request():
+    """Who asks the daemon: the owner, root, another user."""
+    with tempfile.TemporaryDirectory() as folder, Asked(folder, "--last", "2s") as asked:
+        check([session["trigger"] for session in asked.sessions()] == [True], "request: the session takes it", asked.sessions())
+        for n, (who, user) in enumerate((("the owner", as_nobody), ("root", lambda *args: args)), 1):
+            at = time.monotonic_ns()
+            done = asked.trigger(user)
+            check(done.returncode == 0 and "writes a recording now" in done.stderr, f"request: {who}", done.returncode, done.stderr)
+            if check(until(lambda: len(asked.files()) == n, 30), f"request: {who}: a file", asked.files()):
+                path = os.path.join(asked.out, asked.files()[-1])
+                recording = Recording(path)
+                check(os.stat(path).st_uid == NOBODY, f"request: {who}: it is the recorder's", os.stat(path))
+                check([event["condition"] for event in recording.fired] == ["request"] and recording.fired[0]["time"] >= at and recording.end >= at - 5e8 and not recording.overlaps,
+                      f"request: {who}: what is in it", recording.fired, at, recording.end, recording.overlaps[:5])
+        done = asked.trigger(as_another)
+        check(done.returncode == 1 and "no session of yours" in done.stderr, "request: another user", done.returncode, done.stderr)
+        number = asked.sessions()[0]["session"]
+        answers = [json.loads(asked.ask("trigger", as_another, session=number)), json.loads(asked.ask("trigger", as_nobody, session=number + 1))]
+        check([answer["code"] for answer in answers] == ["NO_SESSION"] * 2, "request: a session of another user, and none", answers)
+        done = asked.trigger(pid=1)
+        check(done.returncode == 1 and "1: no session" in done.stderr, "request: a process that nobody records", done.returncode, done.stderr)
+        status, words = asked.ends()
+        check(status == 0 and len(asked.files()) == 2, "request: nothing else was written", status, words, asked.files())
+        done = asked.trigger(as_nobody)
+        check(done.returncode == 1 and "no session" in done.stderr, "request: behind its end", done.returncode, done.stderr)
+
+
+def test_request_refused():
+    """A session without a flight recorder."""
+    with tempfile.TemporaryDirectory() as folder, Asked(folder, "-o", "x.cprof") as asked:
+        for who, user in (("the owner", as_nobody), ("root", lambda *args: args)):
+            done = asked.trigger(user)
+            check(done.returncode == 1 and "not by a flight recorder" in done.stderr and "--trigger" in done.stderr, f"request: {who}: without a recorder", done.returncode, done.stderr)
+        asked.ends()
+        events = subprocess.run(["zstd", "-dcqf", os.path.join(asked.out, "x.cprof")], capture_output=True, check=True).stdout
+        check(b'"ev":"trigger"' not in events and events.splitlines()[-1].startswith(b'{"ev":"end"'), "request: nothing of it is recorded")
+
+
+def test_request_burst():
+    """As many as a client can send: --count holds, and so does the engine. One of them is within a cool-down."""
+    with tempfile.TemporaryDirectory() as folder, Asked(folder, "--trigger", "cpu>1%", "--last", "2s", "--after", "0s", "--cool-down", "1h", "--count", "3") as asked:
+        check(until(lambda: len(asked.files()) == 1, 60), "burst: the condition's file", asked.files())
+        check(asked.trigger().returncode == 0 and until(lambda: len(asked.files()) == 2, 30), "burst: within the cool-down", asked.files())
+        line = json.dumps({"req": "trigger", "id": 1, "pid": asked.target.pid})
+        program = ("import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\nf = s.makefile()\nf.readline()\nn = 0\n"
+                   "for i in range(100):\n    s.sendall(sys.argv[2].encode() * 20)\n    n += sum('\"ok\":true' in f.readline() for _ in range(20))\nprint(n)")
+        done = subprocess.run([*as_nobody(PYTHON), "-c", program, asked.path, line + "\n"], stdout=subprocess.PIPE, text=True, timeout=60)
+        status, words = asked.recorder.wait(60), asked.recorder.stderr.read()
+        check_figures(int(done.stdout) > 0 and status == 0, "burst: requests that were taken", done.stdout.strip(), status)
+        check(len(asked.files()) == 3, "burst: --count holds", asked.files(), words)
+        fired = [[event["condition"] for event in Recording(os.path.join(asked.out, name)).fired] for name in asked.files()]
+        check(fired[0][0] == "cpu>1%" and fired[1] == ["request"] and set(fired[2]) == {"request"} and len(fired[2]) <= 16, "burst: what fired", fired)
+
+
 def test_end():
     """The target ends in the middle of the compile that fired."""
     with tempfile.TemporaryDirectory() as folder:
@@ -291,7 +399,7 @@ def test_words():
         check(done.returncode == 2 and word in done.stderr, f"words: {' '.join(options)}", done.returncode, done.stderr)
 
 
-TESTS = {"unit": test_unit, "phase": test_phase, "sleepy": test_sleepy, "cpu": test_cpu, "false": test_false, "cool-down": test_cool_down, "signal": test_signal, "end": test_end,
+TESTS = {"unit": test_unit, "phase": test_phase, "sleepy": test_sleepy, "cpu": test_cpu, "false": test_false, "cool-down": test_cool_down, "signal": test_signal, "request": test_request, "refused": test_request_refused, "burst": test_request_burst, "end": test_end,
          "memory": test_memory, "full": test_full_disk, "kills": test_kills, "words": test_words}
 
 
