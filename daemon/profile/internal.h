@@ -348,6 +348,8 @@ void life__lasts(struct thread *thread, uint64_t time);
 void life__end_thread(struct profile *profile, struct thread *thread, uint64_t time);
 void life__end_process(struct profile *profile, struct process *process, uint64_t time);
 /* The client is authorised for what the process runs: its time lines begin at `time`. */
+/* The first thread of an image whose exec came at `time` (monotonic), with so much CPU time until then, whatever was known of it. */
+void life__since_exec(struct thread *thread, uint64_t time, uint64_t cpu_time);
 void life__show(struct profile *profile, struct process *process, uint64_t time);
 void life__process_settled(struct profile *profile, struct process *process);
 /* Queues the ends that are due. */

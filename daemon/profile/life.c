@@ -302,27 +302,57 @@ static struct thread *replaced(const struct profile *profile, const struct proce
 	return newest;
 }
 
+/* What a thread ran before `cpu_time` is not its row's: it is taken back. What no row has yet is in `carry`; what rows
+ * may have already goes through `ahead`, for later ones to pay. */
+static void take_back(struct thread *thread, uint64_t cpu_time)
+{
+	uint64_t since = thread->cpu_known ? thread->cpu_seen - thread->cpu_used : cpu_time;
+	uint64_t taken = cpu_time - since < thread->cpu_used ? cpu_time - since : thread->cpu_used;
+	uint64_t carried = taken < thread->carry ? taken : thread->carry;
+
+	thread->carry -= carried;
+	thread->ahead += taken - carried;
+	if (thread->cpu_seen < cpu_time)
+		thread->cpu_seen = cpu_time;
+	thread->cpu_used = thread->cpu_seen - cpu_time;
+	thread->cpu_known = true;
+	thread->cpu_base = CPU_EXACT;
+}
+
+/* Nothing that was before is on its time line, if no row of it says so yet. */
+static void begin_at(struct thread *thread, uint64_t time)
+{
+	if (!thread->ending && thread->last == thread->begin && thread->begin < time)
+		thread->begin = thread->last = thread->emitted = time;
+}
+
+void life__since_exec(struct thread *thread, uint64_t time, uint64_t cpu_time)
+{
+	uint64_t since = thread->cpu_seen - thread->cpu_used, more = since > cpu_time ? since - cpu_time : 0;
+
+	begin_at(thread, time);
+	if (!thread->cpu_known || since < cpu_time) {
+		take_back(thread, cpu_time);
+		return;
+	}
+	/* It was listed later than that. */
+	thread->cpu_used += more;
+	thread->carry += more;
+	thread->cpu_base = CPU_EXACT;
+}
+
 /* A tick, or the engine, reported the new image before the exec's record came. Only that record has the CPU time
- * before the exec, which belongs to the old image: `given` ns go back to it. They go through `ahead`, as rows of the
- * new image may have them already. */
+ * before the exec, which belongs to the old image. */
 static void hand_back(struct profile *profile, struct process *process, const struct record_event *exec)
 {
 	struct thread *thread = tasks__find_thread(&profile->tasks, process, exec->header.task.tid, exec->header.task.thread_start);
 	struct thread *before = replaced(profile, process, exec);
-	uint64_t since, given;
 
 	if (!thread || !before || !exec->cpu_time)
 		return;
-	since = thread->cpu_known ? thread->cpu_seen - thread->cpu_used : exec->cpu_time;
-	if (thread->cpu_known && since >= exec->cpu_time)
-		return;
-	given = exec->cpu_time - since < thread->cpu_used ? exec->cpu_time - since : thread->cpu_used;
-	thread->ahead += given;
-	if (thread->cpu_seen < exec->cpu_time)
-		thread->cpu_seen = exec->cpu_time;
-	thread->cpu_used = thread->cpu_seen - exec->cpu_time;
-	thread->cpu_known = true;
-	thread->cpu_base = CPU_EXACT;
+	begin_at(thread, exec->header.time);
+	if (!thread->cpu_known || thread->cpu_seen - thread->cpu_used < exec->cpu_time)
+		take_back(thread, exec->cpu_time);
 	before->cpu_final = exec->cpu_time;
 }
 

@@ -64,18 +64,12 @@ static struct thread *find(struct profile *profile, const struct profile_thread 
 }
 
 /* The CPU time from /proc is a baseline that may be a scheduler tick old (`cpu_base`, see cpu.c). */
-int profile__thread_listed(struct profile *profile, const struct profile_thread *info)
+static struct thread *add(struct profile *profile, struct process *process, const struct profile_thread *info)
 {
-	struct process *process;
-	struct thread *thread = find(profile, info, &process);
+	struct thread *thread = life__add_thread(profile, process, info->tid, info->thread_start, info->time);
 
-	if (!process)
-		return -ESRCH;
-	if (process->ending || thread)
-		return 0; /* records know it better */
-	thread = life__add_thread(profile, process, info->tid, info->thread_start, info->time);
 	if (!thread)
-		return -ENOMEM;
+		return NULL;
 	if (!thread->cpu_known && info->cpu_known) {
 		thread->cpu_known = true;
 		thread->cpu_base = CPU_LISTED;
@@ -83,7 +77,23 @@ int profile__thread_listed(struct profile *profile, const struct profile_thread 
 	}
 	if (info->name)
 		strncpy(thread->comm, info->name, sizeof(thread->comm) - 1);
-	return 0;
+	return thread;
+}
+
+int profile__thread_listed(struct profile *profile, const struct profile_thread *info)
+{
+	struct process *process;
+	struct thread *thread = find(profile, info, &process);
+
+	if (!process)
+		return -ESRCH;
+	if (process->ending)
+		return 0;
+	if (!thread) /* records know it better */
+		thread = add(profile, process, info);
+	if (thread && info->exec_time)
+		life__since_exec(thread, info->exec_time, info->exec_cpu);
+	return thread ? 0 : -ENOMEM;
 }
 
 int profile__thread_cpu(struct profile *profile, const struct profile_thread *info)

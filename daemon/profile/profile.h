@@ -113,6 +113,8 @@ struct profile_thread {
 	bool cpu_known;
 	const char *name;        /* comm; NULL: not known */
 	uint64_t time;           /* monotonic: when it was listed */
+	/* Of the thread that called exec for this image: when, and its CPU time then, which was another's. 0: not known */
+	uint64_t exec_time, exec_cpu;
 };
 /* 0 also for a thread that is known already, whose record is more exact. -ESRCH: the process was not reported. */
 int profile__thread_listed(struct profile *profile, const struct profile_thread *thread);

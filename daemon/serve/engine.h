@@ -186,6 +186,7 @@ struct tracee {
 	/* CPU time (ns) that its thread had spent when it called exec. The CPU time since then says how far the new
 	 * program can have come: see SCHEDULE_SHOWS_NS. */
 	uint64_t exec_cpu;
+	uint64_t exec_time;             /* monotonic: when that was; 0: not known */
 	/* No Python frame can have existed up to this time: the program was in exec or in its dynamic loader. */
 	uint64_t none_until;
 	struct image_key key;

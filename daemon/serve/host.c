@@ -218,6 +218,7 @@ void host__started(struct session *session, const struct record_started *started
 	tracee->exec = task->exec;
 	tracee->exec_known = true;
 	tracee->exec_cpu = started->cpu_time;
+	tracee->exec_time = started->header.time;
 	tracee->inode = started->inode;
 	tracee->device = started->device;
 	tracee->none_until = started->header.time + SCHEDULE_SHOWS_NS;

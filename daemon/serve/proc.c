@@ -66,6 +66,11 @@ static void announce_thread(struct session *session, const struct tracee *tracee
 					.time = engine__now()};
 	ssize_t n;
 
+	/* A session of a process counts what it may see, which the broker's answer says; who sees a host sees all. */
+	if (session->host && tid == tracee->pid) {
+		thread.exec_time = tracee->exec_time;
+		thread.exec_cpu = tracee->exec_cpu;
+	}
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", tracee->pid, tid);
 	if (slurp(path, text, sizeof(text)) < 0 || !parse_start(text, &thread.thread_start))
 		return;

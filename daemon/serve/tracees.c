@@ -418,6 +418,7 @@ static void executed(struct engine *engine, struct session *session, const struc
 	tracee->exec = task->exec;
 	tracee->exec_known = true;
 	tracee->exec_cpu = exec->cpu_time;
+	tracee->exec_time = exec->header.time;
 	tracee->untimed |= !!(exec->flags & EVENT_UNTIMED);
 	tracee->none_until = exec->header.time + SCHEDULE_SHOWS_NS;
 	if (!session->host) {

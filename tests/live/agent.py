@@ -143,6 +143,23 @@ def test_everyone():
     check(process.seen.reasons == ["stopped"], "its end", process.seen.reasons)
 
 
+def test_other_program():
+    """What a process ran before it became a Python, or one that the patterns let in, is not that Python's."""
+    busy = "import os, sys, time; begin = time.process_time()\nwhile time.process_time() < begin + 0.4: sum(range(1000))\n"
+    python = f"exec {PYTHON} -S -E -c '{busy}print(begin, time.process_time())' agent-after"
+    before = {"a shell": "i=0; while [ $i -lt 400000 ]; do i=$((i + 1)); done; " + python,
+              "a Python left out": f"exec {PYTHON} -S -E -c '{busy}os.execv(\"/bin/sh\", [\"sh\", \"-c\", sys.stdin.read()])'"}
+    with agent("--match", "name=agent-after", "--match", f"name={os.path.basename(sys.argv[0])}") as process:
+        ran = {}
+        for what, program in before.items():
+            one = subprocess.Popen(["sh", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            ran[what] = one.pid, [float(word) for word in one.communicate(python, timeout=60)[0].split()]
+    for what, (pid, (begin_cpu, end_cpu)) in ran.items():
+        own, cpu = end_cpu - begin_cpu, process.seen.cpu[pid]
+        check(begin_cpu > 0.3, f"{what} first: it was busy before", begin_cpu)
+        check_figures(own - 0.03 <= cpu <= own + 0.15, f"{what} first: CPU time", "%.3f s, its own %.3f s of %.3f s" % (cpu, own, end_cpu))
+
+
 def chosen(*options):
     """Which of four are in the recording: of this user, of nobody, another name, in a group of its own."""
     group = os.path.join(cgroup_root() or "", "cprofd-agent-test.slice")

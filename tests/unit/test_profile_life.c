@@ -334,6 +334,77 @@ static void an_exec_is_met_by_a_tick_before_it_is_told(void **state)
 	assert_int_equal(after->cpu + after->tail_cpu, 5 * MS);
 }
 
+/* A program that runs another one which the engine lists at once: a session of a host. */
+static struct profile_thread listed(uint64_t start, uint64_t time, uint64_t exec_time, uint64_t exec_cpu)
+{
+	const struct profile_process told = {.tgid = 30, .process_start = start, .exec = 1, .exec_known = true, .name = "python3 y.py", .time = time};
+
+	assert_int_equal(profile__process(profile, &told), 0);
+	return (struct profile_thread){.tgid = 30, .tid = 30, .process_start = start, .thread_start = start, .cpu_time = exec_cpu + 2 * MS,
+				       .cpu_known = true, .time = time, .exec_time = exec_time, .exec_cpu = exec_cpu};
+}
+
+/* No record tells of its exec: what it ran before that was another's, whether it began in the session or before. */
+static void what_was_before_an_exec_is_not_the_images(void **state)
+{
+	const uint64_t starts[] = {T0 + BOOT + 50 * MS, T0 + BOOT - 50 * MS};
+	struct record_task image = rec_task(30, 30, 1, 0, "python3");
+	struct profile_thread thread;
+	struct book_time *time;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct profile_options options = {.rate = 1000, .sees_all = true};
+
+		restart(&options);
+		image.process_start = image.thread_start = starts[i];
+		thread = listed(starts[i], T0 + 405 * MS, T0 + 400 * MS, 300 * MS);
+		assert_int_equal(profile__thread_listed(profile, &thread), 0);
+		task = image;
+		sample(T0 + 420 * MS, 312 * MS);
+		sample(T0 + 440 * MS, 330 * MS);
+		rec_event(&rec, RECORD_EXIT, T0 + 450 * MS, &image)->cpu_time = 340 * MS;
+		((struct record_event *)rec.data)->group_dead = 1;
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
+		end(T0 + 1000 * MS);
+		time = book_time(book, 30, starts[i], 1);
+		assert_int_equal(time->cpu + time->tail_cpu, 40 * MS);
+		assert_int_equal(time->wall + time->tail_wall, 50 * MS);
+	}
+}
+
+/* A tick in the middle of the exec shows the new image; it is listed, and the record of the exec comes last. */
+static void a_tick_in_an_exec_takes_nothing_along(void **state)
+{
+	struct record_task old = rec_task(30, 30, 0, T0 + BOOT + 50 * MS, "python3"), image = old;
+	const struct profile_options options = {.rate = 1000, .sees_all = true};
+	struct profile_thread thread;
+	struct book_time *before, *after;
+
+	for (unsigned tells = 0; tells < 2; tells++) { /* when the exec was */
+		restart(&options);
+		task = old;
+		image.exec = 1;
+		sample(T0 + 300 * MS, 200 * MS);
+		thread = listed(old.process_start, T0 + 405 * MS, tells ? T0 + 400 * MS : 0, 300 * MS);
+		assert_int_equal(profile__thread_listed(profile, &thread), 0);
+		task = image;
+		sample(T0 + 400 * MS - MS / 10, 300 * MS - MS / 10);
+		rec_event(&rec, RECORD_EXEC, T0 + 400 * MS, &image)->cpu_time = 300 * MS;
+		((struct record_event *)rec.data)->old_tid = 30;
+		((struct record_event *)rec.data)->flags = EVENT_LOST;
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
+		sample(T0 + 420 * MS, 312 * MS);
+		rec_event(&rec, RECORD_EXIT, T0 + 450 * MS, &image)->cpu_time = 340 * MS;
+		((struct record_event *)rec.data)->group_dead = 1;
+		assert_int_equal(profile__record(profile, (void *)rec.data), 0);
+		end(T0 + 1000 * MS);
+		before = book_time(book, 30, old.thread_start, 0);
+		after = book_time(book, 30, old.thread_start, 1);
+		assert_int_equal(before->cpu + before->tail_cpu, 300 * MS);
+		assert_int_equal(after->cpu + after->tail_cpu, 40 * MS);
+	}
+}
+
 /* A process that nobody has waited for yet, and whose last sample waits for what it ran: that is not made up meanwhile. */
 static void an_end_waits_for_what_ran(void **state)
 {
@@ -369,6 +440,8 @@ int main(void)
 		TEST(a_child_runs_the_image_that_forked_it),
 		TEST(exec_is_called_by_a_thread_without_a_name),
 		TEST(an_exec_is_met_by_a_tick_before_it_is_told),
+		TEST(what_was_before_an_exec_is_not_the_images),
+		TEST(a_tick_in_an_exec_takes_nothing_along),
 		TEST(an_end_waits_for_what_ran),
 	};
 
