@@ -120,7 +120,7 @@ static struct session start(const char *const *texts)
 	return session;
 }
 
-static void stop(struct session *session)
+static void finish(struct session *session)
 {
 	watch__free(session->watch);
 	free((void *)session->conditions[0].text);
@@ -183,7 +183,7 @@ static void of_compiles(void **state)
 		end(&s, f, at + 1890 * MS);
 	}
 	assert_int_equal(s.n, 2);
-	stop(&s);
+	finish(&s);
 }
 
 static void over_parts(void **state)
@@ -207,7 +207,7 @@ static void over_parts(void **state)
 	assert_in_range(s.fired[0].time, 3 * S, 3020 * MS);
 	assert_in_range(s.fired[1].time, 5 * S, 5020 * MS);
 	assert_string_equal(s.fired[1].name, "g(int64)");
-	stop(&s);
+	finish(&s);
 }
 
 /* The thread waits outside of any compile, without a sample, and compiles the same again, over borders of parts. */
@@ -234,7 +234,7 @@ static void same_again(void **state)
 	assert_true(watch__goes_on(s.watch));
 	sample(&s, 1, 0, 72 * S, 10 * MS, 0);
 	assert_false(watch__goes_on(s.watch));
-	stop(&s);
+	finish(&s);
 }
 
 static void of_cpu(void **state)
@@ -269,7 +269,7 @@ static void of_cpu(void **state)
 	assert_int_equal(s.fired[2].condition, 0);
 	assert_in_range(s.fired[2].time, 600003 * S, 600003100 * MS);
 	/* The end of one second and the begin of the next one are not two. */
-	stop(&s);
+	finish(&s);
 	s = start((const char *const[]){"cpu>10% for 2s", NULL});
 	for (at = 800 * MS; at < 1900 * MS; at += 10 * MS)
 		sample(&s, 0, 0, at + 10 * MS, 10 * MS, 10 * MS);
@@ -278,7 +278,7 @@ static void of_cpu(void **state)
 		sample(&s, 0, 0, at + 10 * MS, 10 * MS, 10 * MS);
 	assert_int_equal(s.n, 1);
 	assert_in_range(s.fired[0].time, 2000 * MS, 2010 * MS);
-	stop(&s);
+	finish(&s);
 }
 
 int main(void)
