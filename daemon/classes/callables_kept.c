@@ -41,7 +41,18 @@ struct pack_candidate {
 struct names {
 	const struct arena *arena;
 	struct buf bytes;
+	size_t constants; /* where in `bytes` these begin: a handful, each once */
 };
+
+/* Where a constant lies; bytes.len: not there yet. */
+static size_t find_constant(const struct names *names, const char *name)
+{
+	size_t at = names->constants;
+
+	while (at < names->bytes.len && strcmp(names->bytes.data + at, name))
+		at += strlen(names->bytes.data + at) + 1;
+	return at;
+}
 
 /* *ret: the name's offset in the stored text, plus 1; 0: no name. Linear in the arena's chunks, of which there are
  * few. */
@@ -57,8 +68,9 @@ static int add_name(struct names *names, const char *name, uint32_t *ret)
 			*ret = (uint32_t)(at + (size_t)(name - chunk->data)) + 1;
 			return 0;
 		}
-	*ret = (uint32_t)names->bytes.len + 1;
-	return buf__append(&names->bytes, name, strlen(name) + 1);
+	at = find_constant(names, name);
+	*ret = (uint32_t)at + 1;
+	return at < names->bytes.len ? 0 : buf__append(&names->bytes, name, strlen(name) + 1);
 }
 
 static int add_arena(struct names *names)
@@ -67,6 +79,7 @@ static int add_arena(struct names *names)
 
 	for (const struct arena_chunk *chunk = names->arena->chunks; !err && chunk; chunk = chunk->next)
 		err = buf__append(&names->bytes, chunk->data, chunk->used);
+	names->constants = names->bytes.len;
 	return err;
 }
 
