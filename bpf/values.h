@@ -204,11 +204,11 @@ struct objects_out {
 /* Copies the objects that were noted; returns how many. Those that cannot be read are left out. */
 HOST_APART int values_objects(struct py_walk *walk, const struct image *image, struct objects_out *to)
 {
-	__u32 i, at, size, n = 0;
+	__u32 i, at, size;
 
 	if (!walk || !image || !to)
 		return 0;
-	walk->objects_size = 0;
+	walk->objects_size = walk->objects_read = 0;
 	HOST_NO_UNROLL
 	for (i = 0; i < SAMPLE_OBJECTS_MAX; i++) {
 		if (i >= walk->n_objects)
@@ -219,9 +219,9 @@ HOST_APART int values_objects(struct py_walk *walk, const struct image *image, s
 			break;
 		size = py_object(image, walk->objects[i], (struct part_object *)(to->parts + at));
 		walk->objects_size = at + size;
-		n += !!size;
+		walk->objects_read += !!size; /* in memory: see above */
 	}
-	return n;
+	return walk->objects_read;
 }
 
 /* Writes the parts at out + size; returns the record's new size. `fresh`: set if some of the values are new. */

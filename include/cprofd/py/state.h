@@ -94,7 +94,7 @@ struct py_walk {
 	__u64 salt;             /* of the process: equal addresses of two processes differ */
 	__u64 round;            /* mixed into proofs: those of another round are void */
 	/* The sampler's own, with objects[]: what goes with the values (bpf/values.h). */
-	__u32 n_objects, objects_size;
+	__u32 n_objects, objects_size, objects_read;
 	/* state and out */
 	__u64 frame;            /* next frame, 0: none */
 	__u64 chunk, top, caller, linked; /* of the thread state that is walked */
