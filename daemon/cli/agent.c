@@ -9,6 +9,11 @@
 #include "cli/continuous.h"
 #include "cli/recorder.h"
 
+static bool is_uid(const char *text)
+{
+	return strspn(text, "0123456789") == strlen(text) && strtoul(text, NULL, 10) < UINT32_MAX; /* (uid_t)-1 is none */
+}
+
 /* The engine knows no names of users: "user=alice" -> "user=1000". CLI_USAGE: there is no such user, which was said. */
 static int number_users(const char *list[], uint32_t n, char **ret_numbers)
 {
@@ -16,7 +21,7 @@ static int number_users(const char *list[], uint32_t n, char **ret_numbers)
 		const char *name = list[i] + strlen("user=");
 		const struct passwd *entry;
 
-		if (strncmp(list[i], "user=", strlen("user=")) || strspn(name, "0123456789") == strlen(name))
+		if (strncmp(list[i], "user=", strlen("user=")) || is_uid(name))
 			continue;
 		entry = getpwnam(name);
 		if (!entry) {

@@ -247,7 +247,9 @@ void about__put(struct buf *out, const json_t *report)
 
 	buf__puts(out, "<h1>");
 	html__text(out, get__text(recording, "command"));
-	buf__printf(out, " <small>process %llu</small></h1>\n", (unsigned long long)get__number(recording, "pid"));
+	if (get__number(recording, "pid")) /* 0: of a host */
+		buf__printf(out, " <small>process %llu</small>", (unsigned long long)get__number(recording, "pid"));
+	buf__puts(out, "</h1>\n");
 	put_facts(out, report, recording);
 	if (json_is_true(json_object_get(recording, "cut")))
 		buf__puts(out, "<p class=\"warning\">The recording ends in the middle; everything up to there is here.</p>\n");

@@ -59,7 +59,10 @@ static void put_file(const struct report *report, const struct report_file *file
 	style__begin(out, STYLE_HEAD);
 	safe_text__put(out, file->name);
 	style__end(out);
-	fprintf(out, ": %s (%d)\n", *file->command ? file->command : "?", file->pid);
+	fprintf(out, ": %s", *file->command ? file->command : "?");
+	if (file->pid) /* 0: of a host */
+		fprintf(out, " (%d)", file->pid);
+	fputc('\n', out);
 	fprintf(out,
 		"    %" PRIu64
 		" samples%s at %u Hz in %.3f s: %.3f s of CPU in %u thread%s, %.3f s %s",

@@ -26,7 +26,7 @@ struct match {
 /* NULL: it is good. */
 static const char *parse(const char *line, struct pattern *ret)
 {
-	char *end;
+	unsigned long uid = 0;
 
 	ret->excludes = *line == '!';
 	line += ret->excludes;
@@ -37,9 +37,13 @@ static const char *parse(const char *line, struct pattern *ret)
 	ret->glob = line + strlen(kinds[ret->kind]);
 	if (!*ret->glob)
 		return "has no pattern";
-	errno = 0;
-	ret->uid = ret->kind == USER ? (uint32_t)strtoul(ret->glob, &end, 10) : 0;
-	return ret->kind == USER && (errno || *end || strspn(ret->glob, "0123456789") != strlen(ret->glob)) ? "is no number of a user" : NULL;
+	if (ret->kind == USER) {
+		if (strspn(ret->glob, "0123456789") != strlen(ret->glob))
+			return "is no number of a user";
+		uid = strtoul(ret->glob, NULL, 10); /* ULONG_MAX if it does not fit */
+	}
+	ret->uid = (uint32_t)uid;
+	return uid < UINT32_MAX ? NULL : "is no number of a user"; /* (uid_t)-1 is none */
 }
 
 int match__new(const char *text, struct match **ret, const char **ret_why, const char **ret_at)
@@ -143,7 +147,7 @@ static bool fits(const struct pattern *pattern, const struct match_facts *facts)
 	case CGROUP:
 		return fits_cgroup(pattern->glob, facts->cgroups);
 	default:
-		return facts->uid_known && facts->uid == pattern->uid;
+		return facts->uid_known ? facts->uid == pattern->uid : pattern->excludes;
 	}
 }
 

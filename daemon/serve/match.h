@@ -25,7 +25,7 @@ struct match_facts {
 	const char *arguments; /* /proc/PID/cmdline: n bytes, a NUL behind each argument */
 	size_t n;
 	const char *cgroups;   /* /proc/PID/cgroup: "0::/system.slice/foo.service\n" */
-	bool uid_known;
+	bool uid_known;        /* else no user lets it in, and each one leaves it out */
 	uint32_t uid;
 };
 bool match__lets_in(const struct match *match, const struct match_facts *facts);

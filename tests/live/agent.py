@@ -243,6 +243,7 @@ def test_files():
 def test_refusals():
     cases = [([], 2, "which directory"), (["a", "b"], 2, "one directory"), (["a", "--match", "python"], 2, "is none of name=GLOB"),
              (["a", "--match", "name="], 2, "no pattern"), (["a", "--exclude", "pid=3"], 2, "is none of"), (["a", "--match", "user=no-such-user"], 2, "there is no user"),
+             (["a", "--exclude", "user=4294967296"], 2, "there is no user"),
              (["a", "--keep", "5k", "--rotate-size", "4k"], 2, "twice"), (["a", "-r", "0"], 2, "rate"), (["a", "--mode=wall"], 2, "--mode"), (["a", "-s"], 2, "-s"),
              (["/proc/no/such"], 1, "no recording can be made")]
     for options, status, words in cases:

@@ -67,9 +67,9 @@ static void test_patterns(void **state)
 static void test_nothing_known(void **state)
 {
 	const struct match_facts none = {.comm = "", .arguments = "", .cgroups = ""};
-	static const char *const texts[] = {"name=?*", "cgroup=?*", "user=0"};
+	static const char *const texts[] = {"name=?*", "cgroup=?*", "user=0", "!user=0"};
 
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 4; i++) {
 		const char *why, *at;
 		struct match *match;
 
@@ -100,7 +100,7 @@ static void test_odd_facts(void **state)
 
 static void test_refused(void **state)
 {
-	static const char *const texts[] = {"python", "name=", "!", "user=alice", "user=99999999999999999999", "user=-1", "name=a\npid=3"};
+	static const char *const texts[] = {"python", "name=", "!", "user=alice", "user=99999999999999999999", "user=4294967296", "!user=4294967295", "user=-1", "name=a\npid=3"};
 	char many[64 * 8 + 16] = "";
 	const char *why, *at;
 	struct match *match;
