@@ -11,9 +11,14 @@
 
 json_t *json__text(const char *text)
 {
-	const char *end = text + strlen(text);
+	return json__textn(text, strlen(text));
+}
+
+json_t *json__textn(const char *text, size_t size)
+{
+	const char *end = text + size;
 	_cleanup_(buf__free) struct buf valid = {};
-	json_t *json = json_string(text);
+	json_t *json = json_stringn(text, size);
 	uint32_t character;
 	size_t len;
 
@@ -39,4 +44,28 @@ json_t *json__load(const char *text, size_t len, size_t flags, json_error_t *err
 	if (error)
 		snprintf(error->text, sizeof(error->text), "out of memory");
 	return NULL;
+}
+
+static void judge(json_t **into, int err)
+{
+	if (!err)
+		return;
+	json_decref(*into);
+	*into = NULL;
+}
+
+void json__set(json_t **into, const char *key, json_t *value)
+{
+	judge(into, json_object_set_new(*into, key, value));
+}
+
+void json__append(json_t **into, json_t *value)
+{
+	judge(into, json_array_append_new(*into, value));
+}
+
+void json__update(json_t **into, json_t *keys)
+{
+	judge(into, json_object_update(*into, keys));
+	json_decref(keys);
 }

@@ -93,21 +93,23 @@ static void print_table(const struct check_list *list)
 
 /* {"works": true, "daemon": false, "checks": [{"name": "kernel", "state": "ok", "found": "6.1.0 ...", "cost":
  * "", "help": ""}, ...]}. Scripts rely on the names; `found` is for people. */
-static void print_json(const struct check_list *list, bool works)
+static int print_json(const struct check_list *list, bool works)
 {
 	json_t *rows = json_array(), *all;
+	int status;
 
 	for (unsigned i = 0; i < list->n; i++) {
 		const struct check_row *row = &list->rows[i];
 
-		json_array_append_new(rows,
-				      json_pack("{s:s, s:s, s:o, s:s, s:s}", "name", row->name,
+		json__append(&rows,
+			     json_pack("{s:s, s:s, s:o, s:s, s:s}", "name", row->name,
 						"state", state_names[row->state], "found", json__text(row->found),
 						"cost", row->cost, "help", row->help));
 	}
 	all = json_pack("{s:b, s:b, s:o}", "works", works, "daemon", list->daemon, "checks", rows);
-	json__print(all, JSON_INDENT(1));
+	status = json__print(all, JSON_INDENT(1));
 	json_decref(all);
+	return status;
 }
 
 int check__run(const struct cli_options *options)
@@ -127,7 +129,8 @@ int check__run(const struct cli_options *options)
 	for (unsigned i = 0; i < list.n; i++)
 		works = works && list.rows[i].state != CHECK_MISSING;
 	if (options->json) {
-		print_json(&list, works);
+		if (print_json(&list, works) != CLI_DONE)
+			return CLI_COULD_NOT;
 	} else {
 		print_table(&list);
 		puts(works ? pid ? "\nIt works here, on this process." : "\nIt works here."

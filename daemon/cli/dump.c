@@ -109,20 +109,41 @@ static void print_all(const json_t *all)
 
 /* --- the exchange with the engine --- */
 
+static int out_of_memory(void)
+{
+	say("out of memory");
+	return CLI_COULD_NOT;
+}
+
+static int print(const struct cli_options *options, json_t *all)
+{
+	if (options->json)
+		return json__print(all, JSON_COMPACT);
+	if (json__readable(all))
+		return out_of_memory();
+	print_all(all);
+	return CLI_DONE;
+}
+
 /* CLI_* after the answer; -1: more lines follow. */
-static int take_line(const struct cli_options *options, const char *line, size_t len, json_t *threads)
+static int take_line(const struct cli_options *options, const char *line, size_t len, json_t **threads)
 {
 	json_t *json = json__load(line, len, JSON_ALLOW_NUL, NULL), *all;
 	const char *hint;
 	char why[256];
 	bool forbidden;
+	int status;
 
-	if (line__is(line, len, "dump") || !strcmp(word(json, "ev"), "dump")) {
+	if (!json) {
+		say("the engine's answer cannot be read: out of memory, or it is no JSON");
+		return CLI_COULD_NOT;
+	}
+	if (!strcmp(word(json, "ev"), "dump")) {
 		/* Keys of the protocol; the printed JSON is an object for each process, with the threads as
 		 * an array. */
 		json_object_del(json, "ev");
 		json_object_del(json, "id");
-		json_array_append_new(threads, json);
+		json__append(threads, json);
 		return -1;
 	}
 	if (strcmp(word(json, "ev"), "answer")) {
@@ -141,21 +162,14 @@ static int take_line(const struct cli_options *options, const char *line, size_t
 		json_decref(json);
 		return CLI_COULD_NOT;
 	}
-	json_object_set(all, "threads", threads);
-	if (options->json) {
-		json__print(all, JSON_COMPACT);
-	} else if (json__readable(all)) {
-		say("out of memory");
-	} else {
-		print_all(all);
-	}
+	status = json_object_set(all, "threads", *threads) ? out_of_memory() : print(options, all);
 	json_decref(json);
-	return CLI_DONE;
+	return status;
 }
 
 /* One request, then lines until the answer. TIMEOUT_MS applies to silence: each byte that arrives starts it
  * again. */
-static int converse(const struct cli_options *options, struct connection *connection, json_t *threads)
+static int converse(const struct cli_options *options, struct connection *connection, json_t **threads)
 {
 	char request[96];
 	const char *line;
@@ -191,7 +205,7 @@ static int dump(const struct cli_options *options, pid_t pid)
 	if (status != CLI_DONE)
 		return status;
 	threads = json_array();
-	status = converse(&own, &connection, threads);
+	status = converse(&own, &connection, &threads);
 	json_decref(threads);
 	connection__close(&connection);
 	return status;

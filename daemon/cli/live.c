@@ -43,7 +43,7 @@ static int put_host(const struct cli_options *options, struct buf *out)
 	string = json__text(text.data);
 	json = json_dumps(string, JSON_ENCODE_ANY);
 	json_decref(string);
-	err = json ? buf__printf(out, "\"host\":true,\"match\":%s,", json) : -EINVAL;
+	err = json ? buf__printf(out, "\"host\":true,\"match\":%s,", json) : -ENOMEM;
 	free(json);
 	return err;
 }

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/safe_text.h"
+#include "cli/cli.h"
 
 static int string_readable(json_t *json)
 {
@@ -33,10 +34,14 @@ int json__readable(json_t *json)
 	return err;
 }
 
-void json__print(const json_t *json, size_t flags)
+int json__print(const json_t *json, size_t flags)
 {
 	/* JSON_ENSURE_ASCII turns ESC into \u001b and every other control and non-ASCII character into such
 	 * an escape. */
-	json_dumpf(json, stdout, flags | JSON_ENSURE_ASCII);
+	if (json_dumpf(json, stdout, flags | JSON_ENSURE_ASCII) && !ferror(stdout)) {
+		say("out of memory");
+		return CLI_COULD_NOT;
+	}
 	putchar('\n');
+	return CLI_DONE; /* what stdout did not take, main() tells */
 }

@@ -84,10 +84,11 @@ static int print_answer(const struct cli_options *options, json_t *answer, json_
 	if (options->openmetrics) {
 		openmetrics__print(status, sessions);
 	} else if (options->json) {
-		json__print(status, JSON_COMPACT);
-	} else if (!json__readable(status)) {
-		/* Names in it come from targets. Without memory nothing is printed, which cannot be mistaken
-		 * for a status. */
+		return json__print(status, JSON_COMPACT);
+	} else if (json__readable(status)) { /* names in it come from targets */
+		say("out of memory");
+		return CLI_COULD_NOT;
+	} else {
 		json_object_foreach(status, key, value) print_value(key, value);
 	}
 	return CLI_DONE;

@@ -91,14 +91,14 @@ struct emitting {
 	bool full;
 };
 
-/* Appends `frame` and takes its reference. */
+/* Appends `frame` and takes its reference. NULL: out of memory, and so the array will be. */
 static void put(struct emitting *emitting, json_t *frame)
 {
 	const char *function = json_string_value(json_object_get(frame, "function"));
 	const char *file = json_string_value(json_object_get(frame, "file"));
 
 	emitting->bytes += 160 + 6 * ((function ? strlen(function) : 0) + (file ? strlen(file) : 0));
-	if (emitting->full || !frame) {
+	if (emitting->full) {
 		json_decref(frame);
 		return;
 	}
@@ -107,12 +107,12 @@ static void put(struct emitting *emitting, json_t *frame)
 		json_decref(frame);
 		frame = note(LOSS_NATIVE_DEPTH);
 	}
-	json_array_append_new(emitting->frames, frame);
+	json__append(&emitting->frames, frame);
 }
 
 static json_t *buf_text(const struct buf *buf)
 {
-	return json_stringn(buf->data ? buf->data : "", buf->len);
+	return json__textn(buf->data ? buf->data : "", buf->len);
 }
 
 static json_t *python_frame(const struct python_walker *python, const struct py_frame *frame)
@@ -151,8 +151,10 @@ static void put_woven(struct emitting *emitting, struct python_walker *python, s
 	struct weave_input in;
 	struct code_location location;
 
-	if (!weaving)
+	if (!weaving) {
+		put(emitting, NULL);
 		return;
+	}
 	for (i = 0; i < n; i++) {
 		find_location(codemap, result, natives->pc[i], now, &location);
 		weaving->roles[i] = location.role;

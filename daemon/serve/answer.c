@@ -26,16 +26,15 @@ static int put(struct buf *out, json_t *line)
 	return err;
 }
 
-/* The keys that each answer begins with. jansson returns NULL without memory and accepts NULL, so one check at the end,
- * in put(), is enough. */
+/* The keys that each answer begins with. A client waits for its id, so an answer is whole or, in put(), an error. */
 static json_t *begin(bool has_id, uint64_t id, bool ok)
 {
 	json_t *line = json_object();
 
-	json_object_set_new(line, "ev", json_string("answer"));
+	json__set(&line, "ev", json_string("answer"));
 	if (has_id)
-		json_object_set_new(line, "id", json_integer((json_int_t)id));
-	json_object_set_new(line, "ok", json_boolean(ok));
+		json__set(&line, "id", json_integer((json_int_t)id));
+	json__set(&line, "ok", json_boolean(ok));
 	return line;
 }
 
@@ -43,9 +42,7 @@ int answer__ok(struct buf *out, bool has_id, uint64_t id, json_t *json)
 {
 	json_t *line = begin(has_id, id, true);
 
-	if (json)
-		json_object_update(line, json);
-	json_decref(json);
+	json__update(&line, json);
 	return put(out, line);
 }
 
@@ -54,10 +51,10 @@ int answer__refused(struct buf *out, bool has_id, uint64_t id, const struct refu
 	json_t *line = begin(has_id, id, false);
 
 	/* A quoted name may be cut within a character. */
-	json_object_set_new(line, "error", json__text(refusal->error));
-	json_object_set_new(line, "hint", json_string(refusal->hint));
-	json_object_set_new(line, "code", json_string(refusal->code));
+	json__set(&line, "error", json__text(refusal->error));
+	json__set(&line, "hint", json_string(refusal->hint));
+	json__set(&line, "code", json_string(refusal->code));
 	if (refusal->number)
-		json_object_set_new(line, "errno", json_integer(refusal->number));
+		json__set(&line, "errno", json_integer(refusal->number));
 	return put(out, line);
 }

@@ -12,6 +12,6 @@
 #include "base/buf.h"
 #include "serve/request.h"
 
-/* ok: true. Takes `json`'s reference (NULL: no further keys; the keys are merged in). */
+/* ok: true. Takes `json`'s reference (its keys are merged in; NULL: out of memory). */
 int answer__ok(struct buf *out, bool has_id, uint64_t id, json_t *json);
 int answer__refused(struct buf *out, bool has_id, uint64_t id, const struct refusal *refusal);

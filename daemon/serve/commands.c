@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "cprofd/loss.h"
+#include "base/json_text.h"
 #include "serve/answer.h"
 #include "serve/engine.h"
 
@@ -54,7 +55,7 @@ static json_t *name_losses(const uint64_t counts[LOSS_COUNT])
 
 	for (int i = 1; i < LOSS_COUNT; i++)
 		if (counts[i])
-			json_object_set_new(losses, names[i], json_integer((json_int_t)counts[i]));
+			json__set(&losses, names[i], json_integer((json_int_t)counts[i]));
 	return losses;
 }
 
@@ -79,7 +80,7 @@ static json_t *list_sessions(const struct engine *engine)
 
 	for (const struct session *s = engine->sessions; s; s = s->next)
 		if (s->state == SESSION_RUNNING)
-			json_array_append_new(sessions, describe(engine, s));
+			json__append(&sessions, describe(engine, s));
 	return json_pack("{s:o}", "sessions", sessions);
 }
 
@@ -110,8 +111,8 @@ static json_t *list_stops(const struct engine *engine)
 		uint32_t n = s->state == SESSION_RUNNING && s->profile ? profile__stops(s->profile, top, STOPS_SHOWN) : 0;
 
 		for (uint32_t i = 0; i < n; i++)
-			json_array_append_new(
-				stops, json_pack("{s:I, s:s, s:o, s:I, s:o, s:I}", "session", (json_int_t)s->id, "loss",
+			json__append(
+				&stops, json_pack("{s:I, s:s, s:o, s:I, s:o, s:I}", "session", (json_int_t)s->id, "loss",
 						 top[i].loss, "module", json__text(top[i].module), "offset",
 						 (json_int_t)top[i].offset, "function", json__text(top[i].function),
 						 "count", (json_int_t)top[i].count));
@@ -180,7 +181,7 @@ static void unsubscribe(struct engine *engine, struct client *client, const stru
 	client->session = NULL;
 	client->lagging = false;
 	client->gap_events = client->gap_bytes = 0;
-	answer(engine, client, request, NULL);
+	answer(engine, client, request, json_object());
 	session__abandoned(engine, session);
 }
 
@@ -195,7 +196,7 @@ static void rotate(struct engine *engine, struct client *client, const struct re
 		return;
 	}
 	drain__rotate_soon(session);
-	answer(engine, client, request, NULL);
+	answer(engine, client, request, json_object());
 }
 
 /* All sessions of the process, or the one that is named: whoever may ask here is the user whose they are. */
@@ -246,7 +247,7 @@ static void on_session(struct engine *engine, struct client *client, const struc
 	} else {
 		/* With `fd` the recording goes there, and the answer comes when all of it is there. */
 		if (!request->fd)
-			answer(engine, client, request, NULL);
+			answer(engine, client, request, json_object());
 		else if (!snapshot__await_end(engine, client, request, session, into))
 			return;
 		session__stop(engine, session, "stopped", "");
@@ -289,7 +290,7 @@ void command__line(struct engine *engine, struct client *client, const char *lin
 		if (user_rules__add(&client->rules, request.file, request.text, &refusal))
 			command__refuse(engine, client, &request, &refusal);
 		else
-			answer(engine, client, &request, NULL);
+			answer(engine, client, &request, json_object());
 		break;
 	case REQUEST_TRIGGER:
 		trigger(engine, client, &request);

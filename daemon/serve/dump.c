@@ -361,9 +361,9 @@ static void say(struct engine *engine, struct session *session, json_t *json, bo
 		if (answer__ok(&line, session->request.has_id, session->request.id, json))
 			line.failed = true;
 	} else {
-		json_object_set_new(json, "ev", json_string("dump"));
+		json__set(&json, "ev", json_string("dump"));
 		if (session->request.has_id)
-			json_object_set_new(json, "id", json_integer((json_int_t)session->request.id));
+			json__set(&json, "id", json_integer((json_int_t)session->request.id));
 		text = json_dumps(json, JSON_COMPACT);
 		if (!text || buf__puts(&line, text) || buf__puts(&line, "\n"))
 			line.failed = true;

@@ -198,7 +198,8 @@ static void test_answers(void **state)
 	struct buf out = {};
 
 	assert_int_equal(answer__ok(&out, true, 7, json_pack("{s:i}", "session", 1)), 0);
-	assert_int_equal(answer__ok(&out, false, 0, NULL), 0);
+	assert_int_equal(answer__ok(&out, false, 0, json_object()), 0);
+	assert_int_equal(answer__ok(&out, true, 9, NULL), -ENOMEM);
 	refusal__set(&refusal, "LIMIT", "wait", "too \"many\"");
 	assert_int_equal(answer__refused(&out, true, 8, &refusal), 0);
 	assert_int_equal(buf__append(&out, "", 1), 0);
@@ -214,13 +215,45 @@ static void test_answers(void **state)
 	buf__free(&out);
 }
 
+#define GRANTED "{\"ev\":\"answer\",\"id\":7,\"ok\":true,\"session\":1}\n"
+#define REFUSED                                                                                                                    \
+	"{\"ev\":\"answer\",\"id\":8,\"ok\":false,\"error\":\"too many\",\"hint\":\"wait\",\"code\":\"LIMIT\",\"errno\":1}\n"
+static int allocations;
+
+static void *allocate(size_t size)
+{
+	return allocations-- ? malloc(size) : NULL;
+}
+
+/* A client waits for the answer with its id: one without it, or without its other keys, is worse than none. */
+static void answers_are_whole(void **state)
+{
+	struct buf out = {};
+	int n = 0, errors[2];
+
+	refusal__set(&refusal, "LIMIT", "wait", "too many");
+	refusal.number = 1;
+	json_set_alloc_funcs(allocate, free);
+	do {
+		allocations = n++;
+		errors[0] = answer__ok(&out, true, 7, json_pack("{s:i}", "session", 1));
+		errors[1] = answer__refused(&out, true, 8, &refusal);
+		assert_int_equal(buf__append(&out, "", 1), 0);
+		assert_string_equal(out.data, errors[0] ? errors[1] ? "" : REFUSED : errors[1] ? GRANTED : GRANTED REFUSED);
+		buf__clear(&out);
+	} while (errors[0] || errors[1]);
+	json_set_alloc_funcs(malloc, free);
+	assert_true(n > 20);
+	buf__free(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attach), cmocka_unit_test(test_defaults), cmocka_unit_test(test_others),
 		cmocka_unit_test(test_host),
 		cmocka_unit_test(test_bad_values), cmocka_unit_test(test_rules), cmocka_unit_test(test_not_requests), cmocka_unit_test(test_size),
-		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_answers), cmocka_unit_test(answers_are_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
