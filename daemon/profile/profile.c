@@ -332,7 +332,7 @@ int profile__end(struct profile *profile, uint64_t time, const char *reason, con
 	err = err ?: announce__new(profile, true);
 	err = err ?: profile__drain(profile, true);
 	err = err ?: ledger__emit(profile, profile->sink, time);
-	return err ? err : emit_end(profile, time, reason, detail);
+	return emit_end(profile, time, err ? "failed" : reason, err ? strerror(-err) : detail);
 }
 
 void profile__totals(const struct profile *profile, struct profile_totals *ret)

@@ -183,7 +183,7 @@ int profile__part(struct profile *profile, const struct event_session *clocks);
  * ledger. Goes to `sink` alone. */
 int profile__replay(struct profile *profile, struct event_sink *sink);
 /* Everything that waits, thread_end of each living thread, process_end, ledger,
- * end. Nothing may follow but replay and free. */
+ * end, whose reason is "failed" if something before it could not be emitted. Nothing may follow but replay and free. */
 int profile__end(struct profile *profile, uint64_t time, const char *reason, const char *detail);
 
 /* For progress and tests. */

@@ -220,13 +220,21 @@ static int on_other(struct collect_sink *self, const struct record_header *recor
 	return err;
 }
 
-/* The last stage: an event of the profile or of units, encoded into session.pending. publish.c sends it. */
+/* The last stage: an event of the profile or of units, encoded into session.pending. publish.c sends it. After one that could
+ * not be encoded only the session's end is told: others may name rows of tables that nobody got. */
 static int on_event(struct event_sink *sink, const struct event *event)
 {
 	struct session *session = (struct session *)((char *)sink - offsetof(struct session, sink));
+	int err;
 
-	session->pending_events++;
-	return event__encode(event, &session->pending);
+	if (session->hole && event->kind != EVENT_LEDGER && event->kind != EVENT_END)
+		return session->hole;
+	err = event__encode(event, &session->pending);
+	if (err)
+		session->hole = err;
+	else
+		session->pending_events++;
+	return err;
 }
 
 /* A record as it comes out of a ring, in no order between CPUs, and not checked yet: what is done at once checks
@@ -447,18 +455,6 @@ static bool holds_back(struct session *session, uint64_t now)
 	return false;
 }
 
-/* A stage had an error. With -ENOMEM the user reads which limit was reached, not "Cannot allocate memory". */
-static void fail(struct engine *engine, struct session *session)
-{
-	char words[sizeof(session->detail)];
-	struct limit_reached reached;
-
-	snprintf(words, sizeof(words), "%s", strerror(-session->error));
-	if (session->error == -ENOMEM && memory__limit(engine, &reached))
-		limit__sentence(&reached, words, sizeof(words));
-	session__stop(engine, session, "failed", words);
-}
-
 /* Some stacks wait for tables, which a worker may have made by now. What else is held goes on waiting: batches are cheaper. */
 void drain__finish_stacks(struct session *session)
 {
@@ -543,7 +539,7 @@ static void tick(struct engine *engine, struct session *session)
 	publish_if_due(engine, session, now);
 	session__flush_spool_if_due(session, now);
 	if (session->error)
-		fail(engine, session);
+		session__fail(engine, session);
 	else if (session->deadline && now >= session->deadline)
 		session__stop(engine, session, "duration", "");
 	else if (!session->host && !tracee__any_alive(session))

@@ -476,6 +476,7 @@ struct session {
 	char detail[160];
 	/* The first error of a stage. The next poll ends the session with it. */
 	int error;
+	int hole;                       /* why an event is missing in its stream; 0: none is */
 };
 
 /* Asks the broker; the answer to `client` comes when it is attached. */
@@ -488,6 +489,7 @@ void session__answered(struct engine *engine, struct session *session,
 		       const struct broker_message *message, const int *fds, unsigned n);
 void session__subscribe(struct engine *engine, struct session *session, struct client *client);
 void session__stop(struct engine *engine, struct session *session, const char *reason, const char *detail);
+void session__fail(struct engine *engine, struct session *session);
 /* The session could not begin: answers the owner with the reason and ends it without any event. */
 void session__refuse(struct engine *engine, struct session *session, const struct refusal *refusal);
 /* Ends it if nobody wants it any more: no owner, no subscriber, and `keep` was not asked for. */

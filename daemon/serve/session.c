@@ -206,6 +206,24 @@ void session__stop(struct engine *engine, struct session *session, const char *r
 	}
 }
 
+/* A stage had an error. With -ENOMEM the user reads which limit was reached, not "Cannot allocate memory". A session that is
+ * about to end for another reason has failed, too. */
+void session__fail(struct engine *engine, struct session *session)
+{
+	char words[sizeof(session->detail)];
+	struct limit_reached reached;
+
+	snprintf(words, sizeof(words), "%s", strerror(-session->error));
+	if (session->error == -ENOMEM && memory__limit(engine, &reached))
+		limit__sentence(&reached, words, sizeof(words));
+	if (session->state == SESSION_RUNNING) {
+		session__stop(engine, session, "failed", words);
+	} else if (strcmp(session->reason, "failed")) {
+		session->reason = "failed";
+		memcpy(session->detail, words, sizeof(words));
+	}
+}
+
 /* Nobody reads it any more, so it ends, unless `keep` was requested. A session that is being attached has no number at
  * the broker yet: its answer ends it, in attached(). */
 void session__abandoned(struct engine *engine, struct session *session)
@@ -255,6 +273,8 @@ static void finish(struct engine *engine, struct session *session)
 		drain__run(engine, session, UINT64_MAX);
 		drain__counts(session);
 		tracee__announce_ends(session, UINT64_MAX);
+		if (session->error)
+			session__fail(engine, session);
 		err = profile__end(session->profile, session->detached, session->reason, session->detail);
 		if (err && !session->error)
 			session->error = err;

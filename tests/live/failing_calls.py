@@ -86,9 +86,10 @@ def judge(case, run, folder, whole):
             return "status 0 with half a file"
     if kind == "stdout" and not out:
         return "status 0 without output"
-    if kind == "recording" and subprocess.run([CPROFD, "report", name[0]], cwd=folder, env=environment(), stdout=subprocess.DEVNULL,
-                                              stderr=subprocess.DEVNULL).returncode:
-        return "status 0 with a recording that cannot be read"
+    if kind == "recording":
+        report = subprocess.run([CPROFD, "report", name[0]], cwd=folder, env=environment(), capture_output=True)
+        if report.returncode:
+            return "status 0 with a recording that cannot be read: %s" % report.stderr.decode(errors="replace").strip()
     return None
 
 
