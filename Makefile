@@ -163,7 +163,7 @@ uninstall: ## what install put there
 # Of a copy, as a build may not see what lies in a working tree.
 .PHONY: deb
 deb: ## Debian's package of this tree, below $(B)/deb (debhelper)
-	$(Q)tools/deps.sh $(DEPS_BUILD) libcmocka-dev python3 debhelper fakeroot
+	$(Q)tools/deps.sh $(DEPS_BUILD) build-essential libcmocka-dev python3 debhelper fakeroot
 	$(Q)rm -rf $(B)/deb && mkdir -p $(B)/deb/cprofd
 	$(Q)git ls-files -z | xargs -0 cp -a --parents -t $(B)/deb/cprofd
 	$(Q)cd $(B)/deb/cprofd && dpkg-buildpackage -us -uc -b -j$(JOBS)
@@ -171,7 +171,7 @@ deb: ## Debian's package of this tree, below $(B)/deb (debhelper)
 
 .PHONY: check-reproducible
 check-reproducible: ## the package is built twice, in folders of other names, in another time zone and umask: equal byte by byte
-	$(Q)tools/deps.sh $(DEPS_BUILD) debhelper fakeroot
+	$(Q)tools/deps.sh $(DEPS_BUILD) build-essential debhelper fakeroot
 	$(Q)tools/check-reproducible $(B)/reproducible
 
 # --- what Debian has to give ---
