@@ -14,15 +14,25 @@
  * one, such as one that came online later, is sampled by the threads' timers as usual. */
 #pragma once
 
+#include <stdint.h>
+
 #include "broker/perf.h"
 
-/* The open clocks of a session; n 0: none. */
+#define CPU_CLOCKS 8u
+
+/* The open clocks of a session. */
 struct cpu_clocks {
-	int *fds;
+	struct clocks_of_cpu {
+		int fds[CPU_CLOCKS];
+		unsigned n;      /* 0: it is offline */
+		uint64_t count;  /* of the first one, as read last: of one that ticks it moves on */
+	} *cpus;                 /* NULL: none are open */
 	size_t n;
-	struct charge *charge; /* as in perf.h */
+	uint64_t looked;         /* clock__now() */
+	struct charge *charge;   /* as in perf.h */
 };
 
-/* Opens and starts clocks on all CPUs that are online. On error there are none. */
+/* Opens and starts clocks on all CPUs that are online. Called again, on those that came online since: a clock ends for
+ * good when its CPU goes offline. On error there are none, or, called again, those that were there. */
 int cpu_clocks__open(struct cpu_clocks *clocks, const struct perf_options *options);
 void cpu_clocks__close(struct cpu_clocks *clocks);

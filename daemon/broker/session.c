@@ -652,7 +652,7 @@ static void close_events(struct session *session)
 	perf_events__close(&session->events);
 }
 
-/* Called twice with the same value, nothing happens. */
+/* Called again with true, CPUs that came online since get theirs, too. */
 void session__set_clocks(struct session *session, bool on, struct reply *reply)
 {
 	const struct perf_options timers = timers_of(session);

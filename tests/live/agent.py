@@ -240,6 +240,27 @@ def test_files():
         one.wait()
 
 
+def test_cpu_turned_on():
+    """A CPU that was off gets its clock again. It takes the machine's CPU 1 away for a moment: with CPROFD_HOTPLUG=1 alone."""
+    switch = "/sys/devices/system/cpu/cpu1/online"
+    if os.environ.get("CPROFD_HOTPLUG") != "1" or not os.access(switch, os.W_OK):
+        skip("CPROFD_HOTPLUG=1 is not set, or CPU 1 cannot be turned off")
+        return
+
+    def turn(on):
+        with open(switch, "w") as out:
+            out.write(on)
+    with agent() as process:
+        turn("0")
+        turn("1")
+        # It looks for CPUs some seconds after its begin.
+        ones = [subprocess.Popen(["taskset", "-c", "1", PYTHON, TARGET, "4", "work"], stdout=subprocess.PIPE, text=True)]
+        told(ones[0])
+        ones.append(subprocess.Popen(["taskset", "-c", "1", PYTHON, TARGET, "1", "work"], stdout=subprocess.PIPE, text=True))
+        true = told(ones[1])[ones[1].pid]
+    judge("on a CPU that was off", process.seen, true, ones[1].pid)
+
+
 def test_refusals():
     cases = [([], 2, "which directory"), (["a", "b"], 2, "one directory"), (["a", "--match", "python"], 2, "is none of name=GLOB"),
              (["a", "--match", "name="], 2, "no pattern"), (["a", "--exclude", "pid=3"], 2, "is none of"), (["a", "--match", "user=no-such-user"], 2, "there is no user"),
