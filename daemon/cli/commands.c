@@ -160,14 +160,14 @@ const struct command commands[] = {
 		.text = "Records all CPythons of all users, those that run and those that begin later, until Ctrl-C or SIGTERM, at a low rate: 49 samples a second of CPU time "
 			"unless -r says otherwise. A Python that begins is noticed within a few ms. What is no Python is not recorded.\n"
 			"All of them go into one recording. It is cut into files of DIR by --rotate-age and --rotate-size, each of which is a recording by itself, with all "
-			"processes in it; the oldest files go when all are more than --keep. `report --by=thread` tells them apart.\n"
+			"processes in it; the oldest files go when all are more than --keep. `report --by=process` tells them apart.\n"
 			"It needs root, and has an engine of its own, whether there is a daemon or not. cprofd-agent.service runs it as a service. docs/agent.md says more.",
 		.examples = "sudo cprofd agent /var/lib/cprofd\tuntil Ctrl-C\n"
 			    "sudo cprofd agent /var/lib/cprofd -r 19 --keep 5G\t\n"
 			    "sudo cprofd agent /var/lib/cprofd --match 'name=gunicorn*' --match cgroup=ci.slice\tthese services alone\n"
 			    "sudo cprofd agent /var/lib/cprofd --match user=build --exclude name=pip\t\n"
 			    "sudo systemctl enable --now cprofd-agent\tat each boot\n"
-			    "cprofd report /var/lib/cprofd/cprofd-20260131T12*.cprof --by=thread,unit\t\n",
+			    "cprofd report /var/lib/cprofd/cprofd-20260131T12*.cprof --by=process,unit\t\n",
 		.bit = COMMAND_AGENT,
 		.run = agent__run,
 	},

@@ -186,7 +186,7 @@ int diff__run(const struct cli_options *options)
 		return CLI_USAGE;
 	}
 	if (tables & ~DIFF_TABLES) {
-		say("--by: thread, source, trigger, tree, chain, repeat, failed and callee are tables of report; diff compares class, "
+		say("--by: process, thread, source, trigger, tree, chain, repeat, failed and callee are tables of report; diff compares class, "
 		    "unit, phase, pass, function, line, "
 		    "package, module, file");
 		return CLI_USAGE;

@@ -17,7 +17,7 @@
 
 /* The tables without --by: those that answer the first questions. */
 #define TABLES_DEFAULT                                                                             \
-	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |           \
+	(1u << REPORT_CLASS | 1u << REPORT_PROCESS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |           \
 	 1u << REPORT_REPEAT |                                                                     \
 	 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
 

@@ -168,7 +168,7 @@ void write__missing(const struct export_missing *missing, const struct cli_optio
 		return;
 	}
 	snprintf(listing, sizeof(listing), "`cprofd report %.500s --by=%s` shows what there is", path,
-		 strcmp(missing->option, "thread") && strcmp(missing->option, "process") ? "function,module,class" : "thread");
+		 !strcmp(missing->option, "process") ? "process" : !strcmp(missing->option, "thread") ? "thread" : "function,module,class");
 	snprintf(hint, sizeof(hint), "is it one of these? %s", missing->close);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(missing->option, names[i]))

@@ -19,7 +19,7 @@
 
 /* Those that the page has a section for (tables.c). */
 #define TABLES                                                                                                         \
-	(1u << REPORT_CLASS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |       \
+	(1u << REPORT_CLASS | 1u << REPORT_PROCESS | 1u << REPORT_THREAD | 1u << REPORT_UNIT | 1u << REPORT_PHASE | 1u << REPORT_PASS |       \
 	 1u << REPORT_TREE | 1u << REPORT_REPEAT | 1u << REPORT_FUNCTION | 1u << REPORT_LINE)
 
 /* --- fewer rows --- */

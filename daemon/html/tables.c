@@ -79,6 +79,11 @@ static void put_class_name(struct buf *out, const json_t *row, const struct scal
 	buf__puts(out, "</th>");
 }
 
+static void put_pid(struct buf *out, const json_t *row, const struct scale *scale)
+{
+	buf__printf(out, "<td class=\"words\">%u</td>", (unsigned)get__number(row, "pid"));
+}
+
 static void put_exclusive(struct buf *out, const json_t *row, const struct scale *scale)
 {
 	tables__time(out, row, "exclusive", scale->exclusive);
@@ -189,6 +194,9 @@ static const struct column repeat_columns[] = {
 static const struct column class_columns[] = {
 	{"class", "", WORDS, put_class_name}, EXCLUSIVE(""), {},
 };
+static const struct column process_columns[] = {
+	NAME("command"), {"pid", "", WORDS, put_pid}, EXCLUSIVE(""), {},
+};
 static const struct column code_columns[] = {
 	NAME("function"), EXCLUSIVE("in its own code"), INCLUSIVE, {"where", "", WORDS, put_location}, {},
 };
@@ -205,6 +213,7 @@ static const struct section {
 	{"pass", "passes", "Passes", "", stage_columns, NULL},
 	{"repeat", "repeats", "Compiled again", "Functions that this recording had seen compiled before.", repeat_columns, NULL},
 	{"class", "classes", "Classes of time", "", class_columns, NULL},
+	{"process", "processes", "Processes", "", process_columns, NULL},
 	{"thread", "threads", "Threads", "", NULL, NULL},
 	{"function", "functions", "Functions", "", code_columns, NULL},
 	{"line", "lines", "Lines", "", code_columns, NULL},
@@ -233,13 +242,16 @@ static bool has_compiles(const json_t *report)
 	return false;
 }
 
-/* Tables of compiles are left out if their only row would be "(outside of compiles)". */
+/* Tables of compiles are left out if their only row would be "(outside of compiles)", that of processes if there is one. */
 static const json_t *table_of(const json_t *report, const struct section *section)
 {
+	const json_t *table = tables__find(report, section->by);
 	/* Other tables have no row at all without compiles. */
 	const bool compiles = section->columns == tree_columns || section->columns == unit_columns;
 
-	return compiles && !has_compiles(report) ? NULL : tables__find(report, section->by);
+	if (section->columns == process_columns && json_array_size(json_object_get(table, "rows")) < 2)
+		return NULL;
+	return compiles && !has_compiles(report) ? NULL : table;
 }
 
 void tables__links(struct buf *out, const json_t *report)

@@ -60,6 +60,9 @@ static void put_row(enum report_by by, const struct table *table, const struct r
 	putc(',', out);
 	if (by == REPORT_SOURCE)
 		fprintf(out, "%u", signatures);
+	putc(',', out);
+	if (key.pid)
+		fprintf(out, "%d", key.pid);
 	fputs("\r\n", out);
 }
 
@@ -98,7 +101,7 @@ static void put_chains(const struct report *report, FILE *out)
 		put_field(out, intern__key(&report->thread_names, chain[i].thread, &len));
 		fprintf(out, "%.0f,%.0f,,,,,,", ns, ns);
 		put_field(out, key.detail);
-		fprintf(out, "%u,%" PRIu64 ",,\"\",%" PRIu64 ",\r\n", chain[i].compiles, chain[i].end - chain[i].begin, chain[i].begin);
+		fprintf(out, "%u,%" PRIu64 ",,\"\",%" PRIu64 ",,\r\n", chain[i].compiles, chain[i].end - chain[i].begin, chain[i].begin);
 	}
 }
 
@@ -132,7 +135,7 @@ int report__csv(struct report *report, FILE *out)
 	errno = 0;
 	fputs("table,name,file,line,module,kind,class,process,exclusive_ns,inclusive_ns,exclusive_"
 	      "share,"
-	      "inclusive_share,running_share,exclusive_sd_ns,inclusive_sd_ns,signature,calls,elapsed_ns,depth,reason,start_ns,signatures\r\n",
+	      "inclusive_share,running_share,exclusive_sd_ns,inclusive_sd_ns,signature,calls,elapsed_ns,depth,reason,start_ns,signatures,pid\r\n",
 	      out);
 	for (uint32_t i = 0; i < REPORT_BY_COUNT && !err; i++) {
 		if (!report__wants(report, (enum report_by)i))

@@ -66,7 +66,7 @@ static int add_row(struct report *report, uint32_t number, const struct unit_nod
 	const struct compile *compile = &ITEM(report->each, struct compile, number - 1);
 	struct table *table = &report->tables[REPORT_FAILED], *below = &report->below[REPORT_FAILED];
 	struct row_key key = units__key(node),
-		       phase = {phase_of(&report->model->units, compile), "", node->compiler, NULL, 0, ROW_NONE, KIND_GROUP, 0};
+		       phase = {phase_of(&report->model->units, compile), "", node->compiler, NULL, 0, ROW_NONE, KIND_GROUP, 0, 0};
 	struct row_times *times;
 	uint32_t row;
 	int err = table__row(table, &key, &phase.parent) ?: table__row(below, &phase, &row);

@@ -92,6 +92,8 @@ static int put_row_name(struct buf *out, const struct table *table, const struct
 
 	if (table->by == REPORT_THREAD)
 		err = err ?: json__member(out, "process", key->detail);
+	if (key->pid)
+		err = err ?: json__number(out, "pid", (uint64_t)key->pid);
 	if (of_units(table->by))
 		err = err ?: json__member(out, "compiler", key->module);
 	if (table->by == REPORT_UNIT || table->by == REPORT_FAILED)

@@ -172,13 +172,14 @@ static int add_whole(struct report *report, struct table *table, const struct ro
 	return 0;
 }
 
-/* The rows of the tables of threads and of classes. */
+/* The rows of the tables of processes, of threads and of classes. */
 static int add_part(struct report *report, const struct part *part, const struct times *times)
 {
 	struct report_file *file = &report->file[report->read];
 	const struct model *model = report->model;
 	const struct model_thread *thread = model__thread(model, part->thread);
-	struct row_key class_key = {"", "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0}, key = class_key;
+	const struct model_process *process = model__process(model, thread->process);
+	struct row_key class_key = {"", "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0}, key = class_key, process_key = class_key;
 	char name[256];
 	uint32_t row;
 	int err;
@@ -194,19 +195,21 @@ static int add_part(struct report *report, const struct part *part, const struct
 	times__add(&file->shown, times);
 	class_key.name = class_names__name(&model->classes, part->class_id);
 	report->gil |= !strcmp(class_key.name, class__name(CLASS_WITHOUT_GIL));
-	/* Several recordings: the same thread has another tid in each run. */
+	/* Several recordings: the same thread has another tid in each run, and its process another pid. */
 	if (report->files > 1)
 		snprintf(name, sizeof(name), "%s", thread->name);
 	else
 		snprintf(name, sizeof(name), "%s (%d)", thread->name, thread->tid);
+	key.pid = process_key.pid = report->files > 1 ? 0 : process->pid;
 	key.name = name;
 	/* Threads of the same name in different processes are different rows. */
-	key.detail = model__process(model, thread->process)->name;
+	key.detail = process_key.name = process->name;
 	err = add_whole(report, &report->tables[REPORT_CLASS], &class_key, times, &row);
 	if (thread->quiet)
 		file->quiet_wall += times->wall;
 	else
 		err = err ?: add_whole(report, &report->ran, &class_key, times, &row);
+	err = err ?: add_whole(report, &report->tables[REPORT_PROCESS], &process_key, times, &row);
 	err = err ?: add_whole(report, &report->tables[REPORT_THREAD], &key, times, &class_key.parent);
 	return err ?: add_whole(report, &report->below[REPORT_THREAD], &class_key, times, &row);
 }

@@ -17,6 +17,7 @@
 /* X(id, name, ordered by inclusive time by default): --by, and "by" in the JSON. */
 #define REPORT_TABLES(X)                                                                           \
 	X(CLASS, "class", false) /* class of time of the leaf */                                   \
+	X(PROCESS, "process", false) /* an image of one: its command line and number */           \
 	X(THREAD, "thread", false) /* and below it the classes of its time */                      \
 	X(UNIT, "unit", false)	    /* a compile: function and signature; below it what caused it */ \
 	X(SOURCE, "source", false) /* a function, of all its signatures; below it these */          \
@@ -48,7 +49,7 @@ extern const char *const report_names[REPORT_BY_COUNT];
 
 /* Version of the JSON: docs/report.md. */
 #define REPORT_MAJOR 3
-#define REPORT_MINOR 14
+#define REPORT_MINOR 15
 
 /* START: rows of compiles, by when the first of them began; other tables as DEFAULT. */
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of one table. A row's key is a string of everything that distinguishes it, stored by aggregate/rows.c:
  *
- *     line (4 bytes) parent (4) defined (4) kind (1) name NUL file NUL module NUL detail NUL
+ *     line (4 bytes) parent (4) defined (4) pid (4) kind (1) name NUL file NUL module NUL detail NUL
  *
  * So a row is found by one hash lookup, and its texts need no storage of their own: table__key() points into
  * the key. */
@@ -65,6 +65,7 @@ int table__row(struct table *table, const struct row_key *key, uint32_t *ret)
 
 	err = err ?: buf__append(&text, &key->parent, sizeof(key->parent));
 	err = err ?: buf__append(&text, &key->defined, sizeof(key->defined));
+	err = err ?: buf__append(&text, &key->pid, sizeof(key->pid));
 	err = err ?: buf__append(&text, &key->kind, 1);
 	err = err ?: buf__append(&text, key->name, strlen(key->name) + 1);
 	err = err ?: buf__append(&text, key->file, strlen(key->file) + 1);
@@ -88,6 +89,8 @@ struct row_key table__key(const struct table *table, uint32_t row)
 	at += sizeof(key.line) + sizeof(key.parent);
 	memcpy(&key.defined, at, sizeof(key.defined));
 	at += sizeof(key.defined);
+	memcpy(&key.pid, at, sizeof(key.pid));
+	at += sizeof(key.pid);
 	key.kind = (uint8_t)*at++;
 	key.name = at;
 	key.file = key.name + strlen(key.name) + 1;
@@ -120,7 +123,7 @@ void table__exclusive(struct table *table, uint32_t row, const struct times *tim
 
 struct row_key table__frame_key(const struct model_frame *frame)
 {
-	return (struct row_key){frame->name, frame->source, frame->module, NULL, frame->line, ROW_NONE, frame->kind, 0};
+	return (struct row_key){frame->name, frame->source, frame->module, NULL, frame->line, ROW_NONE, frame->kind, 0, 0};
 }
 
 static int make_row(struct table *table, const struct model *model, uint32_t frame_id,
@@ -135,15 +138,15 @@ static int make_row(struct table *table, const struct model *model, uint32_t fra
 	/* Groups have no file and line: frames of many functions share the row. */
 	case REPORT_PACKAGE:
 		place__package(frame.kind, frame.source, frame.module, group, sizeof(group));
-		key = (struct row_key){group, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0};
+		key = (struct row_key){group, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0};
 		break;
 	case REPORT_MODULE:
 		place__module(frame.kind, frame.source, frame.module, group, sizeof(group));
-		key = (struct row_key){group, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0};
+		key = (struct row_key){group, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0};
 		break;
 	case REPORT_FILE: /* for native code without debug information, frame.file is the module */
 		key = (struct row_key){
-			*frame.file ? frame.file : PLACE_NOTES, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0};
+			*frame.file ? frame.file : PLACE_NOTES, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0};
 		break;
 	default:
 		key.line = lines ? frame.line : frame.first_line;

@@ -19,6 +19,7 @@ struct row_key {
 	uint32_t parent; /* row that it belongs to, or ROW_NONE */
 	uint8_t kind;	 /* enum function_kind, or KIND_GROUP */
 	uint32_t defined; /* of a line that a compiler was at: where its function begins; else 0 */
+	int32_t pid;	  /* of a process or a thread of one recording; else 0 */
 };
 
 /* A row ready to be printed: means over the recordings, in ns. Doubles, as means of several recordings are no

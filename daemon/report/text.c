@@ -130,6 +130,7 @@ void text__caller(const struct report *report, int at, const struct row_key *key
 /* Which columns a table has. */
 struct shape {
 	bool alone;   /* rows divide the time among them, so exclusive and inclusive time are equal */
+	bool ran;     /* with its CPU time: of processes, beside what their threads waited */
 	bool counted; /* rows are compiles, phases, passes: with their time by the other clock ... */
 	bool times;   /* ... and their number */
 	bool typed;   /* rows are functions that were compiled: with the number of signatures */
@@ -140,7 +141,8 @@ struct shape {
 static struct shape shape_of(const struct report *report, enum report_by by)
 {
 	return (struct shape){
-		.alone = by == REPORT_CLASS || by == REPORT_THREAD || by == REPORT_TRIGGER,
+		.alone = by == REPORT_CLASS || by == REPORT_PROCESS || by == REPORT_THREAD || by == REPORT_TRIGGER,
+		.ran = by == REPORT_PROCESS && report->wall,
 		.counted = rank__of_compiles(by),
 		.times = rank__of_compiles(by) && by != REPORT_SOURCE_LINE,
 		.typed = by == REPORT_SOURCE,
@@ -174,7 +176,7 @@ static void put_times(const struct table *table, const struct rank *rank, struct
 	fprintf(out, " %6.2f", percent(rank->inclusive, table->total));
 	if (!shape.alone && shape.sums)
 		fprintf(out, " %7.2f", percent(rank->running, table->total));
-	if (shape.counted && shape.clock)
+	if ((shape.counted || shape.ran) && shape.clock)
 		text__clock(table, rank, shape.wall, out);
 	if (shape.times && rank->calls > 0)
 		fprintf(out, " %7.*f", rank->calls < 10 && table->files > 1, rank->calls);
@@ -199,7 +201,7 @@ static int put_heads(const struct table *table, struct shape shape, FILE *out)
 	at += fprintf(out, "%11s%s %6s", shape.alone ? "seconds" : "inclusive", sd, "%");
 	if (!shape.alone && shape.sums)
 		at += fprintf(out, " %7s", "sum %");
-	if (shape.counted && shape.clock)
+	if ((shape.counted || shape.ran) && shape.clock)
 		at += fprintf(out, "%10s", shape.wall ? "CPU" : "elapsed");
 	if (shape.times)
 		at += fprintf(out, " %7s", "times");
@@ -230,8 +232,8 @@ static void put_distinct(struct intern *shown, const char *name, int width, FILE
 	free(text);
 }
 
-/* Four kinds of rows: a compile with its signature; a function with file or module; a thread with its
- * process; a group with a name alone. */
+/* Five kinds of rows: a compile with its signature; a function with file or module; a process with its number; a
+ * thread with its process; a group with a name alone. */
 static void put_name(const struct report *report, const struct table *table, const struct row_key *key, int at, struct intern *shown, FILE *out)
 {
 	struct row_key place;
@@ -250,6 +252,9 @@ static void put_name(const struct report *report, const struct table *table, con
 		fitted = text__fit(report, at, *key->file || strlen(key->name) <= NAME_WIDTH ? NAME_WIDTH : NAME_WIDTH + TEXT_FILE_WIDTH - 16, key->name, key);
 		put_distinct(shown, key->name, *key->file || strlen(key->name) <= NAME_WIDTH ? fitted.name : -abs(fitted.name), out);
 		text__location(key, fitted, out);
+	} else if (table->by == REPORT_PROCESS) {
+		at += key->pid ? fprintf(out, "%-8d", key->pid) : 0;
+		fit__name(out, key->name, -text__room(report, at, INT_MAX));
 	} else if (*key->detail) { /* a thread and its process */
 		fprintf(out, "%-24s  ", key->name);
 		fit__name(out, key->detail, text__room(report, at + 26, TEXT_FILE_WIDTH));
@@ -349,7 +354,7 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 {
 	double quiet_wall = 0;
 	bool focused = table->by == REPORT_CALLERS || table->by == REPORT_CALLEES;
-	uint32_t quiet = table->by != REPORT_THREAD && !focused && report->wall ? quiet_threads(report, &quiet_wall) : 0;
+	uint32_t quiet = table->by != REPORT_PROCESS && table->by != REPORT_THREAD && !focused && report->wall ? quiet_threads(report, &quiet_wall) : 0;
 	/* `aside`: quiet threads were kept out of the rows. From a pipe only the table of classes can do
 	 * that, as it is made after the reading. */
 	bool aside = table->by == REPORT_CLASS || !report->quiet_unknown;
@@ -405,7 +410,8 @@ static int put_table(struct report *report, struct table *table, FILE *out)
 
 /* --- all of them --- */
 
-/* Is the table wanted? Without --by, tables without content are left out. */
+/* Is the table wanted? Without --by, tables without content are left out, and a
+ * process that is the only one. */
 static bool is_shown(const struct report *report, enum report_by by)
 {
 	const struct table *table = &report->tables[by];
@@ -416,6 +422,8 @@ static bool is_shown(const struct report *report, enum report_by by)
 		return true;
 	if (!table->n_rows || (by == REPORT_CLASS && !report->has_native))
 		return false;
+	if (by == REPORT_PROCESS)
+		return table->n_rows > 1;
 	return by != REPORT_UNIT || report->compiles;
 }
 

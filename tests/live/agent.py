@@ -63,6 +63,17 @@ class Seen:
                     self.reasons.append(event["reason"])
 
 
+def tables_of(path):
+    """CPU time by pid, as the tables of processes and of threads have it."""
+    run = subprocess.run([CPROFD, "report", "--json", "--by=process,thread", path], capture_output=True, text=True, env=environment(), timeout=60)
+    sums = []
+    for table in json.loads(run.stdout)["tables"]:
+        sums.append(collections.Counter())
+        for row in table["rows"]:
+            sums[-1][row["pid"]] += row["exclusive_ns"]
+    return [{pid: cpu / 1e9 for pid, cpu in one.items()} for one in sums]
+
+
 @contextlib.contextmanager
 def agent(*options, ends=signal.SIGTERM):
     """An agent that has this process in its recording already; `folder`, and after it `seen` and `status`."""
@@ -76,6 +87,8 @@ def agent(*options, ends=signal.SIGTERM):
             process.send_signal(ends)
             process.err = process.communicate(timeout=60)[1]
             process.seen = Seen(files(folder))
+            if len(files(folder)) == 1 and ends == signal.SIGTERM:
+                process.told, process.told_threads = tables_of(*files(folder))
         finally:
             process.kill()
             process.wait()
@@ -141,6 +154,11 @@ def test_everyone():
           "a shell is not recorded", process.seen.samples[shell.pid], process.seen.names.get(shell.pid))
     check(process.seen.samples[process.pid] == 0, "nor is the agent")
     check(process.seen.reasons == ["stopped"], "its end", process.seen.reasons)
+    for what, each in results:
+        for pid, true in each.items():
+            check_figures(true - 0.03 - 0.01 * true <= process.told[pid] <= true + 0.08 + 0.02 * true, f"{what}: row of its process",
+                          "%.3f s, its own %.3f s" % (process.told[pid], true))
+    check(process.told == process.told_threads, "rows of processes are the sums of those of their threads", process.told, process.told_threads)
 
 
 def test_other_program():

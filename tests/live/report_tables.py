@@ -20,7 +20,7 @@ from report_truth import (CAUSES, COMPILE, Frame, INTERPRETER, NO_CLASS, NOT_SAM
 def test_tables(recordings):
     for name in ("python", "native"):
         samples = recordings.samples(name)
-        result = report(recordings.path(name), "--by=function,line,package,module,file,thread,class")
+        result = report(recordings.path(name), "--by=function,line,package,module,file,process,thread,class")
         same(name + " functions", shown(rows_of(result, "function")), add_up(samples, function))
         same(name + " lines", shown(rows_of(result, "line")), add_up(samples, at_line))
         same(name + " packages", shown(rows_of(result, "package")), add_up(samples, package))

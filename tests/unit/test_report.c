@@ -52,11 +52,34 @@ static void globs(void **state)
 	assert_true(pattern__glob("***", ""));
 	assert_false(pattern__glob("?", ""));
 	assert_true(pattern__glob("a?c*e", "abcddde"));
+	/* A character of UTF-8, of one byte to four. */
+	assert_true(pattern__glob("????", "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x8d"));
+	assert_true(pattern__glob("*\xe2\x82\xac?", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x8d"));
+	assert_false(pattern__glob("??", "\xe2\x82\xac"));
+	assert_false(pattern__glob("*??", "\xe2\x82\xac"));
 	assert_false(pattern__glob("a?c*e", "abcdddef"));
 	assert_true(pattern__glob("*ab*ab", "abxabyabab"));
 	memset(text, 'a', sizeof(text) - 1); /* the worst: still at once */
 	text[sizeof(text) - 1] = '\0';
 	assert_false(pattern__glob("*a*a*a*a*a*a*a*a*b", text));
+}
+
+static void patterns_of_processes(void **state)
+{
+	const char *name = "/usr/bin/python3 -O /srv/my app/the script.py --lr 3";
+
+	assert_true(pattern__process("42", 42, name) && !pattern__process("43", 42, name));
+	assert_true(pattern__process("python3", 42, name) && pattern__process("/usr/bin/python?", 42, name));
+	/* Words in a row: of one argument, or of several. */
+	assert_true(pattern__process("the script.py", 42, name) && pattern__process("app/the script.py", 42, name));
+	assert_true(pattern__process("python3 -O", 42, name) && pattern__process("script.py --lr 3", 42, name));
+	assert_true(pattern__process("the s*.py", 42, name) && pattern__process(name, 42, name));
+	assert_false(pattern__process("the script", 42, name));
+	assert_false(pattern__process("he script.py", 42, name));
+	assert_false(pattern__process("script.py 3", 42, name));
+	assert_false(pattern__process("--lr 3 4", 42, name));
+	assert_false(pattern__process("", 42, name));
+	assert_true(pattern__process("a  b", 42, "python3 a  b c"));
 }
 
 static void close_names(void **state)
@@ -454,6 +477,38 @@ static void nothing_at_all(void **state)
 	report__free(report);
 }
 
+/* Times of threads are those of their process, of which two run the same command. */
+static void processes(void **state)
+{
+	const struct report_options options = {.tables = 1u << REPORT_PROCESS | 1u << REPORT_THREAD};
+	static const struct { const char *name; int pid; uint64_t ns; } want[] = {{"python3 a.py", 8, 7000000}, {"python3 a.py", 7, 5000000}, {"make", 6, 1000000}};
+	_cleanup_close_ int fd = memfd_create("recording", MFD_CLOEXEC);
+	json_t *json, *row;
+	size_t at;
+
+	dprintf(fd, "{\"ev\":\"hello\",\"major\":1,\"minor\":3}\n"
+		    "{\"ev\":\"session\",\"id\":1,\"pid\":6,\"rate\":1000,\"monotonic\":1000}\n");
+	for (int i = 0; i < 3; i++)
+		dprintf(fd, "{\"ev\":\"process\",\"id\":%d,\"pid\":%d,\"start\":%d,\"time\":1000,\"name\":\"%s\"}\n", i, 6 + i, 1 + i, i ? "python3 a.py" : "make");
+	for (int i = 0; i < 4; i++)
+		dprintf(fd, "{\"ev\":\"thread\",\"id\":%d,\"process\":%d,\"tid\":%d,\"start\":%d,\"time\":1000,\"name\":\"t\"}\n", i, i < 3 ? i : 2, 6 + i, 1 + i);
+	dprintf(fd, "{\"ev\":\"functions\",\"first\":0,\"rows\":[[\"f\",\"f.py\",1,\"\",0]]}\n{\"ev\":\"frames\",\"first\":0,\"rows\":[[0,1]]}\n"
+		    "{\"ev\":\"stacks\",\"first\":1,\"rows\":[[0,0]]}\n"
+		    "{\"ev\":\"samples\",\"t\":[10001000,0,0,0],\"wall\":[1000000,5000000,4000000,3000000],\"cpu\":[1000000,5000000,4000000,3000000],"
+		    "\"thread\":[0,1,2,3],\"stack\":[1,1,1,1]}\n");
+	json = report_of(&options, fd);
+	assert_int_equal(json_array_size(rows_of(json, 0)), 3);
+	json_array_foreach(rows_of(json, 0), at, row) {
+		assert_string_equal(json_string_value(json_object_get(row, "name")), want[at].name);
+		assert_int_equal(number_of(row, "pid"), want[at].pid);
+		assert_int_equal(number_of(row, "exclusive_ns"), want[at].ns);
+	}
+	assert_int_equal(json_array_size(rows_of(json, 1)), 4);
+	json_array_foreach(rows_of(json, 1), at, row)
+		assert_int_equal(number_of(row, "pid"), number_of(row, "exclusive_ns") == 5000000 ? 7 : number_of(row, "exclusive_ns") == 1000000 ? 6 : 8);
+	json_decref(json);
+}
+
 /* Each new format of a recording that is cut off anywhere: written, or refused. */
 static void cut_anywhere(void **state)
 {
@@ -493,6 +548,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(patterns),
 		cmocka_unit_test(globs),
+		cmocka_unit_test(patterns_of_processes),
 		cmocka_unit_test(close_names),
 		cmocka_unit_test(long_names_are_compared_too),
 		cmocka_unit_test(places),
@@ -504,6 +560,7 @@ int main(void)
 		cmocka_unit_test(the_same_twice),
 		cmocka_unit_test(filtered_recordings_are_recordings),
 		cmocka_unit_test(a_window_is_cut),
+		cmocka_unit_test(processes),
 		cmocka_unit_test(nothing_at_all),
 		cmocka_unit_test(cut_anywhere),
 	};
