@@ -17,6 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The next character of UTF-8; of other bytes any number of 0x80 to 0xbf belong to the one before. */
+static const char *after_character(const char *text)
+{
+	do
+		text++;
+	while ((*text & 0xc0) == 0x80);
+	return text;
+}
+
 bool pattern__glob(const char *pattern, const char *text)
 {
 	const char *star = NULL, *retry = NULL;
@@ -25,7 +34,10 @@ bool pattern__glob(const char *pattern, const char *text)
 		if (*pattern == '*') { /* backtracking to the last star is enough */
 			star = ++pattern;
 			retry = text;
-		} else if (*pattern == '?' || *pattern == *text) {
+		} else if (*pattern == '?') {
+			pattern++;
+			text = after_character(text);
+		} else if (*pattern == *text) {
 			pattern++;
 			text++;
 		} else if (star) {
@@ -54,19 +66,36 @@ static size_t bare_length(const char *name)
 	return arguments ? (size_t)(arguments - name) : strlen(name);
 }
 
-/* A word is tried as it is, and without its directory: train.py, gunicorn*, /srv/app/worker.py. */
+/* The length of a word and `spaces` more, each with the space before it. */
+static size_t words_length(const char *name, size_t spaces)
+{
+	size_t len = strcspn(name, " ");
+
+	for (; spaces && name[len]; spaces--)
+		len += 1 + strcspn(name + len + 1, " ");
+	return len;
+}
+
+/* A word is tried as it is, and without its directory: train.py, gunicorn*, /srv/app/worker.py. A pattern with spaces
+ * is tried with so many words in a row: a name does not say which of its spaces are inside of an argument. */
 bool pattern__process(const char *pattern, int32_t pid, const char *name)
 {
 	char *end, word[PATH_MAX];
+	const char *slash;
+	size_t spaces = 0;
 
 	if (*pattern && strtol(pattern, &end, 10) == pid && !*end)
 		return true;
 	if (pattern__glob(pattern, name))
 		return true;
-	for (size_t len; *(name += strspn(name, " ")); name += len) {
-		len = strcspn(name, " ");
-		snprintf(word, sizeof(word), "%.*s", (int)len, name);
-		if (pattern__glob(pattern, word) || (strrchr(word, '/') && pattern__glob(pattern, strrchr(word, '/') + 1)))
+	for (const char *at = pattern; (at = strchr(at, ' ')); at++)
+		spaces++;
+	for (; *(name += strspn(name, " ")); name += strcspn(name, " ")) {
+		snprintf(word, sizeof(word), "%.*s", (int)words_length(name, spaces), name);
+		if (pattern__glob(pattern, word))
+			return true;
+		slash = memrchr(word, '/', strcspn(word, " "));
+		if (slash && pattern__glob(pattern, slash + 1))
 			return true;
 	}
 	return false;
