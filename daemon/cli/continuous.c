@@ -233,7 +233,8 @@ static int finish_file(struct continuous *continuous, uint64_t time)
 	int err = close_file(continuous, time);
 
 	if (err == -ENOENT)
-		say__failure("", "%s was removed while it was written: what was recorded into it is lost", continuous->path);
+		say__failure(is_directory(continuous) ? "" : "so was its directory: make it again, and the next recording goes into it",
+			     "%s was removed while it was written: what was recorded into it is lost", continuous->path);
 	else if (err)
 		say__failure("", "%s.part could not be renamed: %s", continuous->path, strerror(-err));
 	return err;

@@ -222,6 +222,7 @@ def test_replaced():
             words = recorder.communicate(timeout=60)[1]
             target.send_signal(signal.SIGUSR1)
         check("was removed while it was written" in words, "replaced: a file that is lost is named", words)
+        check("make it again" in words, "replaced: and so is its directory", words)
         check(recorder.returncode == 1, "replaced: and it is a failure", recorder.returncode, words)
 
 
