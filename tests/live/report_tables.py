@@ -30,6 +30,7 @@ def test_tables(recordings):
         threads = collections.Counter()
         for sample in samples:
             threads["%s (%d)" % (sample.thread["name"], sample.thread["tid"])] += sample.cpu
+        expect({r["pid"] for by in ("process", "thread") for r in rows_of(result, by)} == {result["recordings"][0]["pid"]}, "pids", result)
         told, split, parts = collections.Counter(), collections.Counter(), collections.Counter()
         for row in rows_of(result, "thread"):
             told[row["name"]] += row["exclusive_ns"]
@@ -719,7 +720,7 @@ def test_json_is_as_documented(recordings):
             for line in row.get("signatures", []) + row.get("phases", []) + row.get("subjects", []):
                 check("rows", line, "trigger", *(["several"] if several else []))
 
-    every = "--by=class,thread,unit,source,source-line,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"
+    every = "--by=class,process,thread,unit,source,source-line,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"
     one, two = recordings.path("native"), recordings.path("python")
     for args in ([one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every], [one, "--tree", "--phases"],
                  [two, "--thread", "python3", "--process", "*python3*", "--window", "0,1000", "--function", "down", "--module", "(generated code)"][:9],
