@@ -85,6 +85,10 @@ static bool refuses(const struct exporter *exporter, const struct cli_options *o
 		say__failure("convert that one with --hlo", "--hlo is not for recordings: they keep the names that XLA gave");
 		return true;
 	}
+	if (options->annotate && strcmp(exporter->name, "html")) {
+		say__failure("`cprofd report --annotate` shows the sources as text", "--annotate is for html, and this is %s", exporter->name);
+		return true;
+	}
 	if (options->rules && !exporter->rules) {
 		say__failure("record with `--rules FILE`",
 			     "--rules is for %s here, and this is %s. What a compile, phase or pass is was decided when it was recorded, from values "

@@ -190,3 +190,17 @@ void input__print_hlo(const char *path, const struct hlo *hlo)
 	if (hlo && !hlo__found(hlo))
 		say("%s names no function that XLA made in the recording", path);
 }
+
+/* O_NONBLOCK: a FIFO is not waited for. */
+int input__open_source(const char *path)
+{
+	const struct user *user = user__calling();
+	int fd, err = user__enter(user);
+
+	if (err)
+		return err;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	err = fd < 0 ? -errno : 0;
+	user__leave(user);
+	return err ?: fd;
+}

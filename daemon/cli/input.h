@@ -13,6 +13,9 @@ bool input__print_limit(int err, const char *path);
 /* Prints why opening or reading a recording failed. `err`: the -errno of that; `path`: as the user gave it. */
 void input__print_failure(int err, const char *path);
 
+/* A source, whose path comes from a recording, as the user who called sudo: a descriptor, or -errno. */
+int input__open_source(const char *path);
+
 /* The filters that `convert`, `report` and `diff` have in common. Borrows strings of the options. */
 struct export_options input__filters(const struct cli_options *options);
 

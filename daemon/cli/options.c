@@ -500,6 +500,7 @@ const struct option_row option_rows[] = {
 	{"depth", 0, "N", NULL, COMMAND_REPORT, "so many levels of the tree, the lines included; default: all", .set = set_depth},
 	{"phases", 0, NULL, NULL, COMMAND_REPORT, "the tree has the phases and passes of compiles, too", FLAG(phases)},
 	{"annotate", 0, NULL, NULL, COMMAND_REPORT, "the table source-line, and the sources of its functions, each line with what the compiler took for it", FLAG(annotate)},
+	{"annotate", 0, NULL, NULL, COMMAND_CONVERT, "html: the sources of the functions that were compiled, each line with what the compiler took for it. The page then holds these lines of your sources", FLAG(annotate)},
 	{"per", 0, "WHAT", "share|compile", COMPARING, "times as shares of all (default), or for each outermost compile", WORD(per)},
 	{"level", 0, "PERCENT", NULL, COMPARING, "how sure a change must be to count as one; default 99.9%", .set = set_level},
 	{"fail-on", 0, "LIMITS", NULL, COMPARING, "exit status 3 if something surely grew by more, as in 'total>3%,unit>5%': total (CPU time), elapsed, compiles, compiling (their time), class, unit, phase, pass, function ...", .set = set_fail_on},

@@ -4,13 +4,11 @@
  * with its deviation. */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "cli/input.h"
-#include "cli/user.h"
 #include "cli/write.h"
 #include "export/hlo.h"
 #include "rules/rules.h"
@@ -78,20 +76,6 @@ static int read_one(struct report *report, const struct cli_options *options, co
 	return CLI_COULD_NOT;
 }
 
-/* As the user who called sudo: the path comes from a recording. O_NONBLOCK: a FIFO is not waited for. */
-static int open_source(const char *path)
-{
-	const struct user *user = user__calling();
-	int fd, err = user__enter(user);
-
-	if (err)
-		return err;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	err = fd < 0 ? -errno : 0;
-	user__leave(user);
-	return err ?: fd;
-}
-
 static int print(struct report *report, const struct cli_options *options)
 {
 	int err;
@@ -127,7 +111,7 @@ static int run(const struct cli_options *options, const struct rules *rules, str
 		.native_frames = options->native_frames,
 		.depth = options->depth,
 		.phases = options->phases,
-		.open_source = options->annotate ? open_source : NULL,
+		.open_source = options->annotate ? input__open_source : NULL,
 		.width = options->verbose ? 0 : say__columns(STDOUT_FILENO),
 		/* The report without options leaves empty tables out; one that was asked for is printed with
 		 * its heading, even if empty. */
@@ -184,8 +168,8 @@ int report__run(const struct cli_options *options)
 		say("--json and --csv: choose one");
 		return CLI_USAGE;
 	}
-	if (options->annotate && (options->json || options->csv)) {
-		say("--annotate is text: not with --json or --csv");
+	if (options->annotate && options->csv) {
+		say("--annotate is not a table: not with --csv");
 		return CLI_USAGE;
 	}
 	if ((options->phases || options->depth) && !(tables_of(options) & 1u << REPORT_TREE)) {

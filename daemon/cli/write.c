@@ -139,6 +139,7 @@ int write__export(const char *format, const struct cli_options *options, const s
 	how.idle = options->idle;
 	how.rules = rules;
 	how.hlo = hlo;
+	how.open_source = options->annotate ? input__open_source : NULL;
 	how.compress = write__compressed(output);
 	err = export__run(format, recording_fd, &how, file, ret);
 	/* Some file systems (NFS) report a full disk only at close. */

@@ -45,6 +45,8 @@ struct export_options {
 	 * Not for events. */
 	struct hlo *hlo;
 	const struct rules *rules; /* html: borrowed; stages of compiles (report.h); NULL: the built-in rules */
+	/* html: opens a source with the rights of who asks: a descriptor, or -errno. NULL: no listings of sources. */
+	int (*open_source)(const char *path);
 	bool readable;          /* names are made printable (base/safe_text.h); false: as the target has them */
 	bool compress;          /* events, if a filter rewrites the recording: compress with zstd */
 };

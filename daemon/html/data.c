@@ -83,12 +83,14 @@ static int keep(json_t *table, size_t max)
  * rounds here, which is cheap enough. */
 static int fit(json_t *report)
 {
-	size_t i, tree = HTML_TREE_MAX, max = HTML_ROWS_MAX;
-	json_t *table;
+	size_t i, tree = HTML_TREE_MAX, max = HTML_ROWS_MAX, listings = HTML_SOURCES_MAX;
+	json_t *table, *sources = json_object_get(report, "sources");
 	int err = 0;
 
 	/* The first round only applies the limits on rows. With max 0 nothing can be left out any more. */
-	for (; !err; tree /= 4, max /= 4) {
+	for (; !err; tree /= 4, max /= 4, listings /= 4) {
+		while (json_array_size(sources) > listings)
+			json_array_remove(sources, json_array_size(sources) - 1);
 		json_array_foreach(json_object_get(report, "tables"), i, table)
 			err = err ?: keep(table, strcmp(get__text(table, "by"), "tree") ? max : tree);
 		if (!max || json_dumpb(report, NULL, 0, HTML_JSON) <= HTML_REPORT_MAX)
@@ -124,7 +126,12 @@ static int make_report(int recording_fd, const struct export_options *options, c
 		       struct export_report *ret_report, json_t **ret)
 {
 	/* A page of several recordings would need another form, so `files` is always 1. */
-	const struct report_options how = {.filter = *options, .tables = TABLES, .top = HTML_ROWS_MAX, .phases = true, .rules = rules};
+	const struct report_options how = {.filter = *options,
+					   .tables = TABLES | (options->open_source ? 1u << REPORT_SOURCE_LINE : 0),
+					   .top = HTML_ROWS_MAX,
+					   .phases = true,
+					   .rules = rules,
+					   .open_source = options->open_source};
 	char *text = NULL;
 	size_t len = 0;
 	FILE *memory = open_memstream(&text, &len);

@@ -21,6 +21,7 @@
 #define HTML_REPORT_MAX (4u << 20) /* bytes of the report's JSON */
 #define HTML_ROWS_MAX 500u	    /* of a table */
 #define HTML_TREE_MAX 2000u	    /* rows of the tree of compiles */
+#define HTML_SOURCES_MAX 100u	    /* functions whose sources are listed */
 #define HTML_SPANS_MAX 100000u	    /* compiles, phases and passes of the time line */
 
 /* How JSON is written; shares have nine digits. */
@@ -72,6 +73,11 @@ const json_t *tables__find(const json_t *report, const char *by); /* NULL: it is
 void tables__time(struct buf *out, const json_t *row, const char *which, double whole);
 void tables__elapsed(struct buf *out, const json_t *row);
 void tables__calls(struct buf *out, const json_t *row);
+
+/* source.c: the sources of the functions that were compiled, as a heat map, and the link to them; nothing without
+ * "sources". */
+void source__link(struct buf *out, const json_t *report);
+void source__put(struct buf *out, const json_t *report);
 
 /* tree.c: the rows of the tree of compiles. */
 void tables__tree(struct buf *out, const json_t *table);

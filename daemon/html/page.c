@@ -4,7 +4,7 @@
  *     <head>     Content-Security-Policy, style sheets
  *     <header>   about.c
  *     <nav>      links to the sections
- *     <main>     time line (drawn by time_line.js), tables (tables.c), flame graph (export/svg.c)
+ *     <main>     time line (drawn by time_line.js), tables (tables.c), sources (source.c), flame graph (export/svg.c)
  *     <script type="application/json" id="data">     the JSON
  *     <script>   tables.js, time_line.js, svg.js
  *
@@ -116,12 +116,14 @@ static int put_page(struct page *page, const json_t *report)
 	if (json_array_size(json_object_get(json_object_get(report, "timeline"), "names")))
 		buf__puts(out, "<a href=\"#time-line\">Time line</a>\n");
 	tables__links(out, report);
+	source__link(out, report);
 	buf__puts(out, "<a href=\"#flame-graph\">Flame graph</a>\n</nav>\n<main>\n");
 	put_time_line(out, report);
 	err = flush(page);
 	if (err)
 		return err;
 	tables__put(out, report);
+	source__put(out, report);
 	err = put_flame_graph(page);
 	buf__puts(out, "</main>\n<footer><p class=\"note\">Made by cprofd " CPROFD_VERSION
 		       ". How things are counted: <code>cprofd help report</code>. The data of this page are in it as JSON, "

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/safe_text.h"
 #include "base/style.h"
+#include "events/json.h"
 #include "report/fit.h"
 #include "report/internal.h"
 
@@ -103,31 +104,31 @@ static void free_source(struct source_text *source)
 	buf__free(&source->starts);
 }
 
-/* With spaces for tabs, in the columns that are left. */
-static void put_source(const struct report *report, const struct source_text *source, uint32_t line, FILE *out)
+static bool continues_character(char byte)
 {
-	_cleanup_(buf__free) struct buf spaced = {}, safe = {};
+	return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* Printable, with spaces for tabs; long lines are cut. */
+static int get_line(const struct source_text *source, uint32_t line, struct buf *ret)
+{
+	_cleanup_(buf__free) struct buf spaced = {};
 	const size_t *starts = (const size_t *)source->starts.data;
 	const uint32_t n = LENGTH(source->starts, size_t);
 	size_t at, end;
 
-	if (line > n) {
-		if (source->text)
-			fputs("(the file ends before this line)", out);
-		return;
-	}
+	if (line > n)
+		return source->text ? buf__puts(ret, "(the file ends before this line)") : 0;
 	end = line < n ? starts[line] : source->len;
 	while (end > starts[line - 1] && (source->text[end - 1] == '\n' || source->text[end - 1] == '\r'))
 		end--;
-	for (at = starts[line - 1]; at < end && spaced.len < 4 * LINE_WIDTH; at++) {
+	for (at = starts[line - 1]; at < end && (spaced.len < 4 * LINE_WIDTH || continues_character(source->text[at])); at++) {
 		size_t size = source->text[at] == '\t' ? TAB - spaced.len % TAB : 1;
 
 		if (buf__append(&spaced, source->text[at] == '\t' ? "        " : source->text + at, size))
-			return;
+			return -ENOMEM;
 	}
-	if (safe_text__append(&safe, spaced.data ?: "", spaced.len) || buf__append(&safe, "", 1))
-		return;
-	fit__name(out, safe.data, -text__room(report, FIGURES_AT + 9, LINE_WIDTH));
+	return safe_text__append(ret, spaced.data ?: "", spaced.len);
 }
 
 static int compare(const void *a, const void *b)
@@ -142,35 +143,114 @@ static bool is_of(const struct row_key *a, const struct row_key *b)
 	return b->line && a->defined == b->defined && !strcmp(a->name, b->name) && !strcmp(a->file, b->file) && !strcmp(a->module, b->module);
 }
 
-static void put_lines(const struct report *report, const struct table *table, const struct source_text *source, const struct annotated *lines,
-		      uint32_t n, FILE *out)
+/* --- what listings are written as --- */
+
+/* `line`: rank NULL: a line without figures. Errors: -errno. */
+struct writer {
+	const struct report *report;
+	const struct table *table;
+	int (*begin)(struct writer *self, const struct row_key *key, const char *wrong);
+	int (*line)(struct writer *self, uint32_t line, const struct rank *rank, const char *text);
+	int (*gap)(struct writer *self); /* lines are left out here */
+	int (*end)(struct writer *self);
+	FILE *text;
+	struct buf *json;
+	const char *comma;
+};
+
+static int text_begin(struct writer *self, const struct row_key *key, const char *wrong)
+{
+	FILE *out = self->text;
+
+	fputc('\n', out);
+	style__begin(out, STYLE_HEAD);
+	fputs(key->name, out);
+	style__end(out);
+	fprintf(out, "  %s\n", key->file);
+	if (*wrong) {
+		fputs("    ", out);
+		style__begin(out, STYLE_WARN);
+		fputs(wrong, out);
+		style__end(out);
+		fputc('\n', out);
+	}
+	fprintf(out, "%10s%11s %6s%10s\n", "exclusive", "inclusive", "%", "line");
+	return 0;
+}
+
+static int text_line(struct writer *self, uint32_t line, const struct rank *rank, const char *text)
+{
+	if (rank)
+		fprintf(self->text, "%10.3f%11.3f %6.2f", rank->exclusive / 1e9, rank->inclusive / 1e9, percent(rank->inclusive, self->table->total));
+	fprintf(self->text, "%*u  ", rank ? 10 : FIGURES_AT, line);
+	fit__name(self->text, text, -text__room(self->report, FIGURES_AT + 9, LINE_WIDTH));
+	fputc('\n', self->text);
+	return 0;
+}
+
+static int text_gap(struct writer *self)
+{
+	fprintf(self->text, "%*s\n", FIGURES_AT, "...");
+	return 0;
+}
+
+static int json_begin(struct writer *self, const struct row_key *key, const char *wrong)
+{
+	int err = buf__printf(self->json, "%s\n{", self->comma);
+
+	self->comma = ",";
+	err = err ?: json__member(self->json, "name", key->name) ?: json__member(self->json, "file", key->file);
+	err = err ?: json__number(self->json, "defined", key->defined);
+	if (*wrong)
+		err = err ?: json__member(self->json, "warning", wrong);
+	return err ?: json__key(self->json, "lines") ?: buf__puts(self->json, "[");
+}
+
+static int json_line(struct writer *self, uint32_t line, const struct rank *rank, const char *text)
+{
+	struct buf *out = self->json;
+	int err = buf__puts(out, out->data[out->len - 1] == '[' ? "{" : ",\n{");
+
+	err = err ?: json__number(out, "line", line) ?: json__member(out, "text", text);
+	if (rank)
+		err = err ?: put__times(out, self->table, self->table->total, rank, false);
+	return err ?: buf__puts(out, "}");
+}
+
+static int json_end(struct writer *self)
+{
+	return buf__puts(self->json, "]}");
+}
+
+/* --- the walk over the lines of a function --- */
+
+static int put_lines(struct writer *writer, const struct source_text *source, const struct annotated *lines, uint32_t n)
 {
 	uint32_t i = 0, line, last = lines[n - 1].line;
+	int err = 0;
 
-	fprintf(out, "%10s%11s %6s%10s\n", "exclusive", "inclusive", "%", "line");
-	for (line = lines[0].line > AROUND ? lines[0].line - AROUND : 1; line <= last + AROUND; line++) {
-		const struct rank *rank = i < n && lines[i].line == line ? &table->ranks[lines[i].rank] : NULL;
+	for (line = lines[0].line > AROUND ? lines[0].line - AROUND : 1; line <= last + AROUND && !err; line++) {
+		const struct rank *rank = i < n && lines[i].line == line ? &writer->table->ranks[lines[i].rank] : NULL;
+		_cleanup_(buf__free) struct buf text = {};
 
 		/* Far from the lines with figures: on to the next of them. */
 		if (!rank && i < n && lines[i].line > line + AROUND && i && line > lines[i - 1].line + AROUND) {
-			fprintf(out, "%*s\n", FIGURES_AT, "...");
+			err = writer->gap ? writer->gap(writer) : 0;
 			line = lines[i].line - AROUND - 1;
 			continue;
 		}
 		if (!rank && line > LENGTH(source->starts, size_t))
 			continue;
-		if (rank)
-			fprintf(out, "%10.3f%11.3f %6.2f", rank->exclusive / 1e9, rank->inclusive / 1e9, percent(rank->inclusive, table->total));
-		fprintf(out, "%*u  ", rank ? 10 : FIGURES_AT, line);
-		put_source(report, source, line, out);
-		fputc('\n', out);
+		err = get_line(source, line, &text) ?: buf__append(&text, "", 1) ?: writer->line(writer, line, rank, text.data);
 		i += rank != NULL;
 	}
+	return err;
 }
 
-/* `all`: the table without limits. */
-static int put_function(const struct report *report, const struct table *all, const struct row_key *key, FILE *out)
+static int put_function(struct writer *writer, const struct row_key *key)
 {
+	const struct report *report = writer->report;
+	const struct table *all = writer->table;
 	const struct report_file *file = &report->file[report->read - 1];
 	const uint64_t until = file->realtime ? file->realtime + file->whole_span : 0;
 	_cleanup_(buf__free) struct buf lines = {};
@@ -187,23 +267,13 @@ static int put_function(const struct report *report, const struct table *all, co
 	if (err || !lines.len)
 		return err;
 	qsort(lines.data, LENGTH(lines, struct annotated), sizeof(struct annotated), compare);
-	fputc('\n', out);
-	style__begin(out, STYLE_HEAD);
-	fputs(key->name, out);
-	style__end(out);
-	fprintf(out, "  %s\n", key->file);
-	if (*source.wrong) {
-		fputs("    ", out);
-		style__begin(out, STYLE_WARN);
-		fputs(source.wrong, out);
-		style__end(out);
-		fputc('\n', out);
-	}
-	put_lines(report, all, &source, (const struct annotated *)lines.data, LENGTH(lines, struct annotated), out);
-	return 0;
+	err = writer->begin(writer, key, source.wrong);
+	err = err ?: put_lines(writer, &source, (const struct annotated *)lines.data, LENGTH(lines, struct annotated));
+	return err || !writer->end ? err : writer->end(writer);
 }
 
-int annotate__put(struct report *report, FILE *out)
+/* Ranks the table again: a function's listing has all of its lines. */
+static int put_functions(struct report *report, struct writer *writer)
 {
 	const struct report_options everything = {.sort = report->options->sort};
 	struct table *table = &report->tables[REPORT_SOURCE_LINE];
@@ -212,7 +282,6 @@ int annotate__put(struct report *report, FILE *out)
 
 	for (uint32_t i = 0; i < table->n_ranks && !err; i++)
 		err = buf__append(&shown, &table->ranks[i].row, sizeof(uint32_t));
-	/* A function's listing has all of its lines. */
 	err = err ?: table__rank(table, &everything, report->wall, ROW_NONE);
 	for (uint32_t i = 0; i < LENGTH(shown, uint32_t) && !err; i++) {
 		const struct row_key key = table__key(table, ITEM(shown, uint32_t, i));
@@ -224,7 +293,21 @@ int annotate__put(struct report *report, FILE *out)
 			again = is_of(&key, &other);
 		}
 		if (!again)
-			err = put_function(report, table, &key, out);
+			err = put_function(writer, &key);
 	}
 	return err;
+}
+
+int annotate__text(struct report *report, FILE *out)
+{
+	struct writer writer = {.report = report, .table = &report->tables[REPORT_SOURCE_LINE], .begin = text_begin, .line = text_line, .gap = text_gap, .text = out};
+
+	return put_functions(report, &writer);
+}
+
+int annotate__json(struct report *report, struct buf *out)
+{
+	struct writer writer = {.report = report, .table = &report->tables[REPORT_SOURCE_LINE], .begin = json_begin, .line = json_line, .end = json_end, .json = out, .comma = ""};
+
+	return json__key(out, "sources") ?: buf__puts(out, "[") ?: put_functions(report, &writer) ?: buf__puts(out, "]");
 }

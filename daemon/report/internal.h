@@ -159,8 +159,9 @@ void units__below(struct report *report, struct table *below, uint32_t row, cons
 /* source_lines.c: adds the time of a node of the tree of compiles to the lines that these were at. */
 int source_lines__add(struct report *report, uint32_t node, uint32_t line, const struct times *times);
 
-/* annotate.c: the listings of sources, as text; ranks the table `source-line` again. */
-int annotate__put(struct report *report, FILE *out);
+/* annotate.c: the listings of sources, as text and as a member of the JSON; both rank the table `source-line` again. */
+int annotate__text(struct report *report, FILE *out);
+int annotate__json(struct report *report, struct buf *out);
 
 /* compiles.c: each single compile. Adds a sample of `call`, the innermost compile, phase or pass. */
 bool compiles__wanted(const struct report *report);

@@ -221,7 +221,10 @@ static int put_report(struct report *report, struct buf *out)
 			err = i == REPORT_TREE || i == REPORT_CHAIN || i == REPORT_REPEAT
 				      ? units_json__table(report, &report->tables[i], out)
 				      : put_table(report, out, report__table(report, (enum report_by)i));
-	return err ?: buf__puts(out, "]}\n");
+	err = err ?: buf__puts(out, "]");
+	if (!err && report->options->open_source)
+		err = annotate__json(report, out);
+	return err ?: buf__puts(out, "}\n");
 }
 
 int report__json(struct report *report, FILE *out)

@@ -49,7 +49,7 @@ extern const char *const report_names[REPORT_BY_COUNT];
 
 /* Version of the JSON: docs/report.md. */
 #define REPORT_MAJOR 3
-#define REPORT_MINOR 15
+#define REPORT_MINOR 16
 
 /* START: rows of compiles, by when the first of them began; other tables as DEFAULT. */
 enum report_sort { REPORT_SORT_DEFAULT, REPORT_SORT_EXCLUSIVE, REPORT_SORT_INCLUSIVE, REPORT_SORT_START };

@@ -479,7 +479,7 @@ static int put_all(void *of, FILE *out)
 				      ? units_text__table(report, &report->tables[i], out)
 				      : put_table(report, &report->tables[i], out);
 	if (!err && report->options->open_source)
-		err = annotate__put(report, out);
+		err = annotate__text(report, out);
 	put_legend(report, out);
 	return stream__flush(out) ?: err;
 }

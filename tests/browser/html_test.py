@@ -4,7 +4,8 @@
 of the same recording (NAME.report.json beside NAME.html); its time line is pointed at, clicked, dragged; tables are sorted,
 folded, filtered; nothing is asked of a network.
 
-html_test.py --hostile IN OUT: of a recording as NDJSON one whose names try to break out of the page."""
+html_test.py --hostile IN OUT: of a recording as NDJSON one whose names try to break out of the page.
+html_test.py --sources IN OUT SOURCE: one whose compiles are at lines of SOURCE, which is written, too."""
 import json
 import re
 import sys
@@ -20,6 +21,8 @@ TABLES = """Object.fromEntries([...document.querySelectorAll('table[data-by]')].
   words: [...r.cells].map(c => c.textContent)}))]))"""
 LANES = """[...document.querySelectorAll('#time-line figure canvas')].map(c => { const b = c.getBoundingClientRect();
   return {bars: +c.dataset.bars, x: b.x, y: b.y, width: b.width}; })"""
+LISTINGS = """[...document.querySelectorAll('#sources details')].map(d => ({name: d.querySelector('.name').textContent,
+  rows: [...d.querySelector('tbody').rows].map(r => ({line: r.cells[0].textContent, text: r.cells[4].textContent, heat: r.className}))}))"""
 VIEW = "[+document.getElementById('time-line').dataset.from, +document.getElementById('time-line').dataset.to]"
 DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
 
@@ -43,6 +46,21 @@ def hostile(source, target):
             elif event["ev"] in ("functions", "classes", "units"):
                 event["rows"] = [[name() if isinstance(cell, str) and cell else cell for cell in row] for row in event["rows"]]
             out.write(json.dumps(event) + "\n")
+
+
+def sources(recording, target, source):
+    with open(source, "w", encoding="utf-8") as out:
+        out.writelines("    " * (i % 3) + name + "\n" for i, name in enumerate(name for name in HOSTILE * 4))
+    lines = {"ev": "lines", "first": 1, "rows": [[0, 1, source, line] for line in (3, 4, 4, 12, 30)]}
+    with open(recording, encoding="utf-8") as events, open(target, "w", encoding="utf-8") as out:
+        for event in map(json.loads, events):
+            if event["ev"] == "units":
+                event["rows"] = [[*row[:8], source, 2, *row[10:]] if len(row) > 8 else row for row in event["rows"]]
+            elif event["ev"] == "samples" and "unit" in event:
+                event["line"] = [unit and 1 + (unit + i) % 5 for i, unit in enumerate(event["unit"])]
+            out.write(json.dumps(event) + "\n")
+            if event["ev"] == "epoch":
+                out.write(json.dumps(lines) + "\n")
 
 
 def clean(text):
@@ -94,7 +112,7 @@ def check_tables(page, check, name, tables):
         check(f"{name}: table of {by}: {len(want)} rows as the report has them", len(got) == len(want) and not wrong, f"{len(got)}: {wrong}")
     wrong = page.run(CUT_NAMES)
     check(f"{name}: each name is one line, and a tooltip has what is cut", not wrong, f"{wrong[:3]}")
-    check(f"{name}: all tables are there", set(shown) == {by for by, t in tables.items() if len(t["rows"]) > (by == "process") and by != "chain"}, f"{set(shown)}")
+    check(f"{name}: all tables are there", set(shown) == {by for by, t in tables.items() if len(t["rows"]) > (by == "process") and by not in ("chain", "source-line")}, f"{set(shown)}")
 
 
 # Names that take more than a line, or are cut without a tooltip that has the whole.
@@ -240,6 +258,21 @@ def check_without_script(page, check, name, path, tables):
           page.run("getComputedStyle(document.body).backgroundColor"))
 
 
+def check_sources(page, check, name, report):
+    shown = page.run(LISTINGS)
+    check(f"{name}: its sources", [listing["name"] for listing in shown] == [listing["name"] for listing in report["sources"]] and len(shown) > 3, f"{len(shown)}")
+    hottest = max(line.get("inclusive_ns", 0) for listing in report["sources"] for line in listing["lines"])
+    for listing, truth in zip(shown, report["sources"]):
+        rows = [row for row in listing["rows"] if row["line"] != "..."]
+        check(f"{name}: lines of {truth['name']}", [(int(row["line"]), row["text"]) for row in rows] == [(line["line"], clean(line["text"])) for line in truth["lines"]],
+              f"{rows[:4]}")
+        heat = [round(9 * line.get("inclusive_ns", 0) / hottest) for line in truth["lines"]]
+        check(f"{name}: heat of {truth['name']}", [row["heat"] for row in rows] == ["heat%d" % max(1, h) if "each" in line else "" for h, line in zip(heat, truth["lines"])],
+              f"{[row['heat'] for row in rows]}, {heat}")
+    check(f"{name}: lines that were left out", [sum(row["line"] == "..." for row in listing["rows"]) for listing in shown] ==
+          [sum(b["line"] > a["line"] + 1 for a, b in zip(listing["lines"], listing["lines"][1:])) for listing in report["sources"]])
+
+
 def check_file(page, check, path, artifacts):
     name, url = path.name, path.resolve().as_uri()
     report = shown(json.loads(path.with_suffix(".report.json").read_text(encoding="utf-8")))
@@ -252,6 +285,8 @@ def check_file(page, check, path, artifacts):
     check_head(page, check, name, report)
     check_time_line(page, check, name, report, tables)
     check_tables(page, check, name, tables)
+    if "sources" in report:
+        check_sources(page, check, name, report)
     check(f"{name}: nothing broke out of its names", not page.run("window.broken || document.getElementById('broken') || document.querySelector('img')"))
     if "hostile" not in name:  # what is left has little to do with names
         check_sorting(page, check, name)
@@ -264,5 +299,4 @@ def check_file(page, check, path, artifacts):
 
 
 if __name__ == "__main__":
-    assert sys.argv[1] == "--hostile"
-    hostile(*sys.argv[2:])
+    {"--hostile": hostile, "--sources": sources}[sys.argv[1]](*sys.argv[2:])

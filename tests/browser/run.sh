@@ -56,9 +56,9 @@ make_profile() { # NAME ARGS...
 	$make_recording "$@" -f speedscope -o "$made/$name.speedscope.json" >"$made/$name.truth.json"
 	files="$files $made/$name.speedscope.json"
 }
-make_page() { # RECORDING NAME
-	build/cprofd convert "$1" -o "$made/page-$2.html" 2>/dev/null
-	build/cprofd report "$1" --json --by=class,thread,unit,phase,pass,tree,chain,repeat,function,line --phases --top 500 >"$made/page-$2.report.json"
+make_page() { # RECORDING NAME [OPTION]
+	build/cprofd convert "$1" $3 -o "$made/page-$2.html" 2>/dev/null
+	build/cprofd report "$1" --json $3 --by=class,thread,unit,phase,pass,tree,chain,repeat,function,line --phases --top 500 >"$made/page-$2.report.json"
 	pages="$pages $made/page-$2.html"
 }
 if [ $# = 0 ]; then
@@ -75,8 +75,10 @@ if [ $# = 0 ]; then
 	$make_recording -t 3 -s 2 -d 12 -e 1 -u -o $made/page.cprof >/dev/null
 	zstd -dcf $made/page.cprof >$made/page.ndjson
 	$python tests/browser/html_test.py --hostile $made/page.ndjson $made/hostile.ndjson
-	make_page $made/page.cprof plain
-	make_page $made/hostile.ndjson hostile
+	make_page $made/page.cprof plain ''
+	make_page $made/hostile.ndjson hostile ''
+	$python tests/browser/html_test.py --sources $made/page.ndjson $made/sources.ndjson $made/source.py
+	make_page $made/sources.ndjson sources --annotate
 	$python tests/browser/diff_test.py --make $made/before.ndjson $made/after.ndjson $made/diff.truth.json
 	for end in svg html speedscope.json; do
 		build/cprofd diff $made/before.ndjson $made/after.ndjson -o $made/diff.$end >$made/diff.txt 2>/dev/null

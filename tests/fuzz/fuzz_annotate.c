@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytes are a source, whose lines `report --annotate` lists: two of them, which the first bytes choose, and one that no
+/* The bytes are a source, whose lines `report --annotate` lists, as text and as JSON: two of them, which the first bytes choose, and one that no
  * source has. Nothing but text that is safe for a terminal comes out, and each of these lines has its figures. */
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,26 @@ static void judge(const char *text, unsigned line)
 		abort();
 }
 
+/* It parses, and has both listed lines and the one that no source has. */
+static void judge_json(struct report *report)
+{
+	char *text = NULL;
+	size_t len = 0, timed = 0, i;
+	FILE *out = open_memstream(&text, &len);
+	json_t *json, *line;
+
+	if (!out || report__json(report, out))
+		abort();
+	fclose(out);
+	json = json_loadb(text, len, 0, NULL);
+	json_array_foreach(json_object_get(json_array_get(json_object_get(json, "sources"), 0), "lines"), i, line)
+		timed += json_object_get(line, "each") != NULL;
+	if (timed != 3)
+		abort();
+	json_decref(json);
+	free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct report_options options = {.tables = 1u << REPORT_SOURCE_LINE, .open_source = open_source};
@@ -63,7 +84,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	source_size = size;
 	if (!out || report__new(&options, 1, &report) || report__read(report, fd, "it") || report__finish(report) || report__text(report, out))
 		abort();
-	report__free(report);
 	fclose(out);
 	for (size_t i = 0; i < len; i++)
 		if (((unsigned char)text[i] < ' ' && text[i] != '\n') || text[i] == 127)
@@ -72,5 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	judge(text, second);
 	judge(text, 2147483647);
 	free(text);
+	judge_json(report);
+	report__free(report);
 	return 0;
 }

@@ -667,6 +667,58 @@ def test_several_files(recordings):
     expect(" sd " in cprofd("report", *paths).out, "the text has no spread")
 
 
+SOURCE = "def f():\n    a = 1  # </td><script>\n\tb = '\x1b[31m'\n\n\n\n\n\n\n    return b\n"
+
+
+def recording_with_lines(folder, name, source, samples=((2, 100), (3, 300), (3, 300), (10, 50))):
+    """Of compiles of two functions, one in `source`, at (line, ns of CPU time); the other's source is gone."""
+    path, clock = os.path.join(folder, name), {"t": [len(samples) and 1100, *[100] * (len(samples) - 1)], "thread": [0] * len(samples), "unit": [1] * len(samples)}
+    lines = [[0, 1, source, line] for line, _ in samples]
+    events = [{"ev": "hello", "major": 1, "minor": 11}, {"ev": "session", "id": 1, "pid": 7, "rate": 1000, "monotonic": 1000, "command": "c"},
+              {"ev": "process", "id": 0, "pid": 7, "time": 1000, "name": "p"}, {"ev": "thread", "id": 0, "process": 0, "tid": 7, "time": 1000, "name": "main"},
+              {"ev": "units", "first": 1, "rows": [[0, 0, 0, "C", "f", "i", 1000, 0, source, 1], [0, 0, 0, "C", "gone", "i", 1000, 0, "/nowhere/gone.py", 5]]},
+              {"ev": "lines", "first": 1, "rows": [*lines, [0, 1, "/nowhere/gone.py", 6]]},
+              {"ev": "samples", **clock, "wall": [100] * len(samples), "cpu": [ns for _, ns in samples], "line": list(range(1, len(samples) + 1))},
+              {"ev": "samples", "t": [1900], "thread": [0], "unit": [2], "wall": [100], "cpu": [10], "line": [len(samples) + 1]}, {"ev": "end", "time": 9000}]
+    with open(path, "w") as file:
+        file.writelines(json.dumps(event) + "\n" for event in events)
+    return path
+
+
+def test_sources(recordings):
+    source = os.path.join(recordings.folder, "source.py")
+    with open(source, "w") as file:
+        file.write(SOURCE)
+    path = recording_with_lines(recordings.folder, "lines.ndjson", source)
+    result = report(path, "--annotate")
+    expect([t["by"] for t in result["tables"]] == ["source-line"], "--annotate chooses a table", result)
+    first, gone = result["sources"]
+    expect((first["name"], first["file"], first["defined"]) == ("f", source, 1) and "warning" not in first, "a listing", first)
+    expect("No such file" in gone["warning"] and [line["text"] for line in gone["lines"]] == [""], "a source that is gone", gone)
+    times = {line["line"]: line["exclusive_ns"] for line in first["lines"] if "each" in line}
+    expect(times == {2: 100, 3: 600, 10: 50}, "times of lines", times)
+    expect([line["line"] for line in first["lines"]] == [1, 2, 3, 4, 5, 8, 9, 10], "lines around", first["lines"])
+    texts = {line["line"]: line["text"] for line in first["lines"]}
+    expect((texts[2], texts[3], texts[10]) == ("    a = 1  # </td><script>", "        b = '\\x1b[31m'", "    return b"), "texts", texts)
+    page = os.path.join(recordings.folder, "sources.html")
+    cprofd("convert", "--annotate", path, "-o", page)
+    with open(page) as file:
+        text = file.read()
+    for what in ("a = 1  # &lt;/td&gt;&lt;script&gt;", "b = &#39;\\x1b[31m&#39;", "No such file", 'id="sources"'):
+        expect(what in text, "in the page", what)
+    expect("a = 1  #" not in open_page(recordings, path), "a page without --annotate has no sources")
+    run = cprofd("convert", "--annotate", path, "-o", page + ".svg", status=2)
+    expect("--annotate is for html" in run.err and not os.path.exists(page + ".svg"), "only html has sources", run)
+    expect("not with --csv" in cprofd("report", "--annotate", "--csv", path, status=2).err, "a listing is no table")
+
+
+def open_page(recordings, path):
+    page = os.path.join(recordings.folder, "plain.html")
+    cprofd("convert", path, "-o", page)
+    with open(page) as file:
+        return file.read()
+
+
 TYPES = {"string": str, "int": int, "float": (int, float), "bool": bool, "object": dict, "array": list}
 
 
@@ -722,15 +774,21 @@ def test_json_is_as_documented(recordings):
 
     every = "--by=class,process,thread,unit,source,source-line,phase,pass,trigger,tree,chain,repeat,failed,function,line,package,module,file,callee"
     one, two = recordings.path("native"), recordings.path("python")
-    for args in ([one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every], [one, "--tree", "--phases"],
+    lines = recording_with_lines(recordings.folder, "documented.ndjson", os.path.join(recordings.folder, "known.py"))
+    for args in ([lines, "--annotate"], [lines, lines, "--annotate"], [one, every, "--callers", "run_pass", "--callees", "run_pass"], [one, two, every], [one, "--tree", "--phases"],
                  [two, "--thread", "python3", "--process", "*python3*", "--window", "0,1000", "--function", "down", "--module", "(generated code)"][:9],
                  [two, "--module", "json"][:1] + ["--class", "not determined"], [one, "--skip-first", "1"]):
         result = report(*args)
-        check("", result)
+        several = len(result["recordings"]) > 1
+        check("", result, *(["annotate"] if "--annotate" in args else []))
         check("filters", result["filters"])
         expect(result["schema"] == "cprofd-report" and result["major"] == 3, "version")
         for recording in result["recordings"]:
             check("recordings", recording)
+        for listing in result.get("sources", []):
+            check("sources", listing, "annotate")
+            for line in listing["lines"]:
+                check("source lines", line, *(["timed"] if "each" in line else []), *(["several"] if "each" in line and several else []))
         for table in result["tables"]:
             check("tables", table, table["by"])
             check_rows(table, table["rows"], len(result["recordings"]) > 1)
