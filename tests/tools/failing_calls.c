@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/epoll.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -240,6 +241,8 @@ static void enter(struct task *task)
 		if (!(call = call_of(regs.orig_rax)) || within(task->pid, regs.rip, loader))
 			return;
 		if (call->number == SYS_bpf && regs.rdi == BPF_BTF_LOAD) /* one of libbpf's questions to the kernel */
+			return;
+		if (call->number == SYS_epoll_ctl && regs.rsi == EPOLL_CTL_DEL) /* what is registered can be taken out without memory */
 			return;
 		if (call->number == SYS_fcntl && regs.rsi != F_DUPFD && regs.rsi != F_DUPFD_CLOEXEC) /* flags never fail */
 			return;
