@@ -374,6 +374,8 @@ int continuous__finish(struct continuous *continuous)
 		say__failure("", "the end is lost: there was no place for its last %s of events", words__bytes(continuous->live->dropped_bytes));
 		err = -ENOSPC;
 	}
+	if (!continuous->live->met && (continuous->options->n_matches || continuous->options->n_unmatched))
+		say__failure("name=GLOB fits the program, its script or module, or another word of the command line: `cprofd agent --help`", "no Python fitted --match and --exclude");
 	say__done("`cprofd report FILE...`: tables of one or several", "wrote %u recording%s into %s (%s)", continuous->files,
 		  continuous->files == 1 ? "" : "s", continuous->options->continuous, words__bytes(continuous->bytes));
 	return err ? CLI_COULD_NOT : CLI_DONE;

@@ -183,6 +183,7 @@ static void note_event(struct live *live, const char *line, size_t len)
 
 	if (line__is(line, len, "thread")) {
 		live->threads++;
+		live->met = true;
 		return;
 	}
 	if (line__is(line, len, "epoch")) {

@@ -40,6 +40,7 @@ struct live {
 	/* For the progress line. samples and lost: by the latest ledger, so somewhat behind the recording;
 	 * threads: running at the moment */
 	uint64_t samples, lost, threads;
+	bool met;                        /* a thread was told of, ever */
 	/* Ring of the last ledgers: time in ns (CLOCK_MONOTONIC, as all times of events), and samples until
 	 * then */
 	uint64_t times[LIVE_LEDGERS], counts[LIVE_LEDGERS];

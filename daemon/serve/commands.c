@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "cprofd/loss.h"
-#include "base/json_text.h"
 #include "serve/answer.h"
 #include "serve/engine.h"
 

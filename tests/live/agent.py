@@ -218,6 +218,9 @@ def test_choice():
     for options, expected in cases:
         found = chosen(*options)
         check(found == expected, " ".join(options), found)
+    with agent("--match", "name=no-such-*") as process:
+        pass
+    check("no Python fitted" in process.err and not process.seen.names, "no Python fits: said", process.err)
 
 
 def test_storm():
