@@ -322,7 +322,7 @@ static void take_back(struct thread *thread, uint64_t cpu_time)
 /* Nothing that was before is on its time line, if no row of it says so yet. */
 static void begin_at(struct thread *thread, uint64_t time)
 {
-	if (!thread->ending && thread->last == thread->begin && thread->begin < time)
+	if (thread->id == ID_NONE && !thread->ending && thread->last == thread->begin && thread->begin < time)
 		thread->begin = thread->last = thread->emitted = time;
 }
 
@@ -350,7 +350,6 @@ static void hand_back(struct profile *profile, struct process *process, const st
 
 	if (!thread || !before || !exec->cpu_time)
 		return;
-	begin_at(thread, exec->header.time);
 	if (!thread->cpu_known || thread->cpu_seen - thread->cpu_used < exec->cpu_time)
 		take_back(thread, exec->cpu_time);
 	before->cpu_final = exec->cpu_time;

@@ -359,7 +359,8 @@ def test_memory():
     with tempfile.TemporaryDirectory() as folder:
         done, told, paths = record(folder, "--trigger", "unit>4s", "--last", "60s", "--memory", "40k", "-r", "8000", steps=["short=40", "long=6"])
         check(done.returncode == 0 and len(paths) == 1 and "did not fit into --memory 40.0 kB" in done.stderr, "memory: it is told", paths, done.stderr)
-        check_figures(paths and 20000 < os.path.getsize(paths[0]) < 80000, "memory: bytes of the file", paths and os.path.getsize(paths[0]))
+        # Whole parts go: of one that was begun just then there may be little.
+        check_figures(paths and 5000 < os.path.getsize(paths[0]) < 80000, "memory: bytes of the file", paths and os.path.getsize(paths[0]))
 
 
 def test_full_disk():
