@@ -142,7 +142,7 @@ void text__copy(char *to, size_t size, const char *text)
 	size_t len = strlen(text);
 
 	if (len >= size)
-		for (len = size - 1; len && ((unsigned char)text[len] & 0xc0) == 0x80;)
+		for (len = size - 1; len && utf8__continues(text[len]);)
 			len--;
 	memcpy(to, text, len);
 	to[len] = '\0';

@@ -16,6 +16,12 @@
 /* Decodes the character at `text`, `len` > 0 bytes. Returns its length; 0: not valid UTF-8 (The Unicode Standard, table
  * 3-7: no overlong forms, no surrogates, nothing past U+10FFFF). */
 size_t utf8__character(const char *text, size_t len, uint32_t *ret);
+/* Is it a byte of a character that began before it? */
+static inline bool utf8__continues(char byte)
+{
+	return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
 /* Must this character be escaped? */
 bool character__is_unsafe(uint32_t character);
 

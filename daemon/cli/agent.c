@@ -8,11 +8,7 @@
 
 #include "cli/continuous.h"
 #include "cli/recorder.h"
-
-static bool is_uid(const char *text)
-{
-	return strspn(text, "0123456789") == strlen(text) && strtoul(text, NULL, 10) < UINT32_MAX; /* (uid_t)-1 is none */
-}
+#include "serve/match.h"
 
 /* The engine knows no names of users: "user=alice" -> "user=1000". CLI_USAGE: there is no such user, which was said. */
 static int number_users(const char *list[], uint32_t n, char **ret_numbers)
@@ -20,8 +16,9 @@ static int number_users(const char *list[], uint32_t n, char **ret_numbers)
 	for (uint32_t i = 0; i < n; i++) {
 		const char *name = list[i] + strlen("user=");
 		const struct passwd *entry;
+		uint32_t uid;
 
-		if (strncmp(list[i], "user=", strlen("user=")) || is_uid(name))
+		if (strncmp(list[i], "user=", strlen("user=")) || match__uid(name, &uid))
 			continue;
 		entry = getpwnam(name);
 		if (!entry) {

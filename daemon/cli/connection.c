@@ -320,12 +320,12 @@ bool line__is(const char *line, size_t len, const char *event)
 	       line[sizeof(head) - 1 + name] == '"';
 }
 
-static json_t *read_answer(const char *line, size_t len)
+json_t *line__read(const char *line, size_t len, size_t flags)
 {
-	json_t *answer = json__load(line, len, 0, NULL);
+	json_t *answer = json__load(line, len, flags, NULL);
 
 	if (!answer)
-		say("the daemon's answer cannot be read: out of memory, or it is no JSON");
+		say("the engine's answer cannot be read: out of memory, or it is no JSON");
 	return answer;
 }
 
@@ -339,7 +339,7 @@ json_t *connection__ask(struct connection *connection, const char *request)
 		err = connection__await(connection, ANSWER_MS);
 		while (!err && connection__line(connection, &line, &len))
 			if (line__is(line, len, "answer"))
-				return read_answer(line, len);
+				return line__read(line, len, 0);
 	}
 	say("the daemon did not answer: %s", err ? strerror(-err) : "it closed the connection");
 	return NULL;

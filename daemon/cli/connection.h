@@ -45,6 +45,9 @@ bool connection__line(struct connection *connection, const char **ret_line, size
  * was said. */
 json_t *connection__ask(struct connection *connection, const char *request);
 
+/* A line of an answer, parsed; flags: as of json__load(). NULL: it cannot be read, which was said. */
+json_t *line__read(const char *line, size_t len, size_t flags);
+
 /* Is this line an event of that name? Compares only its first bytes, which the encoder always writes the same way. */
 bool line__is(const char *line, size_t len, const char *event);
 

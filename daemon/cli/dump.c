@@ -128,16 +128,14 @@ static int print(const struct cli_options *options, json_t *all)
 /* CLI_* after the answer; -1: more lines follow. */
 static int take_line(const struct cli_options *options, const char *line, size_t len, json_t **threads)
 {
-	json_t *json = json__load(line, len, JSON_ALLOW_NUL, NULL), *all;
+	json_t *json = line__read(line, len, JSON_ALLOW_NUL), *all;
 	const char *hint;
 	char why[256];
 	bool forbidden;
 	int status;
 
-	if (!json) {
-		say("the engine's answer cannot be read: out of memory, or it is no JSON");
+	if (!json)
 		return CLI_COULD_NOT;
-	}
 	if (!strcmp(word(json, "ev"), "dump")) {
 		/* Keys of the protocol; the printed JSON is an object for each process, with the threads as
 		 * an array. */

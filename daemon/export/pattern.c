@@ -17,12 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/safe_text.h"
+
 /* The next character of UTF-8; of other bytes any number of 0x80 to 0xbf belong to the one before. */
 static const char *after_character(const char *text)
 {
 	do
 		text++;
-	while ((*text & 0xc0) == 0x80);
+	while (utf8__continues(*text));
 	return text;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/limits.h"
+#include "base/safe_text.h"
 #include "base/stream.h"
 #include "export/formats.h"
 #include "export/stack_sums.h"
@@ -157,7 +158,7 @@ int svg__put_label(struct buf *out, const char *name, double width)
 		return 0;
 	if (letters <= room)
 		return svg__put_xml(out, name);
-	while (((unsigned char)*cut & 0xc0) == 0x80) /* to the end of a UTF-8 character */
+	while (utf8__continues(*cut)) /* to the end of a UTF-8 character */
 		cut++;
 	snprintf(label, sizeof(label), "%.*s", (int)(cut - name), name);
 	return svg__put_xml(out, label) ?: buf__puts(out, "\xe2\x80\xa6");
@@ -199,7 +200,7 @@ static void end_at_letter(char *text, size_t size)
 
 	if (len < size - 1)
 		return;
-	while (len && ((unsigned char)text[len - 1] & 0xc0) == 0x80)
+	while (len && utf8__continues(text[len - 1]))
 		text[--len] = '\0';
 	if (len && (unsigned char)text[len - 1] >= 0xc0)
 		text[len - 1] = '\0';

@@ -8,24 +8,13 @@
 #include <string.h>
 
 #include "base/order.h"
+#include "base/safe_text.h"
 
 #define PROBES 16u
 
 #define LOSS_NAME(id, kind, name, sentence) [LOSS_##id] = name,
 static const char *const names[LOSS_COUNT] = {CPROFD_LOSSES(LOSS_NAME)};
 #undef LOSS_NAME
-
-/* As much of it as fits, without half a character at the end. */
-static void copy(char *to, size_t size, const char *from)
-{
-	size_t len = strnlen(from, size);
-
-	if (len == size)
-		for (len = size - 1; len && ((unsigned char)from[len] & 0xc0) == 0x80; len--)
-			;
-	memcpy(to, from, len);
-	to[len] = '\0';
-}
 
 static bool is_same(const struct stop *a, const struct stop *b)
 {
@@ -68,8 +57,8 @@ static struct stop look_up(struct codemap *codemap, const struct record_header *
 	/* An address in JIT code means nothing later: its function stands for it. */
 	stop.offset = location.kind == LOCATION_JIT ? location.start : location.vaddr;
 	stop.pending = location.pending;
-	copy(stop.module_name, sizeof(stop.module_name), location.module_name);
-	copy(stop.function, sizeof(stop.function), location.name);
+	text__copy(stop.module_name, sizeof(stop.module_name), location.module_name);
+	text__copy(stop.function, sizeof(stop.function), location.name);
 	return stop;
 }
 
@@ -116,7 +105,7 @@ static void name(struct stop *stop, struct codemap *codemap)
 	err = codemap__name(codemap, stop->module - 1, stop->offset, &location);
 	stop->pending = err == -EAGAIN;
 	if (!err)
-		copy(stop->function, sizeof(stop->function), location.name);
+		text__copy(stop->function, sizeof(stop->function), location.name);
 }
 
 static int by_count(const void *a, const void *b)

@@ -104,11 +104,6 @@ static void free_source(struct source_text *source)
 	buf__free(&source->starts);
 }
 
-static bool continues_character(char byte)
-{
-	return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
 /* Printable, with spaces for tabs; long lines are cut. */
 static int get_line(const struct source_text *source, uint32_t line, struct buf *ret)
 {
@@ -122,7 +117,7 @@ static int get_line(const struct source_text *source, uint32_t line, struct buf 
 	end = line < n ? starts[line] : source->len;
 	while (end > starts[line - 1] && (source->text[end - 1] == '\n' || source->text[end - 1] == '\r'))
 		end--;
-	for (at = starts[line - 1]; at < end && (spaced.len < 4 * LINE_WIDTH || continues_character(source->text[at])); at++) {
+	for (at = starts[line - 1]; at < end && (spaced.len < 4 * LINE_WIDTH || utf8__continues(source->text[at])); at++) {
 		size_t size = source->text[at] == '\t' ? TAB - spaced.len % TAB : 1;
 
 		if (buf__append(&spaced, source->text[at] == '\t' ? "        " : source->text + at, size))

@@ -179,7 +179,7 @@ static int add_part(struct report *report, const struct part *part, const struct
 	const struct model *model = report->model;
 	const struct model_thread *thread = model__thread(model, part->thread);
 	const struct model_process *process = model__process(model, thread->process);
-	struct row_key class_key = {"", "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0}, key = class_key, process_key = class_key;
+	struct row_key class_key = row_key__named("", KIND_GROUP), key = class_key, process_key = class_key;
 	char name[256];
 	uint32_t row;
 	int err;

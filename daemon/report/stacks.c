@@ -153,7 +153,7 @@ static int focus_of(struct report *report, uint32_t frame, uint8_t *ret)
 
 static int note_row(struct table *table, const char *words, uint32_t *ret)
 {
-	const struct row_key key = {words, "", "", NULL, 0, ROW_NONE, FUNCTION_NOTE, 0, 0};
+	const struct row_key key = row_key__named(words, FUNCTION_NOTE);
 
 	return table__row(table, &key, ret);
 }

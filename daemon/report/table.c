@@ -123,7 +123,7 @@ void table__exclusive(struct table *table, uint32_t row, const struct times *tim
 
 struct row_key table__frame_key(const struct model_frame *frame)
 {
-	return (struct row_key){frame->name, frame->source, frame->module, NULL, frame->line, ROW_NONE, frame->kind, 0, 0};
+	return (struct row_key){.name = frame->name, .file = frame->source, .module = frame->module, .line = frame->line, .parent = ROW_NONE, .kind = frame->kind};
 }
 
 static int make_row(struct table *table, const struct model *model, uint32_t frame_id,
@@ -138,15 +138,14 @@ static int make_row(struct table *table, const struct model *model, uint32_t fra
 	/* Groups have no file and line: frames of many functions share the row. */
 	case REPORT_PACKAGE:
 		place__package(frame.kind, frame.source, frame.module, group, sizeof(group));
-		key = (struct row_key){group, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0};
+		key = row_key__named(group, KIND_GROUP);
 		break;
 	case REPORT_MODULE:
 		place__module(frame.kind, frame.source, frame.module, group, sizeof(group));
-		key = (struct row_key){group, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0};
+		key = row_key__named(group, KIND_GROUP);
 		break;
 	case REPORT_FILE: /* for native code without debug information, frame.file is the module */
-		key = (struct row_key){
-			*frame.file ? frame.file : PLACE_NOTES, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0};
+		key = row_key__named(*frame.file ? frame.file : PLACE_NOTES, KIND_GROUP);
 		break;
 	default:
 		key.line = lines ? frame.line : frame.first_line;

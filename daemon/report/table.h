@@ -22,6 +22,12 @@ struct row_key {
 	int32_t pid;	  /* of a process or a thread of one recording; else 0 */
 };
 
+/* Of a row that has a name alone. */
+static inline struct row_key row_key__named(const char *name, uint8_t kind)
+{
+	return (struct row_key){.name = name, .file = "", .module = "", .parent = ROW_NONE, .kind = kind};
+}
+
 /* A row ready to be printed: means over the recordings, in ns. Doubles, as means of several recordings are no
  * whole nanoseconds. */
 struct rank {

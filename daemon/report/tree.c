@@ -78,7 +78,7 @@ int tree__calls(struct report *report, uint32_t id, uint64_t calls, uint64_t beg
  * the key. */
 int tree__times(struct report *report, uint32_t id, const struct times *times)
 {
-	const struct row_key outside = {ROW_OUTSIDE, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0};
+	const struct row_key outside = row_key__named(ROW_OUTSIDE, KIND_GROUP);
 	struct table *table = tree_of(report);
 	struct row_key key;
 	bool compiled = false;

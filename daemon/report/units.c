@@ -167,14 +167,9 @@ int units__sampled(struct model *model, struct model_thread *thread, uint32_t st
 
 struct row_key units__key(const struct unit_node *node)
 {
-	struct row_key key = {*node->name ? node->name : UNIT_NO_NAME,
-			      "",
-			      node->compiler,
-			      NULL,
-			      0,
-			      ROW_NONE,
-			      KIND_GROUP, 0, 0};
+	struct row_key key = row_key__named(*node->name ? node->name : UNIT_NO_NAME, KIND_GROUP);
 
+	key.module = node->compiler;
 	if (node->kind != UNIT_COMPILE)
 		return key;
 	key.detail = node->signature;
@@ -185,7 +180,7 @@ struct row_key units__key(const struct unit_node *node)
 
 int units__trigger_row(struct report *report, struct table *table, uint32_t trigger, uint32_t parent, uint32_t *ret)
 {
-	struct row_key key = {ROW_NO_TRIGGER, "", "", NULL, 0, ROW_NONE, FUNCTION_NOTE, 0, 0};
+	struct row_key key = row_key__named(ROW_NO_TRIGGER, FUNCTION_NOTE);
 
 	if (trigger) {
 		struct model_frame frame = model__frame(report->model, trigger - 1);
@@ -199,7 +194,7 @@ int units__trigger_row(struct report *report, struct table *table, uint32_t trig
 /* The row of a compile's function, and the row of its signature below it. */
 static int source_rows(struct report *report, struct row_key key, uint32_t *ret, uint32_t *ret_signature)
 {
-	struct row_key signature = {key.detail, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0};
+	struct row_key signature = row_key__named(key.detail, KIND_GROUP);
 	int err;
 
 	key.detail = NULL;
@@ -211,8 +206,9 @@ static int source_rows(struct report *report, struct row_key key, uint32_t *ret,
 /* The row of what a phase was working on, if its rule says so, below the phase's row. */
 static int subject_row(struct report *report, const struct unit_node *node, uint32_t phase, uint32_t *ret)
 {
-	const struct row_key key = {node->signature, "", "", NULL, 0, phase, KIND_GROUP, 0, 0};
+	struct row_key key = row_key__named(node->signature, KIND_GROUP);
 
+	key.parent = phase;
 	return table__row(&report->below[REPORT_PHASE], &key, ret);
 }
 
@@ -282,7 +278,7 @@ static int add_calls(struct report *report, uint32_t id, uint64_t calls, uint64_
 /* Time outside of all units of a table has a row, too, so that the exclusive times add up to the total. */
 static int add_rest(struct table *table, const char *name, const struct times *times)
 {
-	const struct row_key key = {name, "", "", NULL, 0, ROW_NONE, KIND_GROUP, 0, 0};
+	const struct row_key key = row_key__named(name, KIND_GROUP);
 	uint32_t row;
 	int err = table__row(table, &key, &row);
 

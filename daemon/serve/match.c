@@ -23,11 +23,17 @@ struct match {
 	bool chooses; /* one of them does not exclude */
 };
 
+bool match__uid(const char *text, uint32_t *ret)
+{
+	const unsigned long uid = strtoul(text, NULL, 10); /* ULONG_MAX if it does not fit */
+
+	*ret = (uint32_t)uid;
+	return strspn(text, "0123456789") == strlen(text) && uid < UINT32_MAX; /* (uid_t)-1 is none */
+}
+
 /* NULL: it is good. */
 static const char *parse(const char *line, struct pattern *ret)
 {
-	unsigned long uid = 0;
-
 	ret->excludes = *line == '!';
 	line += ret->excludes;
 	for (ret->kind = 0; ret->kind < KINDS && strncmp(line, kinds[ret->kind], strlen(kinds[ret->kind])); ret->kind++)
@@ -37,13 +43,7 @@ static const char *parse(const char *line, struct pattern *ret)
 	ret->glob = line + strlen(kinds[ret->kind]);
 	if (!*ret->glob)
 		return "has no pattern";
-	if (ret->kind == USER) {
-		if (strspn(ret->glob, "0123456789") != strlen(ret->glob))
-			return "is no number of a user";
-		uid = strtoul(ret->glob, NULL, 10); /* ULONG_MAX if it does not fit */
-	}
-	ret->uid = (uint32_t)uid;
-	return uid < UINT32_MAX ? NULL : "is no number of a user"; /* (uid_t)-1 is none */
+	return ret->kind == USER && !match__uid(ret->glob, &ret->uid) ? "is no number of a user" : NULL;
 }
 
 int match__new(const char *text, struct match **ret, const char **ret_why, const char **ret_at)

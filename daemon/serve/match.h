@@ -14,6 +14,9 @@
 #define MATCH_TEXT_MAX 8192u
 #define MATCH_MAX 64u
 
+/* A user's number in decimal. False: it is none. */
+bool match__uid(const char *text, uint32_t *ret);
+
 struct match;
 /* The text is copied. NULL: everything is let in. -EINVAL: *ret_why names what is wrong, at *ret_at; -ENOMEM. */
 int match__new(const char *text, struct match **ret, const char **ret_why, const char **ret_at);

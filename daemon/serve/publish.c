@@ -102,8 +102,10 @@ bool session__takes_trigger(const struct session *session)
 
 bool session__trigger(struct session *session)
 {
-	session->triggered |= session__takes_trigger(session);
-	return session__takes_trigger(session);
+	const bool takes = session__takes_trigger(session);
+
+	session->triggered |= takes;
+	return takes;
 }
 
 /* To the client that attached alone, and into no recording: nobody else asked for it. One that lags gets it behind its gap. */
