@@ -4,8 +4,9 @@
  * costs one load.
  *
  * For a local that is a cell, the cell's content: the cell itself dies with the frame, and the next call may get it
- * again. Where a rule takes its name from the local itself and not from what an attribute of it holds, its object is copied
- * (cprofd/py/object.h). Nothing else is dereferenced here: user space reads what the words point to later. Part of sampler.bpf.c. */
+ * again. Where a rule takes its name from the local itself, its object is copied (cprofd/py/object.h); where from an attribute,
+ * the object that this leads to, once user space has found out how (cprofd/py/path.h). Nothing else is dereferenced here: user
+ * space reads what the words point to later. Part of sampler.bpf.c. */
 #pragma once
 
 struct values_out {
@@ -30,6 +31,7 @@ static __always_inline __u32 values_count(__u32 bits)
 }
 
 #include "cprofd/py/object.h"
+#include "cprofd/py/path.h"
 #include "cprofd/py/value.h" /* values_word(): of what is outside of the window that the walk read (e.g. a generator's) */
 
 /* Reads the locals that the capture requests; sets a bit for each that could not be read. */
@@ -82,18 +84,31 @@ static __always_inline void values_note(const struct frame_values *values, const
 	part->part.loss |= new * VALUES_STATE_NEW;
 }
 
-/* Notes the objects to copy; the innermost frames come first. */
-static __always_inline void objects_note(struct py_walk *walk, const struct frame_values *values, __u32 copies)
+/* Notes the objects to copy; the innermost frames come first. More than SAMPLE_OBJECTS_MAX: not all of them. */
+static __always_inline void objects_note(struct py_walk *walk, const struct frame_values *values, __u32 copies, __u64 code)
 {
-	__u32 n = walk->n_objects, i;
+	__u32 n = walk->n_objects, i, at;
 
 	_Pragma("clang loop unroll(full)")
 	for (i = 0; i < FRAME_VALUES_WORDS; i++) {
 		host_barrier(n);
-		walk->objects[n & (2 * SAMPLE_OBJECTS_MAX - 1)] = values->words[i] & ~7ull;
+		at = n & (2 * SAMPLE_OBJECTS_MAX - 1);
+		walk->objects[at] = values->words[i] & ~7ull;
+		walk->object_of[at] = 0;
 		n += copies >> i & 1;
 	}
-	walk->n_objects = n > SAMPLE_OBJECTS_MAX ? SAMPLE_OBJECTS_MAX : n;
+	_Pragma("clang loop unroll(full)")
+	for (i = 0; i < CAPTURE_PATHS; i++) {
+		if (!capture_path(copies, i))
+			break;
+		host_barrier(n);
+		at = n & (2 * SAMPLE_OBJECTS_MAX - 1);
+		walk->objects[at] = values->words[(capture_path(copies, i) - 1) & (FRAME_VALUES_WORDS - 1)] & ~7ull;
+		walk->object_of[at] = object_of_path(i, values->frame);
+		walk->object_codes[at] = code;
+		n++;
+	}
+	walk->n_objects = n > SAMPLE_OBJECTS_MAX ? SAMPLE_OBJECTS_MAX + 1 : n;
 }
 
 /* 1 or 0, without a branch: the verifier would walk through the rest once per outcome. */
@@ -147,7 +162,7 @@ HOST_APART int values_put(struct py_walk *walk, const struct image *image, const
 	if (capture->wakes)
 		values_note(entry, capture, &to->part, walk->now);
 	if (capture->copies)
-		objects_note(walk, entry, capture->copies);
+		objects_note(walk, entry, capture->copies, key);
 	to->part.part.size = size + FRAME_VALUES_HEAD + entry->n * 8u;
 	to->part.n++;
 	return !!to->part.values_hits;
@@ -201,26 +216,46 @@ static long values_rounds(__u32 i, void *context)
 struct objects_out {
 	__u8 parts[SAMPLE_OBJECTS_BYTES];
 };
-/* Copies the objects that were noted; returns how many. Those that cannot be read are left out. */
-HOST_APART int values_objects(struct py_walk *walk, const struct image *image, struct objects_out *to)
+/* Copies object number `i` of those that were noted, or leaves it out, if it cannot be read. 0: there is no room. */
+HOST_APART int values_object(struct py_walk *walk, const struct image *image, const struct locals_captures *captured_locals, struct objects_out *to, __u32 i)
 {
-	__u32 i, at, size;
+	struct part_object *part;
+	__u32 at, of, size;
+	__u64 address;
 
-	if (!walk || !image || !to)
+	if (!walk || !image || !captured_locals || !to)
+		return 0;
+	at = walk->objects_size;
+	host_barrier(at);
+	if (at > sizeof(to->parts) - sizeof(struct part_object)) {
+		walk->n_objects = SAMPLE_OBJECTS_MAX + 1;
+		return 0;
+	}
+	part = (struct part_object *)(to->parts + at);
+	i &= 2 * SAMPLE_OBJECTS_MAX - 1;
+	address = walk->objects[i];
+	of = walk->object_of[i];
+	if (of)
+		address = py_path(image, captured_locals, walk->object_codes[i], of >> OBJECT_PATH_SHIFT & 255, address);
+	size = py_object(image, address, part);
+	part->flags |= of;
+	walk->objects_size = at + size;
+	walk->objects_read += !!size; /* in memory: see above */
+	return 1;
+}
+
+/* Copies the objects that were noted; returns how many. */
+HOST_APART int values_objects(struct py_walk *walk, const struct image *image, const struct locals_captures *captured_locals, struct objects_out *to)
+{
+	__u32 i;
+
+	if (!walk || !image || !captured_locals || !to)
 		return 0;
 	walk->objects_size = walk->objects_read = 0;
 	HOST_NO_UNROLL
-	for (i = 0; i < SAMPLE_OBJECTS_MAX; i++) {
-		if (i >= walk->n_objects)
+	for (i = 0; i < SAMPLE_OBJECTS_MAX; i++)
+		if (i >= walk->n_objects || !values_object(walk, image, captured_locals, to, i))
 			break;
-		at = walk->objects_size;
-		host_barrier(at);
-		if (at > sizeof(to->parts) - sizeof(struct part_object))
-			break;
-		size = py_object(image, walk->objects[i], (struct part_object *)(to->parts + at));
-		walk->objects_size = at + size;
-		walk->objects_read += !!size; /* in memory: see above */
-	}
 	return walk->objects_read;
 }
 
@@ -265,7 +300,9 @@ static __always_inline __u32 values_part(const struct locals_captures *captured_
 	host_barrier(size);
 	if (size > SAMPLE_RECORD_MAX - SAMPLE_OBJECTS_BYTES)
 		return size;
-	record->parts += values_objects(walk, image, (struct objects_out *)((__u8 *)out + size));
+	record->parts += values_objects(walk, image, captured_locals, (struct objects_out *)((__u8 *)out + size));
+	if (walk->n_objects > SAMPLE_OBJECTS_MAX)
+		to->part.flags |= VALUES_OBJECTS_CUT;
 	n = walk->objects_size;
 	host_barrier(n);
 	return n > SAMPLE_OBJECTS_BYTES ? size : size + n;

@@ -162,6 +162,35 @@ void ring__capture_locals(struct ring *ring, const struct locals_capture *captur
 		put_capture(&ring->samples[cpu].captured_locals, capture);
 }
 
+/* In a free way, or in one of them by turns, if it is not there yet. A tick on another CPU that reads it meanwhile sees that
+ * by `written`. */
+static void put_path(struct locals_captures *captured_locals, const struct py_path *path)
+{
+	struct py_path *set = &captured_locals->paths[py_path_set(path->key) * PY_PATHS_WAYS], *to = NULL;
+	uint32_t way, written;
+
+	for (way = 0; way < PY_PATHS_WAYS; way++) {
+		if (set[way].key == path->key && set[way].n == path->n && !memcmp(set[way].steps, path->steps, path->n * sizeof(*path->steps)))
+			return;
+		if (!to && !set[way].key)
+			to = &set[way];
+	}
+	if (!to)
+		to = &set[captured_locals->next_path++ % PY_PATHS_WAYS];
+	written = to->written;
+	__atomic_store_n(&to->written, written + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&to->key, path->key, __ATOMIC_SEQ_CST);
+	to->n = path->n;
+	memcpy(to->steps, path->steps, sizeof(to->steps));
+	__atomic_store_n(&to->written, written + 2, __ATOMIC_SEQ_CST);
+}
+
+void ring__put_path(struct ring *ring, const struct py_path *path)
+{
+	for (unsigned cpu = 0; cpu < ring->cpus; cpu++)
+		put_path(&ring->samples[cpu].captured_locals, path);
+}
+
 void ring__resend_codes(struct ring *ring)
 {
 	for (unsigned cpu = 0; cpu < ring->cpus; cpu++)

@@ -25,6 +25,8 @@ void ring__counts(const struct ring *ring, struct sampler_counts *ret);
 
 /* Requests locals of a code object (struct locals_captures). */
 void ring__capture_locals(struct ring *ring, const struct locals_capture *capture);
+/* Tells it how to follow attributes from objects of one class. */
+void ring__put_path(struct ring *ring, const struct py_path *path);
 /* Has the sampler send each code object that it samples once more: the reader is about to forget those that it has. */
 void ring__resend_codes(struct ring *ring);
 

@@ -86,6 +86,8 @@ int record__check(const void *data, size_t len);
 void record__parse(const struct record_sample *record, struct sample *ret);
 /* The copy of the object at this address; NULL: there is none. */
 const struct part_object *sample__object(const struct sample *sample, uint64_t address);
+/* The copy of the object that this path of the frame leads to (struct py_path). */
+const struct part_object *sample__object_of_path(const struct sample *sample, uint32_t frame, uint32_t path);
 /* Copies the record to `to` (8-byte aligned, header.size bytes); *ret: the parts of the copy. */
 void sample__copy(const struct sample *sample, void *to, struct sample *ret);
 

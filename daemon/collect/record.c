@@ -244,15 +244,29 @@ void record__parse(const struct record_sample *record, struct sample *ret)
 #undef TAKE
 
 /* Of a checked record: n_objects parts follow, at least. */
+static const struct part_object *next_object(const struct part_object *object)
+{
+	return (const void *)((const char *)object + object->part.size);
+}
+
 const struct part_object *sample__object(const struct sample *sample, uint64_t address)
 {
 	const struct part_object *object = sample->objects;
 
-	for (uint32_t n = sample->n_objects; n; n--) {
+	for (uint32_t n = sample->n_objects; n; n--, object = next_object(object))
 		if (object->part.kind == PART_OBJECT && object->address == address)
 			return object;
-		object = (const void *)((const char *)object + object->part.size);
-	}
+	return NULL;
+}
+
+const struct part_object *sample__object_of_path(const struct sample *sample, uint32_t frame, uint32_t path)
+{
+	const struct part_object *object = sample->objects;
+	const uint32_t flags = object_of_path(path, frame);
+
+	for (uint32_t n = sample->n_objects; n; n--, object = next_object(object))
+		if (object->part.kind == PART_OBJECT && (object->flags & ~OBJECT_IS_TEXT) == flags)
+			return object;
 	return NULL;
 }
 

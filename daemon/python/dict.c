@@ -72,8 +72,8 @@ static int read_keys(struct values *values, uint64_t address, struct keys *ret)
 	return err;
 }
 
-/* The entry with key `name`: its number and its value (which split dicts do not use). */
-static int find_key(struct values *values, const struct keys *keys, const char *name, uint32_t *ret_number, uint64_t *ret_value)
+/* The entry with key `name`: its number, its key, and its value (which split dicts do not use). */
+static int find_key(struct values *values, const struct keys *keys, const char *name, uint32_t *ret_number, uint64_t *ret_key, uint64_t *ret_value)
 {
 	uint32_t i, n = keys->n < ENTRIES_MAX ? keys->n : ENTRIES_MAX;
 	uint64_t entry[3];
@@ -86,23 +86,35 @@ static int find_key(struct values *values, const struct keys *keys, const char *
 		if (!entry[keys->hashed] || !object__is_text(values, entry[keys->hashed], name))
 			continue;
 		*ret_number = i;
+		*ret_key = entry[keys->hashed];
 		*ret_value = entry[keys->hashed + 1];
 		return 0;
 	}
 	return -ENODATA;
 }
 
-/* A split dict: the key's number in the shared keys is the value's index in the array at `first_value`. */
-static int find_split(struct values *values, uint64_t keys_address, uint64_t first_value, const char *name, uint64_t *ret)
+/* Where the key of an entry is, from the keys on. */
+static int64_t key_offset(const struct keys *keys, uint64_t keys_address, uint32_t number)
+{
+	return (int64_t)(keys->entries - keys_address + (uint64_t)number * keys->size + (keys->hashed ? 8 : 0));
+}
+
+/* A split dict: the key's number in the shared keys is the value's index in the array at `first_value`. Of the path's registers a is
+ * at `first_value` - `from`, b at the keys. */
+static int find_split(struct values *values, uint64_t keys_address, uint64_t first_value, uint64_t from, const char *name, uint64_t *ret)
 {
 	struct keys keys;
 	uint32_t number;
-	uint64_t ignored;
+	uint64_t key, ignored;
 	int err = read_keys(values, keys_address, &keys);
 
-	err = err ?: find_key(values, &keys, name, &number, &ignored);
+	err = err ?: find_key(values, &keys, name, &number, &key, &ignored);
 	err = err ?: object__word(values, first_value + (uint64_t)number * 8, ret);
-	return err ? err : *ret ? 0 : -ENODATA;
+	if (err)
+		return err;
+	path__check(values, PY_PATH_FROM_B, key_offset(&keys, keys_address, number), key, 0);
+	path__load(values, 0, (int64_t)(from + (uint64_t)number * 8), 0);
+	return *ret ? 0 : -ENODATA;
 }
 
 static int read_dict(struct values *values, uint64_t dict, uint64_t *ret_keys, uint64_t *ret_values)
@@ -114,18 +126,30 @@ static int read_dict(struct values *values, uint64_t dict, uint64_t *ret_keys, u
 
 int dict__find(struct values *values, uint64_t dict, const char *name, uint64_t *ret)
 {
-	uint64_t keys_at, values_at;
+	const struct py_layout *l = values->layout;
+	uint64_t keys_at, values_at, key;
 	struct keys keys;
 	uint32_t number;
+	int64_t offset;
 	int err = read_dict(values, dict, &keys_at, &values_at);
 
 	if (err)
 		return err;
-	if (values_at)
-		return find_split(values, keys_at, values_at + values->layout->values_items, name, ret);
+	if (values_at) {
+		path__load(values, PY_PATH_TO_B, l->dict_keys, 0);
+		path__load(values, 0, l->dict_values, 0);
+		return find_split(values, keys_at, values_at + l->values_items, l->values_items, name, ret);
+	}
 	err = read_keys(values, keys_at, &keys);
-	err = err ?: find_key(values, &keys, name, &number, ret);
-	return err ? err : *ret ? 0 : -ENODATA;
+	err = err ?: find_key(values, &keys, name, &number, &key, ret);
+	if (err)
+		return err;
+	offset = key_offset(&keys, keys_at, number);
+	path__check(values, 0, l->dict_values, 0, 0);
+	path__load(values, 0, l->dict_keys, 0);
+	path__check(values, 0, offset, key, 0);
+	path__load(values, 0, offset + 8, 0);
+	return *ret ? 0 : -ENODATA;
 }
 
 int dict__next(struct values *values, uint64_t dict, uint32_t *at, uint64_t *ret)
@@ -158,15 +182,24 @@ static int find_managed(struct values *values, uint64_t object, const struct obj
 
 	if (err)
 		return err;
-	if (version < 0x030c00) {
-		if (before[0])
-			return find_split(values, type->cached_keys, before[0], name, ret);
-	} else if (version < 0x030d00) {
-		if (before[1] & 1) /* _PyDictOrValues_GetValues */
-			return find_split(values, type->cached_keys, before[1] + 1, name, ret);
-	} else if (!before[1] && type->flags & TYPE_INLINE_VALUES) {
-		return find_split(values, type->cached_keys, object + type->basic_size + values->layout->values_items, name, ret);
+	if (version < 0x030c00 && before[0]) {
+		path__load(values, PY_PATH_FROM_B | PY_PATH_TO_B, values->layout->type_cached_keys, 0);
+		path__load(values, 0, -32, 0);
+		return find_split(values, type->cached_keys, before[0], 0, name, ret);
 	}
+	if (version >= 0x030c00 && version < 0x030d00 && before[1] & 1) { /* _PyDictOrValues_GetValues */
+		path__load(values, PY_PATH_FROM_B | PY_PATH_TO_B, values->layout->type_cached_keys, 0);
+		path__load(values, 0, -24, before[1]);
+		return find_split(values, type->cached_keys, before[1] + 1, 1, name, ret);
+	}
+	if (version >= 0x030d00 && !before[1] && type->flags & TYPE_INLINE_VALUES) {
+		const uint64_t inlined = type->basic_size + values->layout->values_items;
+
+		path__check(values, 0, -24, 0, 0);
+		path__load(values, PY_PATH_FROM_B | PY_PATH_TO_B, values->layout->type_cached_keys, 0);
+		return find_split(values, type->cached_keys, object + inlined, inlined, name, ret);
+	}
+	path__load(values, 0, -24, 0);
 	return before[1] ? dict__find(values, before[1], name, ret) : -ENODATA;
 }
 
@@ -182,5 +215,6 @@ int instance__find(struct values *values, uint64_t object, const struct object_t
 	if (type->dict_offset <= 0 || type->dict_offset > 1 << 20)
 		return -ENODATA;
 	err = object__word(values, object + (uint64_t)type->dict_offset, &dict);
+	path__load(values, 0, type->dict_offset, 0);
 	return err ? err : dict ? dict__find(values, dict, name, ret) : -ENODATA;
 }

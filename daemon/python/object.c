@@ -31,6 +31,52 @@ int object__word(struct values *values, uint64_t address, uint64_t *ret)
 	return object__read(values, ret, sizeof(*ret), address);
 }
 
+/* --- the path that is being found, if somebody asks for it --- */
+
+static void add_step(struct values *values, int64_t offset, struct py_path_step step)
+{
+	struct py_path *path = values->path;
+
+	if (!path || path->n > PY_PATH_STEPS)
+		return;
+	step.offset = (int32_t)offset;
+	if (path->n < PY_PATH_STEPS && offset == step.offset)
+		path->steps[path->n++] = step;
+	else
+		path->n = UINT32_MAX;
+}
+
+void path__load(struct values *values, uint32_t flags, int64_t offset, uint64_t word)
+{
+	add_step(values, offset, (struct py_path_step){.flags = (uint8_t)flags, .tag = word & 7});
+}
+
+void path__check(struct values *values, uint32_t flags, int64_t offset, uint64_t value, uint32_t shift)
+{
+	add_step(values, offset, (struct py_path_step){.flags = (uint8_t)(flags | PY_PATH_CHECK), .value = value, .shift = (uint8_t)shift});
+}
+
+/* No loads lead there. */
+static void path__none(struct values *values)
+{
+	if (values->path)
+		values->path->n = UINT32_MAX;
+}
+
+static uint32_t path__length(const struct values *values)
+{
+	return values->path ? values->path->n : 0;
+}
+
+/* Drops the steps behind the first `n`, of a search that failed. */
+static void path__cut(struct values *values, uint32_t n)
+{
+	if (values->path)
+		values->path->n = n;
+}
+
+/* --- reading --- */
+
 /* tp_name of a static type, a C string such as "numpy.ufunc"; mostly shorter than what is read. */
 static int read_name(struct values *values, struct object_type *type)
 {
@@ -245,9 +291,13 @@ static int class_attribute(struct values *values, uint64_t object, const struct 
 	if (known && is_same(known, &found)) {
 		found = *known;
 	} else {
+		struct py_path *path = values->path;
+
+		values->path = NULL; /* of the instance, not of its class */
 		found.kind = CLASS_OBJECT;
 		err = class_find(values, type, name, &found.at);
 		err = err ?: through_descriptor(values, &found);
+		values->path = path;
 		if (err == -ENODATA) {
 			found.kind = CLASS_NOTHING;
 			err = 0;
@@ -258,9 +308,22 @@ static int class_attribute(struct values *values, uint64_t object, const struct 
 	if (err)
 		return err;
 	*ret = found.at;
-	return found.kind == CLASS_NOTHING  ? -ENODATA
-	       : found.kind == CLASS_MEMBER ? object__word(values, object + found.at, ret)
-					    : 0;
+	/* An instance may have an attribute of its own in place of its class's: that cannot be checked by loads. */
+	if (found.kind != CLASS_MEMBER || !type->version) {
+		path__none(values);
+		return found.kind == CLASS_NOTHING ? -ENODATA : found.kind == CLASS_MEMBER ? object__word(values, object + found.at, ret) : 0;
+	}
+	err = object__word(values, object + found.at, ret);
+	path__check(values, PY_PATH_FROM_B, values->layout->type_version, type->version, 32);
+	path__load(values, 0, (int64_t)found.at, 0);
+	return err;
+}
+
+/* What a C type has at an offset of its own. */
+static int member(struct values *values, uint64_t object, uint16_t offset, uint64_t *ret)
+{
+	path__load(values, 0, offset, 0);
+	return object__word(values, object + offset, ret);
 }
 
 /* Attributes of code objects. Before 3.11 they have no qualified name, only its last part. */
@@ -269,9 +332,9 @@ static int code_attribute(struct values *values, uint64_t object, const char *na
 	const struct py_layout *l = values->layout;
 
 	if (!strcmp(name, "co_name") || (!strcmp(name, "co_qualname") && l->code_qualname == PY_ABSENT))
-		return object__word(values, object + l->code_name, ret);
+		return member(values, object, l->code_name, ret);
 	if (!strcmp(name, "co_qualname"))
-		return object__word(values, object + l->code_qualname, ret);
+		return member(values, object, l->code_qualname, ret);
 	return -ENODATA;
 }
 
@@ -280,31 +343,37 @@ static int attribute(struct values *values, uint64_t object, const char *name, u
 {
 	const struct py_layout *l = values->layout;
 	struct object_type type;
+	uint32_t steps;
 	int err = object__type(values, object, &type);
 
 	if (err)
 		return err;
 	if (!strcmp(name, "__class__")) {
 		*ret = type.address;
+		path__none(values);
 		return 0;
 	}
+	path__check(values, PY_PATH_TO_B, l->object_type, type.address, 0);
 	if (is(&type, "method")) {
+		path__none(values);
 		err = object__word(values, object + l->method_function, &object);
 		err = err ?: object__type(values, object, &type);
 		if (err)
 			return err;
 	}
 	if (is(&type, "function") && !strcmp(name, "__qualname__"))
-		return object__word(values, object + l->function_qualname, ret);
+		return member(values, object, l->function_qualname, ret);
 	if (is(&type, "function") && !strcmp(name, "__name__"))
-		return object__word(values, object + l->function_name, ret);
+		return member(values, object, l->function_name, ret);
 	if (is(&type, "function") && !strcmp(name, "__code__"))
-		return object__word(values, object + l->function_code, ret);
+		return member(values, object, l->function_code, ret);
 	if (is(&type, "code"))
 		return code_attribute(values, object, name, ret);
+	steps = path__length(values);
 	err = instance__find(values, object, &type, name, ret);
 	if (err != -ENODATA)
 		return err;
+	path__cut(values, steps);
 	return class_attribute(values, object, &type, name, ret);
 }
 
@@ -442,6 +511,9 @@ static int follow(struct values *values, uint64_t object, const struct source *s
 	if (err)
 		return err;
 	if (step < source->n)
+		path__none(values);
+	values->path = NULL; /* it is whole: what follows is read of the object there */
+	if (step < source->n)
 		return follow_items(values, object, source, step + 1, deep, ret);
 	return put_object(values, object, ret);
 }
@@ -456,6 +528,19 @@ int values__text(struct values *values, uint64_t address, const struct source *s
 
 	if (err)
 		ret->len = before;
+	return err;
+}
+
+int values__text_and_path(struct values *values, uint64_t address, const struct source *source, struct buf *ret, struct py_path *ret_path)
+{
+	int err;
+
+	*ret_path = (struct py_path){};
+	values->path = ret_path;
+	err = values__text(values, address, source, ret);
+	values->path = NULL;
+	if (ret_path->n > PY_PATH_STEPS)
+		ret_path->n = 0;
 	return err;
 }
 

@@ -23,6 +23,9 @@ struct object_type {
 	char name[128];       /* truncated; not read for heap types */
 };
 
+/* A step of values->path: the word at `offset` from a register is loaded, or must be `value` but for `shift` bits. */
+void path__load(struct values *values, uint32_t flags, int64_t offset, uint64_t word);
+void path__check(struct values *values, uint32_t flags, int64_t offset, uint64_t value, uint32_t shift);
 int object__read(struct values *values, void *ret, size_t size, uint64_t address);
 int object__word(struct values *values, uint64_t address, uint64_t *ret);
 int object__type(struct values *values, uint64_t object, struct object_type *ret);

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "cprofd/host.h"
 #include "cprofd/pylayout.h"
+#include "cprofd/record.h"
 #include "rules/rules.h"
 
 #define VALUES_READS 4000u
@@ -41,6 +42,8 @@ struct values {
 	const struct py_layout *layout;
 	uint32_t reads;
 	struct class_memo *classes; /* or NULL */
+	/* How the next object was reached by attributes, for the tick (cprofd/py/path.h); NULL: nobody asks */
+	struct py_path *path;
 	/* part of the key of `classes`: differs for each process and each program that it executes */
 	uint64_t process;
 };
@@ -49,6 +52,8 @@ struct values {
  * attribute; -EFAULT: memory cannot be read; -E2BIG: too many reads; -ENOTSUP: objects of this CPython cannot be read.
  * */
 int values__text(struct values *values, uint64_t address, const struct source *source, struct buf *ret);
+/* The same; `ret_path`, but for its key: how the tick gets there. n 0: it cannot, as with `.*`, or what a class has. */
+int values__text_and_path(struct values *values, uint64_t address, const struct source *source, struct buf *ret, struct py_path *ret_path);
 /* The str at `address`, without a look at its type. */
 int values__put_text(struct values *values, uint64_t address, struct buf *ret);
 /* values__modules(): sys.modules of the first interpreter of _PyRuntime. values__ufunc(): the name of the ufunc that

@@ -195,7 +195,10 @@ static int sample_without_values(struct session *session, const struct sample *s
 int session_units__sample(struct session *session, const struct sample *sample)
 {
 	struct page_reader *memory = &session->units->memory;
+	const struct py_path *paths;
 	struct tracee *tracee;
+	uint32_t n;
+	int err;
 
 	if (units__count(session->units->units) >= UNITS_EPOCH_MAX)
 		profile__end_epoch(session->profile);
@@ -206,8 +209,11 @@ int session_units__sample(struct session *session, const struct sample *sample)
 		return 0;
 	watch__thread(session, &sample->record->header, true);
 	refresh(memory, tracee, sample->record->header.time);
-	return units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader,
-			     &tracee->image.layout);
+	err = units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader, &tracee->image.layout);
+	paths = units__paths(session->units->units, &n);
+	for (uint32_t i = 0; i < n; i++)
+		ring__put_path(session->ring, &paths[i]);
+	return err;
 }
 
 uint32_t session_units__unnamed(struct session *session)

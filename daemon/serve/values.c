@@ -32,7 +32,7 @@ int values__put(struct session *session, struct python_walker *python, struct ho
 {
 	uint64_t objects[SAMPLE_OBJECTS_MAX];
 	uint32_t n_objects = 0;
-	struct part_values part = {.part = {.kind = PART_VALUES}, .own = own};
+	struct part_values part = {.part = {.kind = PART_VALUES}, .flags = VALUES_ASLEEP, .own = own};
 	size_t at = out->len;
 	int err = buf__append(out, &part, sizeof(part));
 

@@ -12,6 +12,7 @@
 
 #define NAMES_MAX RECORD_VARIABLES_MAX
 #define WORD_NONE 255u
+#define PATH_NONE 255u
 
 /* Local variables of one code object, decoded. `text` has the bytes; `names` points into it. */
 struct names {
@@ -102,6 +103,35 @@ static uint8_t word_of(struct rule_code *rule_code, uint8_t slot)
 	return WORD_NONE;
 }
 
+static bool is_special(const char *attribute)
+{
+	size_t len = strlen(attribute);
+
+	return len > 4 && !strncmp(attribute, "__", 2) && !strcmp(attribute + len - 2, "__");
+}
+
+/* Is it attributes of a local that name something, and not what functions and classes have (`func.__qualname__`)? These live
+ * long. So does what has lines, which are read of nearly every sample. */
+static bool is_path(const struct rule *rule, const struct source *source)
+{
+	bool path = source->kind == SOURCE_VALUE && source->n > 1 && !rule->lasting && rule->kind != RULE_LINE;
+
+	for (uint32_t i = 0; path && i < source->n; i++)
+		path = source->steps[i].kind == STEP_NAME;
+	return path && !is_special(source->steps[1].name);
+}
+
+/* Has the tick follow it, if there is room; else it is read at the poll. */
+static void add_path(struct rule_code *rule_code, uint32_t source, uint8_t word)
+{
+	for (uint32_t i = 0; i < CAPTURE_PATHS; i++)
+		if (!capture_path(rule_code->copies, i)) {
+			rule_code->copies |= (uint16_t)((word + 1u) << capture_path_shift(i));
+			rule_code->paths[source] = (uint8_t)i;
+			return;
+		}
+}
+
 /* Assigns a word to each local that the rule's sources begin with. False: the rule needs no local. Sources of
  * name, signature and definition share words: `self.a | self.b` needs only `self`. */
 static bool place_words(const struct rule *rule, const struct names *names, uint32_t arguments, struct rule_code *ret)
@@ -111,6 +141,7 @@ static bool place_words(const struct rule *rule, const struct names *names, uint
 
 	memset(ret->slots, VALUE_SLOT_NONE, sizeof(ret->slots));
 	memset(ret->words, WORD_NONE, sizeof(ret->words));
+	memset(ret->paths, PATH_NONE, sizeof(ret->paths));
 	for (i = 0; i < 3; i++)
 		for (j = 0; j < all[i]->n; j++) {
 			const struct source *source = &all[i]->sources[j];
@@ -124,7 +155,9 @@ static bool place_words(const struct rule *rule, const struct names *names, uint
 			if (word != WORD_NONE)
 				ret->made[word] = made_at(names, slot);
 			if (source__is_local(source) && word != WORD_NONE && (source->symbol || !rule->lasting))
-				ret->copies |= (uint8_t)(1u << word);
+				ret->copies |= (uint16_t)(1u << word);
+			if (i < 2 && word != WORD_NONE && is_path(rule, source))
+				add_path(ret, i * RULES_CHOICES_MAX + j, word);
 			if (word != WORD_NONE && is_argument(names, source->steps[0].name, arguments))
 				ret->arguments |= (uint8_t)(1u << word);
 		}

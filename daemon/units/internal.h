@@ -7,7 +7,8 @@
  *   units.c     the event sink: tables of the epoch, and the batches that go to the next sink
  *
  * A "word" is the first 8 bytes of a captured local: a pointer to its object. A rule code captures at most
- * FRAME_VALUES_WORDS of them; masks of words have one bit for each. */
+ * FRAME_VALUES_WORDS of them; masks of words have one bit for each. A "path" is a source with attributes (`kernel.name`) whose
+ * object the tick copies; it counts as a word, too: UNIT_WORDS. */
 #pragma once
 
 #include "base/buf.h"
@@ -17,6 +18,9 @@
 #include "attribution/attribution.h"
 #include "units/units.h"
 #include "python/values.h"
+
+#define UNIT_WORDS (FRAME_VALUES_WORDS + CAPTURE_PATHS)
+_Static_assert(UNIT_WORDS <= 8, "masks of words are bytes");
 
 /* The id of a text (base/texts.h); 0: it is empty, or there is no room. */
 uint32_t units__text(struct units *units, const char *text, size_t len);
@@ -39,6 +43,8 @@ struct seen_frame {
 	uint64_t key;            /* of its code object */
 	uint64_t called_from;    /* hash of the places of the Python frames outside of it; 0: some may be missing */
 	uint32_t outside;        /* number of Python frames outside of it: its depth */
+	uint64_t locals;         /* hash of the words that are of no path */
+	uint64_t paths;          /* hash of the paths' words that the value depends on; 0: one of them is not known (yet) */
 	bool unset;              /* a captured local, not an argument, is not assigned yet */
 	bool deleted;            /* an argument has no value: the function deleted it (del x) */
 	uint32_t rule;
@@ -56,7 +62,8 @@ struct rule_code {
 	uint8_t slots[FRAME_VALUES_WORDS]; /* as struct locals_capture has them */
 	/* of each source of name, signature, defined: the word it begins with; 255: none */
 	uint8_t words[RULES_CHOICES_MAX * 3];
-	uint8_t copies;    /* mask of the words whose objects the record carries (PART_OBJECT) */
+	uint16_t copies;   /* as struct locals_capture has them: whose objects the record carries (PART_OBJECT) */
+	uint8_t paths[RULES_CHOICES_MAX * 2]; /* of each source of name, signature: its path; 255: none */
 	uint8_t arguments; /* mask of the words that are arguments: they were set when the call began */
 	/* of each word that is an argument in a cell: the offset in the bytecode from which on it is a cell for sure; else 0 */
 	uint16_t made[FRAME_VALUES_WORDS];
@@ -96,7 +103,7 @@ struct reading {
 	uint32_t tid, n;
 	uint64_t process_start, time;
 	struct seen_frame frames[VALUES_FRAMES_MAX];
-	uint64_t words[VALUES_FRAMES_MAX][FRAME_VALUES_WORDS]; /* of these frames, by content (content_words()) */
+	uint64_t words[VALUES_FRAMES_MAX][UNIT_WORDS]; /* of these frames, by content (content_words()) */
 	struct seen_frame *shared; /* the same, with a reference; NULL: none */
 	struct waiting off_cpu[OFF_CPU_MAX]; /* the newest off-CPU record of each place; frames NULL: free */
 	/* code of `once` phases: seen since one began again, and in the last record */
@@ -134,7 +141,7 @@ struct open_unit {
 	struct unit_row row;     /* as it was emitted; `late`: with what became known since */
 	uint32_t id, function, rule;
 	uint32_t call_site;          /* where a Python frame was called from (stack_info.call_site) */
-	uint64_t address, words; /* 0: not known */
+	uint64_t address, locals, paths; /* 0: not known */
 	bool unset;
 	struct value value;
 	bool late;               /* its name became known after its row was emitted */
@@ -198,6 +205,8 @@ struct units {
 	struct buf scratch[2];
 	struct class_memo classes;
 	uint64_t process; /* hash of the process whose values are being read */
+	struct py_path paths[UNITS_PATHS_MAX]; /* found since units__paths() */
+	uint32_t n_paths;
 
 	struct function_info *functions;
 	uint32_t n_functions, functions_capacity;

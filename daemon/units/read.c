@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Values of frames: what the rules' sources give for the locals that the sampler captured.
  *
- * A record has copies of the objects that locals hold themselves (PART_OBJECT). What their attributes lead to
- * must be read when the record comes, as the objects may be freed at any time; the sample event, which
- * says where the frames are in the stack, comes up to seconds later. So each record's frames wait in a ring
+ * A record has copies of the objects that locals hold themselves, and of those that their attributes lead to, once the
+ * tick knows the way there (PART_OBJECT). The way is found here, when such an object is read first: its loads (struct py_path)
+ * are the same for other objects of the class. What is read here may be another call's by then, so it is no name: that comes
+ * with the next ticks. All else must be read when the record comes, as the objects may be freed at any time; the sample event,
+ * which says where the frames are in the stack, comes up to seconds later. So each record's frames wait in a ring
  * (struct waiting) until tree.c takes them by thread and time. A thread that shows the same frames again
  * costs no reading.
  *
@@ -80,24 +82,54 @@ static int read_record(struct host_reader *reader, void *dst, size_t size, uint6
 	return err == -ENODATA ? self->now->read(self->now, dst, size, address) : err;
 }
 
-/* The text of a local itself: of the object that it held at the tick, as that is gone soon, mostly. Without a copy there is none.
- * `word & ~7`: new CPythons keep flags in the low bits of a reference (_PyStackRef). */
-static int read_local(const struct values *values, const struct sample *sample, uint64_t word, const struct source *source, struct buf *out)
+/* The text of an object that the record has a copy of: as it was at the tick, as it is gone soon, mostly. NULL: there is none. */
+static int read_copy(const struct values *values, const struct part_object *object, struct buf *out)
 {
-	const struct part_object *object = sample__object(sample, word & ~7ull);
+	static const struct source itself = {.kind = SOURCE_VALUE, .n = 1};
 	struct record_reader memory = {.reader = {.read = read_record}, .now = values->memory, .object = object};
 	struct values recorded = {.memory = &memory.reader, .layout = values->layout};
 
 	if (!object)
 		return -ENODATA;
-	return object->flags & OBJECT_IS_TEXT ? values__put_text(&recorded, object->address, out) : values__text(&recorded, word, source, out);
+	return object->flags & OBJECT_IS_TEXT ? values__put_text(&recorded, object->address, out) : values__text(&recorded, object->address, &itself, out);
 }
 
-static int read_source(struct values *values, const struct sample *sample, uint64_t word, bool copied, const struct source *source, struct buf *out)
+/* What attributes lead to: of the record's copy. Without one the way there is looked for, for the ticks that follow: then -EAGAIN, as
+ * what is there now may be of another call. But a thread that sleeps is in the same call. */
+static int read_path(struct units *units, struct values *values, const struct sample *sample, const struct rule_code *rule_code,
+		     const struct frame_values *frame, uint32_t path, uint64_t word, const struct source *source, struct buf *out)
 {
+	const struct part_object *object = sample__object_of_path(sample, frame->frame, path);
+	struct py_path found;
 	size_t begin = out->len;
-	int err = copied && source__is_local(source) ? read_local(values, sample, word, source, out) : values__text(values, word, source, out);
+	int err;
 
+	if (object)
+		return read_copy(values, object, out);
+	err = values__text_and_path(values, word, source, out, &found);
+	if (err || !found.n || sample->values->flags & VALUES_ASLEEP)
+		return err;
+	out->len = begin;
+	found.key = py_path_key(rule_code->key, path, found.steps[0].value);
+	if (units->n_paths < UNITS_PATHS_MAX)
+		units->paths[units->n_paths++] = found;
+	return -EAGAIN;
+}
+
+/* The text of source number `i` of the rule code. `word & ~7`: new CPythons keep flags in the low bits of a reference (_PyStackRef). */
+static int read_source(struct units *units, struct values *values, const struct sample *sample, const struct rule_code *rule_code, uint32_t i,
+		       const struct frame_values *frame, const struct source *source, struct buf *out)
+{
+	const uint64_t word = frame->words[rule_code->words[i]];
+	size_t begin = out->len;
+	int err;
+
+	if (rule_code->paths[i] < CAPTURE_PATHS)
+		err = read_path(units, values, sample, rule_code, frame, rule_code->paths[i], word, source, out);
+	else if (source__is_local(source) && rule_code->copies >> rule_code->words[i] & 1)
+		err = read_copy(values, sample__object(sample, word & ~7ull), out);
+	else
+		err = values__text(values, word, source, out);
 	if (!err && source->symbol)
 		put_symbol(out, begin);
 	return err;
@@ -109,27 +141,39 @@ static uint8_t word_bit(uint8_t word)
 	return word < FRAME_VALUES_WORDS ? (uint8_t)(1u << word) : 0;
 }
 
-/* Appends the first choice of `a | b + c | d` that gives a text. `first`: the place of its sources in the rule code. *asked: mask of
- * the words that the answer depends on, so those of failed choices, too. */
+static uint8_t path_bit(uint8_t path)
+{
+	return path < CAPTURE_PATHS ? (uint8_t)(1u << (FRAME_VALUES_WORDS + path)) : 0;
+}
+
+static bool reads(int err, bool *unknown)
+{
+	*unknown |= err == -EAGAIN;
+	return !err || err == -EAGAIN;
+}
+
+/* Appends the first choice of `a | b + c | d` that gives a text; none, if what one before it gives is not known yet. `first`: the place
+ * of its sources in the rule code. *asked: mask of the words that the answer depends on, so those of failed choices, too. */
 static bool read_choice(struct units *units, struct values *values, const struct sample *sample, const struct choices *choices,
 			const struct rule_code *rule_code, uint32_t first, const struct frame_values *frame, struct buf *out, uint8_t *asked)
 {
 	const uint8_t *words = rule_code->words + first;
 	const uint32_t *own = rule_code->own + first;
 	uint32_t i = 0;
+	bool unknown = false; /* what one of them gives, for now; the others' ways are looked for all the same */
 
 	buf__clear(out);
 	while (i < choices->n) {
 		const struct source *source = &choices->sources[i];
 		bool found = source->kind == SOURCE_TEXT && !buf__puts(out, source->text);
 
-		*asked |= word_bit(words[i]);
+		*asked |= word_bit(words[i]) | path_bit(rule_code->paths[first + i]);
 		if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS)
-			found = !read_source(values, sample, frame->words[words[i]], rule_code->copies >> words[i] & 1, source, out);
+			found = reads(read_source(units, values, sample, rule_code, first + i, frame, source, out), &unknown);
 		else if (own[i])
 			found = !buf__puts(out, texts__get(&units->texts, own[i]));
 		if (found && !source->joined)
-			return true;
+			return !unknown;
 		i = found ? i + 1 : choices__next(choices, i);
 		if (!found)
 			buf__clear(out);
@@ -241,9 +285,29 @@ static struct reading *reading_of(struct units *units, const struct record_task 
 	return reading;
 }
 
+/* The value of a copy: characters, digits, or which object of which type. Never 0, even without the low bits: that means "unset". */
+static uint64_t hash_object(const struct units *units, const struct part_object *object, uint64_t word)
+{
+	return hash__pair(&units->seed, word, hash__bytes(&units->seed, object->bytes + object->begin, object->end - object->begin)) | 8;
+}
+
+/* What paths lead to; 0: nothing, or the tick does not know the way. False: there was no room for all. */
+static bool path_words(const struct units *units, const struct sample *sample, const struct rule_code *rule_code, const struct frame_values *frame,
+		       uint64_t ret[static CAPTURE_PATHS])
+{
+	for (uint32_t i = 0; i < CAPTURE_PATHS; i++) {
+		const struct part_object *object = capture_path(rule_code->copies, i) ? sample__object_of_path(sample, frame->frame, i) : NULL;
+
+		ret[i] = object ? hash_object(units, object, object->flags & OBJECT_IS_TEXT ? 0 : object->address) : 0;
+		if (!object && capture_path(rule_code->copies, i) && sample->values->flags & VALUES_OBJECTS_CUT)
+			return false;
+	}
+	return true;
+}
+
 /* The words of a frame, by what they tell: another object may lie at the same address as the last one. False: a copy is missing. */
 static bool content_words(const struct units *units, const struct sample *sample, const struct rule_code *rule_code, const struct frame_values *frame,
-			  uint64_t ret[static FRAME_VALUES_WORDS])
+			  uint64_t ret[static UNIT_WORDS])
 {
 	for (uint32_t i = 0; i < FRAME_VALUES_WORDS; i++) {
 		const uint64_t word = frame->words[i];
@@ -255,19 +319,33 @@ static bool content_words(const struct units *units, const struct sample *sample
 		object = sample__object(sample, word & ~7ull);
 		if (!object)
 			return false;
-		/* Not 0, even without its low bits: that means "unset". */
-		ret[i] = hash__pair(&units->seed, word, hash__bytes(&units->seed, object->bytes + object->begin, object->end - object->begin)) | 8;
+		ret[i] = hash_object(units, object, word);
 	}
-	return true;
+	return path_words(units, sample, rule_code, frame, ret + FRAME_VALUES_WORDS);
 }
 
 /* Never 0, which means "not read". */
-static uint64_t hash_words(const struct units *units, const uint64_t words[static FRAME_VALUES_WORDS])
+static uint64_t hash_words(const struct units *units, const uint64_t *words, uint32_t n)
 {
 	uint64_t hash = 1;
 
-	for (uint32_t i = 0; i < FRAME_VALUES_WORDS; i++)
+	for (uint32_t i = 0; i < n; i++)
 		hash = hash__pair(&units->seed, hash, words[i]);
+	return hash | 1;
+}
+
+/* Of the paths that the value depends on: others come and go with what the tick has learnt. 0: one is not known. */
+static uint64_t hash_paths(const struct units *units, const uint64_t words[static UNIT_WORDS], uint8_t asked)
+{
+	uint64_t hash = 1;
+
+	for (uint32_t i = FRAME_VALUES_WORDS; i < UNIT_WORDS; i++) {
+		if (!(asked >> i & 1))
+			continue;
+		if (!words[i])
+			return 0;
+		hash = hash__pair(&units->seed, hash, words[i]);
+	}
 	return hash | 1;
 }
 
@@ -299,7 +377,7 @@ static uint8_t unmade_words(const struct rule_code *rule_code, int32_t offset, s
 /* Are the words the same, but for locals that were unset before and that the name does not depend on? */
 static bool same_but_unset(const uint64_t *before, uint8_t asked, const uint64_t *now)
 {
-	for (uint32_t i = 0; i < FRAME_VALUES_WORDS; i++)
+	for (uint32_t i = 0; i < UNIT_WORDS; i++)
 		if (before[i] != now[i] && ((before[i] & ~7ull) || asked >> i & 1))
 			return false;
 	return true;
@@ -310,7 +388,7 @@ static bool same_but_unset(const uint64_t *before, uint8_t asked, const uint64_t
  * Called from elsewhere it is another call, whose words may point to new objects in the memory of freed ones: a unit of
  * its own for tree.c, too, which sees that by the lines of the callers. */
 static const struct seen_frame *seen_before(const struct reading *reading, const struct seen_frame *frame,
-					    const uint64_t words[static FRAME_VALUES_WORDS])
+					    const uint64_t words[static UNIT_WORDS])
 {
 	for (uint32_t i = 0; i < reading->n; i++)
 		if (reading->frames[i].address == frame->address && reading->frames[i].key == frame->key &&
@@ -499,7 +577,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 	const struct record_header *header = &sample->record->header;
 	struct frame_values values[VALUES_FRAMES_MAX];
 	struct seen_frame frames[VALUES_FRAMES_MAX];
-	uint64_t words[VALUES_FRAMES_MAX][FRAME_VALUES_WORDS];
+	uint64_t words[VALUES_FRAMES_MAX][UNIT_WORDS];
 	struct reading *reading;
 	struct waiting *waiting;
 	uint32_t i, n_values, n = 0, outer = python ? python->n : 0;
@@ -549,7 +627,8 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 		if (!whole || values[i].unread || memcmp(values[i].slots, rule_code->slots, sizeof(rule_code->slots)) != 0)
 			continue;
 		to->address = values[i].address;
-		to->words = hash_words(units, words[n - 1]);
+		to->words = hash_words(units, words[n - 1], UNIT_WORDS);
+		to->locals = hash_words(units, words[n - 1], FRAME_VALUES_WORDS);
 		unset = unset_words(rule_code, &values[i]);
 		to->unset = unset & (~rule_code->arguments | unmade);
 		to->deleted = unset & rule_code->arguments & ~unmade;
@@ -560,6 +639,7 @@ int units__sample(struct units *units, const struct sample *sample, struct host_
 			read_or_recall(units, rule_code, &values[i], to, sample, memory, layout, &to->value);
 			to->value.read = header->time;
 		}
+		to->paths = hash_paths(units, words[n - 1], to->value.asked);
 	}
 	/* A new allocation only if something changed: most ticks show the same frames as the one before. */
 	if (!reading->shared || reading->n != n || memcmp(reading->shared, frames, n * sizeof(*frames)) != 0) {

@@ -177,11 +177,21 @@ static bool is_renamed(const struct open_unit *open, const struct seen_frame *se
 	       seen->value.read >= open->since && open->value.name != seen->value.name;
 }
 
+/* Where what a path leads to was not known before, the names tell: of two that are known. What is not known now may be another
+ * object, of another class. */
+static bool same_paths(const struct open_unit *open, const struct seen_frame *seen)
+{
+	if (open->paths)
+		return open->paths == seen->paths;
+	return !open->value.named || !seen->value.named || open->value.name == seen->value.name;
+}
+
 /* Do the values of this frame show that it is the open unit's call? Unknown ones count as equal. */
 static bool same_values(const struct open_unit *open, const struct seen_frame *seen)
 {
 	return !seen || !open->address || !seen->address ||
-	       (seen->address == open->address && (seen->words == open->words || open->unset || seen->deleted));
+	       (seen->address == open->address &&
+		((seen->locals == open->locals && same_paths(open, seen)) || open->unset || seen->deleted));
 }
 
 /* Is this frame the same call as the open unit? Unknown values count as equal. */
@@ -289,7 +299,7 @@ static void put_value(const struct units *units, const struct value *value, stru
 static bool same_words(const struct open_unit *open, const struct rule_frame *frame)
 {
 	return open->rule == frame->rule && frame->seen && frame->seen->address &&
-	       open->address == frame->seen->address && open->words == frame->seen->words;
+	       open->address == frame->seen->address && open->locals == frame->seen->locals && open->paths == frame->seen->paths;
 }
 
 /* The innermost first, so that a unit ends after those inside of it. */
@@ -352,8 +362,9 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 	};
 	if (frame->seen) {
 		open->address = frame->seen->address;
-		open->words = frame->seen->words;
+			open->locals = frame->seen->locals;
 		open->unset = frame->seen->unset;
+		open->paths = frame->seen->paths;
 		open->since = since;
 		open->doubted = doubted && frame->seen->value.read < since;
 		if (doubted || frame->seen->value.read >= since)
@@ -382,12 +393,16 @@ static int begin_unit(struct units *units, uint32_t thread_id, struct thread_uni
 /* Updates a unit that continues with this sample's values; a name that is new is queued as a late name. */
 static int update_open(struct units *units, struct open_unit *open, const struct rule_frame *frame)
 {
+	bool known;
+
 	if (!frame->seen || !frame->seen->address)
 		return 0;
+	known = !open->paths && frame->seen->paths;
 	open->address = frame->seen->address;
-	open->words = frame->seen->words;
+	open->locals = frame->seen->locals;
 	open->unset = frame->seen->unset;
-	if ((!open->value.named || open->doubted) && frame->seen->value.read >= open->since &&
+	open->paths = frame->seen->paths;
+	if ((!open->value.named || open->doubted || known) && frame->seen->value.read >= open->since &&
 	    (frame->seen->value.named || (frame->seen->value.name && !open->value.name))) {
 		open->value = frame->seen->value;
 		put_value(units, &open->value, &open->row);

@@ -304,6 +304,13 @@ uint32_t units__count(const struct units *units)
 	return units->emitted_rows > units->n_lines ? units->emitted_rows : units->n_lines;
 }
 
+const struct py_path *units__paths(struct units *units, uint32_t *ret_n)
+{
+	*ret_n = units->n_paths;
+	units->n_paths = 0;
+	return units->paths;
+}
+
 uint32_t units__unnamed(struct units *units)
 {
 	uint32_t unnamed = units->unnamed;

@@ -45,6 +45,9 @@ bool units__capture(const struct units *units, uint64_t key, struct locals_captu
  * cannot be read now. `layout` may be NULL if the record has no Python frames. */
 int units__sample(struct units *units, const struct sample *sample, struct host_reader *memory,
 		  const struct py_layout *layout);
+/* What units__sample() found out since the last call: the sampler should have it, for the samples that follow. */
+#define UNITS_PATHS_MAX 8u
+const struct py_path *units__paths(struct units *units, uint32_t *ret_n);
 /* Number of ids emitted in this epoch; the session begins a new epoch at UNITS_EPOCH_MAX. A late joiner gets a row for
  * each, at most 8 MiB may be queued for a client, and the client's tables are as long. */
 #define UNITS_EPOCH_MAX 65536u

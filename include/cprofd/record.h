@@ -199,6 +199,8 @@ struct part_values {
 };
 _Static_assert(sizeof(struct part_values) == 24, "part_values");
 #define VALUES_CUT 1u          /* there are more such frames, further out */
+#define VALUES_OBJECTS_CUT 2u  /* there are more objects to copy, of frames further out */
+#define VALUES_ASLEEP 4u       /* made in user space: the thread slept, so what attributes lead to is what its frames have */
 
 /* A copy of an object that one of these words refers to, if its locals_capture requests it: an object that is made for a call is
  * freed with it, and the next call's object mostly lies where it lay. A text is there whole, of any other object its begin. */
@@ -215,6 +217,11 @@ struct part_object {
 #define OBJECT_FIXED 32u  /* before bytes */
 _Static_assert(offsetof(struct part_object, bytes) == OBJECT_FIXED && sizeof(struct part_object) % 8 == 0, "part_object");
 #define OBJECT_IS_TEXT 1u
+/* It is no local's own: path `path` of the frame_values whose `frame` this is led to it (struct py_path). */
+#define OBJECT_OF_PATH 2u
+#define OBJECT_PATH_SHIFT 8
+#define OBJECT_FRAME_SHIFT 16
+#define object_of_path(path, frame) (OBJECT_OF_PATH | (__u32)(path) << OBJECT_PATH_SHIFT | (__u32)(frame) << OBJECT_FRAME_SHIFT)
 #define SAMPLE_OBJECTS_MAX 16u   /* of one sample */
 #define SAMPLE_OBJECTS_BYTES (4 * sizeof(struct part_object)) /* one begins only where there is room for any */
 
@@ -376,12 +383,54 @@ struct sampler_counts {
 struct locals_capture {
 	__u64 key;          /* record_code.key; 0: free */
 	__u8 slots[FRAME_VALUES_WORDS]; /* the locals to copy */
-	__u16 copies;       /* a bit for each of them whose object is copied, too (struct part_object) */
+	/* A bit for each of them whose object is copied, too (struct part_object); then for each path of attributes
+	 * (capture_path) the number of the local, from 1 on, that it begins with, 0: none */
+	__u16 copies;
 	__u16 wakes;        /* CAPTURE_WAKES_*: do values wake the engine, so that what they point to is read soon? */
 };
 #define CAPTURE_WAKES_NEVER 0u /* nothing is read: the record has all of it */
 #define CAPTURE_WAKES_ONCE 1u  /* words that were not seen before: what they point to lives as long as the program */
 #define CAPTURE_WAKES_CALLS 2u /* words that were not seen lately at this address */
+#define CAPTURE_PATHS 4u
+#define capture_path_shift(path) (FRAME_VALUES_WORDS + 3 * (path))
+#define capture_path(copies, path) ((copies) >> capture_path_shift(path) & 7)
+_Static_assert(capture_path_shift(CAPTURE_PATHS) == 16 && FRAME_VALUES_WORDS < 8, "locals_capture.copies");
+
+/* How the tick gets from the object that a local holds to the one that a path of attributes leads to (`kernel.name`): loads,
+ * and checks that the objects are still made like those of which user space found the way, as it read them. It is about
+ * classes, not about objects: other objects of the class take the same way. There are two registers: `a` begins as the address of
+ * the object and ends as that of the result. */
+#define PY_PATH_STEPS 16u
+struct py_path_step {
+	__u64 value;        /* of a check */
+	__s32 offset;       /* of the word to read, from the register's address */
+	__u8 flags;         /* PY_PATH_* */
+	__u8 shift;         /* bits of a check that do not count, at the upper end */
+	__u8 tag;           /* the lowest three bits that a word must have to be loaded */
+	__u8 _pad;
+};
+#define PY_PATH_FROM_B 1u /* by register b, not a */
+#define PY_PATH_TO_B 2u   /* the word goes to register b */
+#define PY_PATH_CHECK 4u  /* it must be `value`, and goes nowhere else */
+struct py_path {
+	__u64 key;          /* py_path_key(); 0: free */
+	__u32 written;      /* odd: it is being written; changes each time */
+	__u32 n;
+	struct py_path_step steps[PY_PATH_STEPS];
+};
+_Static_assert(sizeof(struct py_path_step) == 16, "py_path_step");
+#define PY_PATHS_SETS 64u
+#define PY_PATHS_WAYS 4u
+/* `code`: locals_capture.key; `type`: of the object that the local holds. */
+HOST_INLINE __u64 py_path_key(__u64 code, __u32 path, __u64 type)
+{
+	return ((code ^ type) * 0x9e3779b97f4a7c15ull + path * 0xbf58476d1ce4e5b9ull) | 1;
+}
+HOST_INLINE __u32 py_path_set(__u64 key)
+{
+	return (__u32)(key >> 40) & (PY_PATHS_SETS - 1);
+}
+
 #define LOCALS_CAPTURE_BITS 4096u
 #define LOCALS_CAPTURE_SETS 64u
 #define LOCALS_CAPTURE_WAYS 4u
@@ -392,9 +441,11 @@ struct locals_captures {
 	__u64 maps;
 	/* Generation number: the engine increments it before it forgets code objects. The sampler then sends those that it samples once more. */
 	__u64 codes;
-	__u64 _pad[5];
+	__u64 next_path;    /* which way of a set is overwritten next; only the engine's */
+	__u64 _pad[4];
 	__u64 bits[LOCALS_CAPTURE_BITS / 64]; /* Bloom filter (locals_capture_bit): few frames are searched below */
 	struct locals_capture captured_locals[LOCALS_CAPTURE_SETS * LOCALS_CAPTURE_WAYS];
+	struct py_path paths[PY_PATHS_SETS * PY_PATHS_WAYS]; /* of one key there may be several: all are tried */
 };
 HOST_INLINE __u32 locals_capture_bit(__u64 key)
 {

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "cprofd/pywalk.h"
 #include "cprofd/py/object.h"
+#include "cprofd/py/path.h"
 #include "python/values.h"
 #include "target/py_tables.h"
 
@@ -38,13 +39,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{.kind = SOURCE_VALUE, .n = 4, .steps = {{STEP_NAME, "a"}, {STEP_ITEMS, NULL}, {STEP_ITEMS, NULL}, {STEP_ITEMS, NULL}}},
 		{.kind = SOURCE_VALUE, .n = 3, .steps = {{STEP_NAME, "p"}, {STEP_NAME, "__class__"}, {STEP_NAME, "__name__"}}},
 		{.kind = SOURCE_VALUE, .n = 2, .steps = {{STEP_NAME, "f"}, {STEP_NAME, "__code__"}}},
+		{.kind = SOURCE_VALUE, .n = 3, .steps = {{STEP_NAME, "k"}, {STEP_NAME, "f"}, {STEP_NAME, "name"}}},
 	};
+	static const struct source itself = {.kind = SOURCE_VALUE, .n = 1};
 	struct memory memory = {.reader = {read_memory}, .data = data + 2, .size = size - 2};
 	static struct part_object object;
 	struct image image = {};
 	struct py_layout layout;
 	static struct class_memo classes;
 	struct buf text = {}, again = {};
+	struct py_path path;
+	uint64_t found;
 	uint32_t line;
 	size_t i;
 	int err, round, copied;
@@ -76,6 +81,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				     (text.len && memcmp(again.data, text.data, text.len)))
 				abort();
 		}
+		buf__clear(&text);
+		buf__clear(&again);
+		/* The tick's way leads to the object that was read. */
+		values.reads = 0;
+		err = values__text_and_path(&values, BASE + data[1] * 8u, &sources[i], &text, &path);
+		found = !err && path.n ? py_path_run(&path, BASE + data[1] * 8u) : 0;
+		values.reads = 0;
+		if (found && (values__text(&values, found, &itself, &again) || again.len != text.len ||
+			      (text.len && memcmp(again.data, text.data, text.len))))
+			abort();
 		buf__clear(&text);
 		values.reads = 0;
 		values__defined(&values, BASE + data[1] * 8u, &sources[i], &text, &line);

@@ -475,6 +475,8 @@ static void marks(void **state)
 	assert_int_equal(capture.slots[1], 1);
 	assert_int_equal(capture.slots[2], 5 | VALUE_SLOT_CELL);
 	assert_int_equal(capture.slots[3], VALUE_SLOT_NONE);
+	/* code itself; func.name, func.args, which begin with the first word; no items */
+	assert_int_equal(capture.copies, 1 << 2 | 1 << capture_path_shift(0) | 1 << capture_path_shift(1));
 	units__free(units);
 	rules__free(rules);
 }
@@ -527,6 +529,7 @@ static struct host_reader *memory;
 static int32_t stands; /* offset in the bytecode */
 static const char *held; /* the text that the word refers to: the record has a copy of it */
 static bool apart;       /* its characters are elsewhere */
+static bool by_path;     /* it is what an attribute of the word's object leads to */
 
 static void put_held(struct rec *rec, const struct py_layout *layout, uint64_t word)
 {
@@ -536,7 +539,7 @@ static void put_held(struct rec *rec, const struct py_layout *layout, uint64_t w
 	const uint64_t place = object->apart = apart ? 0x123456 : 0;
 
 	object->address = word;
-	object->flags = OBJECT_IS_TEXT;
+	object->flags = OBJECT_IS_TEXT | (by_path ? object_of_path(0, 1) : 0);
 	object->begin = begin;
 	object->end = (uint16_t)(begin + len);
 	memcpy(object->bytes + layout->unicode_length, &len, 4);
@@ -788,6 +791,34 @@ static void texts_are_the_tick_s(void **state)
 	apart = false;
 }
 
+/* What an attribute leads to is that of the tick. Until the tick has it there is no name; then it comes, but not to another call's. */
+static void attributes_are_the_tick_s(void **state)
+{
+	static const char text[] = "compiler C\nunit\nfile */own/c.py\nfunction compile\nhas code\nname func.name | func.__name__\n";
+	struct host_reader reader = {.read = read_nothing};
+	struct state s = {};
+
+	memory = &reader;
+	by_path = true;
+	set_up_values(&s, text, 1);
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	held = "first";
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	held = "second"; /* all lies where it lay */
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	held = NULL; /* an object that the tick cannot follow: which call it is of is not known */
+	valued_sample(&s, 0x1000, 0x5000, 0);
+	held = "third"; /* another object */
+	valued_sample(&s, 0x1000, 0x6000, 0);
+	assert_string_equal(s.keep.words, "+1=<0@0 1 ~1=first 1 1 +2=second<0@30 2 -1@30first +3=<0@40 3 -2@40 +4=third<0@50 4 -3@50 ");
+	units__free(s.units);
+	rules__free(s.rules);
+	memory = NULL;
+	held = NULL;
+	by_path = false;
+}
+
 /* Names by values are not the same name because neither is known. */
 static void passes_by_values(void **state)
 {
@@ -815,7 +846,7 @@ int main(void)
 		cmocka_unit_test(calls_are_told_apart), cmocka_unit_test(arguments_are_deleted),
 		cmocka_unit_test(cells_are_made), cmocka_unit_test(waits_have_values),
 		cmocka_unit_test(read_again_after_a_stack_without_it), cmocka_unit_test(named_late),
-		cmocka_unit_test(own_name_behind_a_value), cmocka_unit_test(texts_are_the_tick_s), cmocka_unit_test(passes_by_values),
+		cmocka_unit_test(own_name_behind_a_value), cmocka_unit_test(texts_are_the_tick_s), cmocka_unit_test(attributes_are_the_tick_s), cmocka_unit_test(passes_by_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

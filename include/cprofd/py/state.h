@@ -128,6 +128,8 @@ struct py_walk {
 	struct py_recent recent[PY_RECENT]; /* by the place of the frame: the codes of the last walk, in a row */
 	__u8 code[PY_RAW_CODE];
 	__u64 objects[2 * SAMPLE_OBJECTS_MAX];
+	__u64 object_codes[2 * SAMPLE_OBJECTS_MAX]; /* where object_of[] is a path: the key of the frame's code */
+	__u32 object_of[2 * SAMPLE_OBJECTS_MAX];    /* 0, or object_of_path() */
 	__u64 registers[PY_REGISTERS]; /* of the thread, for py_repair */
 	__u64 words[PY_STACK_WORDS]; /* of a frame's stack, for py_repair; of a string, for py_code_deep */
 	struct py_todo todo[RECORD_CODES_PER_TICK];
