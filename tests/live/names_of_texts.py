@@ -52,15 +52,16 @@ class Ticks(Told):
         return found
 
 
-def judge(of, ms, truth, told):
-    """Each of the log's compiles (phases, passes), by the ticks in it: one wrong name is too many; one right name is enough."""
+def judge(of, ms, truth, told, unknown_ticks=None):
+    """Each of the log's compiles (phases, passes), by the ticks in it: one wrong name is too many; one right name is enough. `unknown_ticks`: which
+    part of the ticks may have no name."""
     log = collections.defaultdict(list)
     for tid, kind, name, begin, end in truth:
         log[tid].append((begin + SLACK, end - SLACK, kind, name))
     ticks = collections.defaultdict(list)
     for tid, when, at in told.ticks:
         ticks[tid].append((when, at))
-    wrong, ticks_in, unknown, counted = [], 0, collections.Counter(), collections.Counter()
+    wrong, ticks_in, nameless, unknown, counted = [], 0, 0, collections.Counter(), collections.Counter()
     for tid, entries in log.items():
         found = sorted(ticks[tid])
         times = [when for when, _ in found]
@@ -75,31 +76,34 @@ def judge(of, ms, truth, told):
                 wrong += [(name[:40], x[:40]) for x in others[:1] if name not in names]
                 right += name in names
             ticks_in += len(here)
+            nameless += len(here) - right if kind != FIRST else 0
             if kind != FIRST and (here or kind == 0):
                 counted[kind] += 1
                 unknown[kind] += not right
     check_figures(ticks_in and not wrong, of + " wrong names of ticks", len(wrong), "of", ticks_in, *wrong[:6])
+    if unknown_ticks is not None:
+        check_figures(nameless <= unknown_ticks * ticks_in, of + " ticks without a name", nameless, "of", ticks_in)
     for kind, name in enumerate(("compiles", "phases", "passes")):
         n = counted[kind]
         check_figures(n and unknown[kind] <= (few(n, 0.02) if ms < 100 else 0), "%s %s without a name" % (of, name), unknown[kind], "of", n)
 
 
-def main():
+def main(target=TARGET, rules=RULES, compiles=3, unknown_ticks=None, versions=VERSIONS, long=True):
     parser = argparse.ArgumentParser()
-    parser.add_argument("--compiles", type=int, default=3, help="of each way to make a text")
+    parser.add_argument("--compiles", type=int, default=compiles, help="of each way")
     parser.add_argument("--long", action="store_true", help="compiles of 100 ms on each interpreter")
     parser.add_argument("--modes", default="cpu")
     parser.add_argument("python", nargs="*")
     arguments = parser.parse_args()
-    for python in arguments.python or [x for x in pythons() if VERSIONS.search(x) or x.startswith("/usr/")]:
+    for python in arguments.python or [x for x in pythons() if versions.search(x) or x.startswith("/usr/")]:
         for mode in arguments.modes.split(","):
             runs = [(20, arguments.compiles, 1)]
-            if arguments.long or python.startswith("/usr/"):
+            if arguments.long or (long and python.startswith("/usr/")):
                 runs.append((100, max(1, arguments.compiles // 8), 2))
             for ms, compiles, threads in runs:
                 with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
-                    truth, told = recorded(python, TARGET, (ms, compiles, threads), RULES, folder, mode, Ticks)
-                judge("%s %s, %d ms, %d:" % (os.path.basename(os.path.realpath(python)), mode, ms, threads), ms, truth, told)
+                    truth, told = recorded(python, target, (ms, compiles, threads), rules, folder, mode, Ticks)
+                judge("%s %s, %d ms, %d:" % (os.path.basename(os.path.realpath(python)), mode, ms, threads), ms, truth, told, unknown_ticks)
     return finish()
 
 
