@@ -90,6 +90,13 @@ static inline bool machine__short_jump(const uint8_t *code, uint64_t size, uint6
 	return true;
 }
 
+/* ff /4 with a register, or with one and a distance: `jmp *%rax`, `jmp *16(%rax)`. A jump through an address of the file's
+ * (rip) is none. */
+static inline bool machine__jumps_to_pointer(const uint8_t code[2])
+{
+	return code[0] == 0xff && (code[1] & 0x38) == 0x20 && code[1] >> 6;
+}
+
 /* `lea distance(%rip), %reg` without its REX prefix: reads MACHINE_TRANSFER_BYTES. ModRM with mod 0 and r/m 5 is
  * relative to rip. */
 static inline bool machine__makes_address(const uint8_t *code, uint64_t vaddr, uint64_t *ret)

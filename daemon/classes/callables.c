@@ -125,6 +125,8 @@ int callables__find(const struct elf_bytes *elf, struct callables *ret)
 		err = err ?: search__instances(&search, &frames);
 		err = err ?: make_rows(&search, &frames);
 		err = err ?: search__bodies(&search, &frames);
+		if (!err && ret->builtins) /* the eval loop calls nothing of another file by name */
+			err = search__dispatchers(&search, &frames);
 		code_frames__free(&frames);
 	}
 	free(search.found);

@@ -46,6 +46,7 @@ enum callable_kind {
 	CALLABLE_SWITCHER,
 	/* of the interpreter: the garbage collector, which gc.collect() calls; no Python code calls it itself */
 	CALLABLE_COLLECTOR,
+	CALLABLE_DISPATCHER, /* of the interpreter or an extension, without a name: jumps to what it was given */
 	CALLABLE_DEALLOC, /* of the interpreter: frees an object. No instruction called what runs below it */
 	CALLABLE_KINDS
 };
@@ -61,6 +62,8 @@ struct callable {
 	bool exported;       /* only without a name: other files may call it */
 	bool shared;         /* only without a name: code other than its candidates leads to it (bodies.c) */
 	bool pointed;        /* the same, and a pointer does */
+	bool dispatches;     /* jumps to what it was given (dispatchers.c) */
+	bool dispatched;     /* a function that dispatches leads there by itself, too */
 	uint32_t first, n;   /* its candidates: all its own names, and those of functions that jump to it */
 };
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define KIND "callables"
-#define VERSION 8u /* raise it when the format changes, or what is found */
+#define VERSION 9u /* raise it when the format changes, or what is found */
 #define KEPT_MAX (32u << 20)
 
 /* --- as bytes: head, rows, candidates, names with their NULs --- */
@@ -29,6 +29,8 @@ struct pack_row {
 
 #define LED_SHARED 1u
 #define LED_POINTED 2u
+#define LED_DISPATCHES 4u
+#define LED_DISPATCHED 8u
 
 struct pack_candidate {
 	uint64_t start;
@@ -94,7 +96,8 @@ static int pack(const struct callables *callables, struct buf *to)
 		const struct callable *c = &callables->rows[i];
 		struct pack_row row = {.start = c->start, .end = c->end, .first = c->first, .n = c->n,
 				       .kind = c->kind, .forwards = c->forwards, .exported = c->exported,
-				       .led = (uint8_t)(c->shared * LED_SHARED | c->pointed * LED_POINTED)};
+				       .led = (uint8_t)(c->shared * LED_SHARED | c->pointed * LED_POINTED |
+							c->dispatches * LED_DISPATCHES | c->dispatched * LED_DISPATCHED)};
 
 		err = add_name(&names, c->name, &row.name) ?: buf__append(to, &row, sizeof(row));
 	}
@@ -128,7 +131,8 @@ static int unpack_rows(struct callables *out, const struct pack_head *head, cons
 			return -EBADMSG;
 		out->rows[i] = (struct callable){.of = out, .start = row.start, .end = row.end, .name = name_at(head, names, row.name),
 						 .kind = row.kind, .forwards = row.forwards, .exported = row.exported,
-						 .shared = row.led & LED_SHARED, .pointed = row.led & LED_POINTED, .first = row.first, .n = row.n};
+						 .shared = row.led & LED_SHARED, .pointed = row.led & LED_POINTED, .dispatches = row.led & LED_DISPATCHES, .dispatched = row.led & LED_DISPATCHED,
+						 .first = row.first, .n = row.n};
 	}
 	out->n = out->capacity = head->n;
 	return 0;

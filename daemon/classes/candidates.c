@@ -32,7 +32,6 @@ static bool dispatches(const struct data *data, uint64_t vaddr)
 	return data__is_exported_as(data, vaddr, prefixes);
 }
 
-#define JUMPS_DEEP 3u /* jumps in a row that are followed */
 #define JUMPS_MAX 24u /* functions reached from one; more are helpers of large functions */
 
 /* A function that ends with a jump to another has no frame while that one runs: it becomes a candidate there. */

@@ -6,7 +6,8 @@
  *   switchers.c   functions that take or release the GIL
  *   instances.c   functions that each object has a pointer to (vectorcall)
  *   bodies.c      unnamed functions to which named ones jump
- * callables.c runs them in this order and makes the rows before the last one.
+ *   dispatchers.c functions that jump to what they were given
+ * callables.c runs them in this order and makes the rows before the last two.
  *
  * Each step adds to search->found. Only exported functions of the C API are found by symbols, since most
  * interpreters and extensions are stripped. A search runs once for each file (callables_kept.c), on the thread that
@@ -65,11 +66,14 @@ int search__switchers(struct search *search, const struct code_frames *frames);
 int search__candidates(struct search *search, const struct code_frames *frames);
 /* bodies.c: which code jumps to, calls or points to rows without a name. */
 int search__bodies(struct search *search, const struct code_frames *frames);
+/* dispatchers.c: adds rows. */
+int search__dispatchers(struct search *search, const struct code_frames *frames);
 
 /* --- jumps.c --- */
 /* Where a function of a module leads: the functions to which its code jumps or calls. Private to this folder.
  * Example: of math_sin(), which ends with a jump to math_1(): {math_1}. */
 #define JUMPS_FROM 64u
+#define JUMPS_DEEP 3u /* jumps in a row that are followed */
 
 /* The functions that the one at `at` jumps to the begin of (`calls`: or calls), in the first 4 KB of it; how many.
  * Bytes are tried as instructions wherever they could be one: a false one meets the begin of a function by chance

@@ -157,26 +157,42 @@ static const char *table_name(struct profile *profile, const struct record_heade
 	return callable->exported && trust != TRUST_EXPORTED ? NULL : only(callables, callable, false, false);
 }
 
+/* The call before the return address `pc`. */
+static struct known_call known_call(const struct profile *profile, const struct record_header *header, uint64_t pc)
+{
+	struct known_call known = {.pc = pc, .since = profile->stack->now.stable, .named = true};
+	struct codemap *codemap = profile->options.codemap;
+	struct code_location location = {.module_name = "", .name = ""};
+	uint8_t code[MACHINE_CALL_BYTES] = {};
+	const struct callable *callable;
+	uint64_t target;
+
+	if (codemap__read(codemap, &header->task, header->time, pc - sizeof(code), code, sizeof(code)))
+		return known;
+	known.named = machine__transfer(code, sizeof(code), pc - sizeof(code), &target) == MACHINE_CALL;
+	if (!known.named || codemap__locate(codemap, &header->task, target, header->time, &location))
+		return known;
+	callable = location.callable;
+	if (callable && callable->dispatches && callable->start == location.vaddr)
+		known.dispatches = callable->of;
+	return known;
+}
+
 /* Is the call into this native frame direct (`call x`)? Functions of tables are called through a pointer (`call
- * *pointer`), so a direct call means that other C code called a helper. True as well if the caller's code cannot be
- * read. */
+ * *pointer`, or `jmp *pointer` of a dispatcher), so a direct call means that other C code called a helper. True as
+ * well if the caller's code cannot be read. */
 static bool is_named_by_caller(const struct profile *profile, const struct record_header *header, uint32_t frame)
 {
-	struct codemap *codemap = profile->options.codemap;
 	const struct stack *stack = profile->stack;
 	struct known_call *known;
-	uint8_t code[MACHINE_CALL_BYTES] = {};
 	uint64_t pc;
 
 	if (frame + 1 >= stack->n_pcs || (pc = stack->pcs[frame + 1]) & NATIVE_EXACT)
 		return true;
 	known = &profile->stack->calls[pc % KNOWN_CALLS];
-	if (known->pc != pc || known->since != stack->now.stable) {
-		if (codemap__read(codemap, &header->task, header->time, pc - sizeof(code), code, sizeof(code)))
-			return true;
-		*known = (struct known_call){.pc = pc, .since = stack->now.stable, .named = machine__is_call(code)};
-	}
-	return known->named;
+	if (known->pc != pc || known->since != stack->now.stable)
+		*known = known_call(profile, header, pc);
+	return known->named && (known->dispatches != stack->callables[frame]->of || stack->callables[frame]->dispatched);
 }
 
 /* The name for native frame number `frame`, whose function is a callable; of a ufunc its own name, if the site says

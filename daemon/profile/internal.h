@@ -138,6 +138,7 @@ struct known_call {
 	uint64_t pc;
 	uint32_t since;       /* code_now.stable when the code was read */
 	bool named;
+	const struct callables *dispatches; /* whose dispatcher it calls by name; NULL: none */
 };
 #define KNOWN_CALLS 256u
 
