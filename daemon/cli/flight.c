@@ -252,6 +252,8 @@ static void add_reason(struct flight *flight, const struct fired *fired)
 	}
 	if (flight->n_reasons < FLIGHT_REASONS_MAX)
 		flight->reasons[flight->n_reasons++] = *fired;
+	else if (!condition_of(flight, fired)) /* it ends the wait, so it must be among them: is_over() */
+		flight->reasons[FLIGHT_REASONS_MAX - 1] = *fired;
 	say_fired(flight, fired);
 }
 

@@ -227,6 +227,28 @@ def test_signal():
         check(last.fired[0]["condition"] == "SIGUSR2" and last.begin <= asked - 1.9e9 and last.end >= asked - 1e9, "signal: the last two seconds", last.fired, asked, last.begin, last.end)
 
 
+def test_full_reasons():
+    """Sixteen reasons are pending, and an hour is to follow them: SIGUSR2 ends the wait at once all the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        rules = os.path.join(folder, "rules")
+        with open(rules, "w") as file:
+            file.write(RULES)
+        with subprocess.Popen([PYTHON, TARGET, *["long=0.2"] * 40, "spin=600"], stdout=subprocess.PIPE) as target:
+            target.stdout.readline()
+            recorder = subprocess.Popen([CPROFD, "attach", "--rules", rules, "--trigger", "unit>50ms", "--last", "30s", "--after", "1h", "--dir", folder, str(target.pid)],
+                                        stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            fired = sum(1 for _, line in zip(range(18), (line for line in recorder.stderr if "has taken" in line)))
+            recorder.send_signal(signal.SIGUSR2)
+            written = until(lambda: [name for name in os.listdir(folder) if NAME.match(name)], 20)
+            check(fired == 18 and written, "full reasons: SIGUSR2 ends the wait", fired, os.listdir(folder))
+            recorder.send_signal(signal.SIGINT)
+            recorder.communicate(timeout=60)
+            target.kill()
+        if written:
+            names = [event["condition"] for event in Recording(os.path.join(folder, written[0])).fired]
+            check(names == ["unit>50ms"] * 15 + ["SIGUSR2"], "full reasons: it is one of them", names)
+
+
 def as_another(*args):
     return ("setpriv", "--reuid=%d" % (NOBODY - 1), "--regid=%d" % NOBODY, "--clear-groups", *args)
 
@@ -409,7 +431,7 @@ def test_words():
         check(done.returncode == 2 and word in done.stderr, f"words: {' '.join(options)}", done.returncode, done.stderr)
 
 
-TESTS = {"unit": test_unit, "phase": test_phase, "sleepy": test_sleepy, "cpu": test_cpu, "false": test_false, "cool-down": test_cool_down, "signal": test_signal, "request": test_request, "refused": test_request_refused, "burst": test_request_burst, "end": test_end,
+TESTS = {"unit": test_unit, "phase": test_phase, "sleepy": test_sleepy, "cpu": test_cpu, "false": test_false, "cool-down": test_cool_down, "signal": test_signal, "full-reasons": test_full_reasons, "request": test_request, "refused": test_request_refused, "burst": test_request_burst, "end": test_end,
          "memory": test_memory, "full": test_full_disk, "kills": test_kills, "words": test_words}
 
 
