@@ -207,7 +207,7 @@ test: deps-test ## everything that this machine can test, below 20 minutes (root
 # Unit tests under ASan and UBSan, and the order of the stages; without root.
 SANITIZE := B=build/san CFLAGS="-O1 -g" \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-.PHONY: check check-clang check-unit check-order check-stack check-live check-browser check-matrix check-compilers check-faults check-fleet tables-check test-tools
+.PHONY: check check-clang check-unit check-order check-stack check-live check-browser check-matrix check-compilers check-faults check-soak check-fleet tables-check test-tools
 check: check-order ## unit tests under sanitizers; no root, seconds
 	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-clang check-stack check-unit check-corpus
 check-unit: $(UNIT)
@@ -278,6 +278,9 @@ check-matrix: all docs test-tools pythons ## every interpreter: build/pythons, p
 check-faults: all test-tools ## each system call and allocation of cprofd fails once, and 2,000 processes are killed (root, 2 hours)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/failing_calls.py --all
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/kills.py --count 2000
+
+check-soak: all test-tools ## samples of a whole day, in 10 to 30 minutes: memory stays as it is (root)
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/soak.py
 
 check-fleet: all ## a real OpenTelemetry Collector takes what push sends; it is built below build/fleet (root, Go; 10 minutes of CPU, once). The image's steps
 	$(Q)tests/fleet/fleet.py
