@@ -66,14 +66,15 @@ struct sampler {
 	int emptied;       /* set by that thread: 0, -errno; 1: not yet */
 };
 
-static int print_all(enum libbpf_print_level level, const char *format, va_list args)
+/* Below a warning (what the verifier refused, with its log) these are 3,800 lines a load, of libbpf's own business. */
+static int print_warnings(enum libbpf_print_level level, const char *format, va_list args)
 {
-	return vfprintf(stderr, format, args);
+	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
 }
 
 void load__print(bool verbose)
 {
-	libbpf_set_print(verbose ? print_all : NULL);
+	libbpf_set_print(verbose ? print_warnings : NULL);
 }
 
 /* Maps with one element per CPU. */

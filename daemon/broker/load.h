@@ -30,7 +30,7 @@ struct load_options load_options__of(uint32_t flags, bool verbose);
 /* Number of possible CPUs, each of which has its own ring; -errno. CPROFD_CPUS in the environment raises it (for
  * tests). */
 int load__cpus(void);
-/* Does libbpf print to stderr? */
+/* Does libbpf print its warnings to stderr? */
 void load__print(bool verbose);
 /* What the user reads of a load that failed. */
 enum broker_error load__error(int err);

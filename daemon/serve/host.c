@@ -36,6 +36,7 @@
 #define SCAN_SOON_NS (2000 * MS) /* who began as the session did, or when there were too many */
 #define SCAN_NS (60000 * MS)
 #define STEP_NS (5 * MS)         /* between looks at candidates that made room */
+#define LATE_NS (500 * MS)       /* a record of a begin that is so old: we were stopped, or had no CPU */
 
 /* A program that showed no Python until it ended, `deaths` times in a row; or that ran for long enough and showed none. A Python that
  * lives for some ms may end before it is looked at, too, so of deaths alone no more than a guess is made. */
@@ -191,6 +192,14 @@ static void ask(struct session *session, struct tracee *tracee)
 	tracee__ask(session->engine, tracee);
 }
 
+/* Did it come and go while nobody looked? What it was cannot be known any more: it may have been a Python. */
+static bool was_missed(const struct record_started *started)
+{
+	const struct record_task *task = &started->header.task;
+
+	return engine__now() > started->header.time + LATE_NS && !proc__alive((int32_t)task->tgid, task->process_start);
+}
+
 void host__started(struct session *session, const struct record_started *started)
 {
 	const struct record_task *task = &started->header.task;
@@ -202,6 +211,8 @@ void host__started(struct session *session, const struct record_started *started
 		return;
 	verdict = verdict_of(host, started->inode, started->device);
 	host->crowded |= verdict == GUESSED_NONE;
+	if (verdict != SURE_NONE && was_missed(started))
+		profile__loss(session->profile, LOSS_CHILD_MISSED, 1);
 	if (verdict != MAYBE || !lets_in(host, (int32_t)task->tgid)) {
 		if (tracee)
 			tracee__drop(session->engine, tracee);

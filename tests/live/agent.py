@@ -43,7 +43,7 @@ class Seen:
     """What recordings have of each pid."""
 
     def __init__(self, paths):
-        self.cpu, self.samples, self.pythons, self.names, self.reasons = collections.Counter(), collections.Counter(), {}, {}, []
+        self.cpu, self.samples, self.pythons, self.names, self.reasons, self.losses = collections.Counter(), collections.Counter(), {}, {}, [], {}
         for path in paths:
             processes, threads = {}, {}
             for event in read(path):
@@ -59,6 +59,8 @@ class Seen:
                         self.samples[threads[thread]] += 1
                 elif event["ev"] == "thread_end":
                     self.cpu[threads[event["id"]]] += event["cpu"] / 1e9
+                elif event["ev"] == "ledger":
+                    self.losses = event["losses"]
                 elif event["ev"] == "end":
                     self.reasons.append(event["reason"])
 
@@ -236,6 +238,35 @@ def test_storm():
     check(len(ran) == 2 * n, "storm: all ran", ran)
     check_figures(len(seen) >= 0.9 * len(ran), "storm: processes that are seen", len(seen), "of", len(ran))
     check_figures(0.8 * true <= cpu <= true * 1.05 + 0.005 * len(ran), "storm: CPU time", "%.3f s, their own %.3f s" % (cpu, true))
+
+
+def family(pid):
+    """A process and all that it started."""
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [pid] + [one for child in file.read().split() for one in family(int(child))]
+
+
+def test_stopped():
+    """What comes and goes while all of the agent is stopped is in the ledger."""
+    with agent("-v") as process:
+        ours = family(process.pid)
+        for pid in ours:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            ended = []
+            while len(ended) < 5 or ended[-1] < ended[0] + 1:
+                told(begin(PYTHON, 0.1, "work"))
+                ended.append(time.monotonic())
+            old = sum(at < time.monotonic() - 0.6 for at in ended)
+        finally:
+            for pid in ours:
+                os.kill(pid, signal.SIGCONT)
+        after = begin(PYTHON, 0.3, "work")
+        told(after)
+    # Other programs of the machine count, too.
+    check_figures(0 < old <= process.seen.losses.get("child_missed", 0), "stopped: the ledger has them", process.seen.losses, old)
+    check(after.pid in process.seen.names, "stopped: it goes on")
+    check("libbpf" not in process.err and "global func" not in process.err, "stopped: -v is without libbpf's own words", process.err[:600])
 
 
 def test_files():
