@@ -7,6 +7,7 @@ that the target's own log has for that time, or none; and few have none. Needs r
 import argparse
 import bisect
 import collections
+import itertools
 import os
 import re
 import sys
@@ -72,7 +73,8 @@ def judge(of, ms, truth, told, unknown_ticks=None):
             for i in here:
                 names = told.names(found[i][1])[0 if kind == FIRST else kind]
                 # Of two units, one in the other, the inner one's ticks are the inner one's affair, too.
-                others = [x for x in names if x and not name.startswith(x) and not any(b - SLACK <= times[i] <= e + SLACK for b, e, _ in inside)]
+                # Where the inner one has no name, the outer one's is not told for it.
+                others = [x for x in itertools.takewhile(bool, names) if not name.startswith(x) and not any(b - SLACK <= times[i] <= e + SLACK for b, e, _ in inside)]
                 wrong += [(name[:40], x[:40]) for x in others[:1] if name not in names]
                 right += name in names
             ticks_in += len(here)
