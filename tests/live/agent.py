@@ -21,6 +21,7 @@ import time
 from lib import CPROFD, ROOT
 from lib.calls import every_interpreter
 from lib.command import BUSY, NOBODY, PYTHON, environment, expect
+from lib.memory import family
 from lib.recording import rows
 from lib.result import check, check_figures, finish, run_tests, skip
 from lib.wait import until
@@ -238,12 +239,6 @@ def test_storm():
     check(len(ran) == 2 * n, "storm: all ran", ran)
     check_figures(len(seen) >= 0.9 * len(ran), "storm: processes that are seen", len(seen), "of", len(ran))
     check_figures(0.8 * true <= cpu <= true * 1.05 + 0.005 * len(ran), "storm: CPU time", "%.3f s, their own %.3f s" % (cpu, true))
-
-
-def family(pid):
-    """A process and all that it started."""
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [pid] + [one for child in file.read().split() for one in family(int(child))]
 
 
 def test_stopped():

@@ -9,10 +9,8 @@ leaves the daemon to others: they attach in the time that it takes else, and los
 as the kernel counts it (PSS, and memlock of each map), with this machine's CPUs and with 128."""
 import argparse
 import collections
-import contextlib
 import json
 import os
-import re
 import resource
 import socket
 import statistics
@@ -24,6 +22,7 @@ import time
 import freeze
 from lib import CPROFD
 from lib.client import Client, Refused
+from lib.memory import maps_of, pss_of
 from lib.result import check, finish, skip
 from lib.wait import mount_namespaces, until
 
@@ -165,30 +164,9 @@ def first_answer(daemon, uid):
 
 # --- what it takes ---
 
-def maps_of(pid):
-    """Bytes of each map that the broker holds, as the kernel counts them."""
-    found = {}
-    for fd in os.listdir("/proc/%d/fdinfo" % pid):
-        with contextlib.suppress(OSError), open("/proc/%d/fdinfo/%s" % (pid, fd)) as file:
-            keys = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-            if "map_id" in keys:
-                found[keys["map_id"]] = int(keys["memlock"])
-    return found
-
-
 def engines_of(daemon):
     with open("/proc/%d/task/%d/children" % (daemon.process.pid, daemon.process.pid)) as file:
         return [int(word) for word in file.read().split()]
-
-
-def pss_of(pid):
-    """Without pages of maps, which are counted there."""
-    try:
-        with open("/proc/%d/smaps" % pid) as file:
-            parts = re.split(r"^[0-9a-f]+-[0-9a-f]+ ", file.read(), flags=re.M)
-    except OSError: # it was a helper, and has ended
-        return 0
-    return sum(int(re.search(r"^Pss: +(\d+)", part, re.M)[1]) * 1024 for part in parts[1:] if "anon_inode:bpf" not in part.split("\n")[0])
 
 
 def tasks_of(pid):

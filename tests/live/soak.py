@@ -5,14 +5,13 @@ as it was. 8.6 million samples are those of 24 hours at 99 Hz. Needs root.
 
     soak.py [--samples N] [--rate HZ] [--show]
 
-Memory is PSS of each process (/proc/PID/smaps_rollup) and memlock of each map (/proc/PID/fdinfo), every 5 s. After the first third of the samples, when
+Memory is PSS of each process, without the maps' pages, and memlock of each map, every 5 s. After the first third of the samples, when
 tables have the sizes that they keep, a line through these may rise by at most 2 MB to the end."""
 import argparse
 import collections
 import glob
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -22,34 +21,13 @@ import time
 
 from lib import CPROFD, ROOT
 from lib.command import PYTHON
+from lib.memory import family, maps_of, pss_of
 from lib.result import check, check_figures, finish
 
 TARGET = os.path.join(ROOT, "tests", "targets", "never_the_same.py")
 JIT = os.path.join(ROOT, "build", "tests", "tools", "jit_churn")
 RISE = 2.0  # MB
 PAUSE = 5.0  # s
-
-
-def family(pid):
-    """A process and all below it."""
-    found = [pid]
-    for task in glob.glob("/proc/%d/task/*/children" % pid):
-        try:
-            with open(task) as file:
-                below = file.read().split()
-        except OSError:
-            continue
-        for child in below:
-            found += family(int(child))
-    return found
-
-
-def number(path, pattern):
-    try:
-        with open(path) as file:
-            return sum(map(int, re.findall(pattern, file.read(), re.MULTILINE)))
-    except OSError:
-        return 0
 
 
 def name_of(pid):
@@ -64,12 +42,9 @@ def memory(pid):
     """MB: of the processes together by name, and of the maps."""
     found, maps = collections.Counter(), {}
     for of in family(pid):
-        found[name_of(of)] += number("/proc/%d/smaps_rollup" % of, r"^Pss: +(\d+) kB") / 1024
-        for path in glob.glob("/proc/%d/fdinfo/*" % of):
-            key = number(path, r"^map_id:\s+(\d+)")
-            if key:
-                maps[key] = number(path, r"^memlock:\s+(\d+)") / 1e6
-    found["maps"] = sum(maps.values())
+        found[name_of(of)] += pss_of(of) / 1e6
+        maps.update(maps_of(of))
+    found["maps"] = sum(maps.values()) / 1e6
     return found
 
 

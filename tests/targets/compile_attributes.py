@@ -5,21 +5,11 @@ object, and its text, mostly lie where these lay. Rules: tests/live/names_of_tex
     compile_attributes.py MS COMPILES THREADS
 
 As compile_texts.py, with ways to have an attribute in place of ways to make a text. The first compile of each way is a long one."""
-import array
-import collections
 import dataclasses
-import json
-import sys
 import threading
 import time
 
-MS, COMPILES, THREADS = map(int, sys.argv[1:])
-GAPS = (0, 0.01, 0, 0.03)
-UNIT, PHASE, PASS, FIRST = range(4)
-
-
-class Text(str):
-    """Its characters lie apart from it."""
+from named_compiles import COMPILES, FIRST, GAPS, LEVELS, MS, PASS, PHASE, UNIT, Text, main, spin
 
 
 class Plain:
@@ -130,7 +120,6 @@ WAYS = [
     lambda i: reused(text(i)),
 ]
 NAMES = {10: "\u044f\u0434\u0440\u043e_%06d", 11: "kernel" + "_" * 300 + "%06d"}
-LEVELS = 8  # objects of one compile
 
 
 REUSED = len(WAYS) - 1
@@ -141,25 +130,8 @@ def inside(way):
     return 0 if way == REUSED else way
 
 
-def name_of(way, i):
+def name_of(kind, way, i):
     return str(2000000000 + i) if way == 12 else NAMES.get(way, "kernel_%06d") % i
-
-
-def spin(ms):
-    end = time.thread_time() + ms / 1000
-    while time.thread_time() < end:
-        for _ in range(100):
-            pass
-
-
-class Log:
-    """Numbers only: a text that is kept would give its place to none."""
-
-    def __init__(self):
-        self.rows = array.array("q")
-
-    def put(self, kind, way, i, begin):
-        self.rows.extend((kind, way, i, begin, time.monotonic_ns()))
 
 
 def polish(kernel, log, way, i, ms):
@@ -207,21 +179,4 @@ def compiles(log, number):
                 time.sleep(GAPS[i % len(GAPS)])
 
 
-def thread(number, truth):
-    log = Log()
-    compiles(log, number * 300000)
-    tid = threading.get_native_id()
-    for at in range(0, len(log.rows), 5):
-        kind, way, i, begin, end = log.rows[at:at + 5]
-        truth.append([tid, kind, name_of(way, i), begin, end])
-
-
-print("ready", flush=True)
-sys.stdin.readline()
-truth = []
-threads = [threading.Thread(target=thread, args=(number, truth)) for number in range(THREADS)]
-for of in threads:
-    of.start()
-for of in threads:
-    of.join()
-print(json.dumps(truth), flush=True)
+main(compiles, name_of)

@@ -4,23 +4,10 @@ where this one lay. Rules: tests/live/names_of_texts.py.
 
     compile_texts.py MS COMPILES THREADS
 
-In each thread: COMPILES in turn of each way to make a text, each MS long by the thread's CPU clock, with 0, 10, 30 ms in between. Prints
-[[tid, kind, name, begin, end], ...] by CLOCK_MONOTONIC, a unit's name with its signature; kind 0: unit, 1: phase, 2: pass, 3: a unit that is not judged by whether it has a name."""
-import array
-import json
-import os
-import sys
-import threading
+A unit's name is logged with its signature."""
 import time
 
-MS, COMPILES, THREADS = map(int, sys.argv[1:])
-GAPS = (0, 0.01, 0, 0.03)
-UNIT, PHASE, PASS, FIRST = range(4)
-
-
-class Text(str):
-    """Its characters lie apart from it."""
-
+from named_compiles import COMPILES, FIRST, GAPS, LEVELS, MS, PASS, PHASE, UNIT, Text, main, spin
 
 WAYS = [
     lambda i: f"kernel_{i:06d}",
@@ -38,24 +25,6 @@ WAYS = [
     lambda i: "x" * 3000 + "%06d" % i,
     lambda i: 2000000000 + i,                   # a number
 ]
-LEVELS = 8  # texts of one compile
-
-
-def spin(ms):
-    end = time.thread_time() + ms / 1000
-    while time.thread_time() < end:
-        for _ in range(100):
-            pass
-
-
-class Log:
-    """Numbers only: a text that is kept would give its place to none."""
-
-    def __init__(self):
-        self.rows = array.array("q")
-
-    def put(self, kind, way, i, begin):
-        self.rows.extend((kind, way, i, begin, time.monotonic_ns()))
 
 
 def polish(text, kind, log, way, i, ms):
@@ -103,21 +72,8 @@ def compiles(log, number):
                 time.sleep(GAPS[i % len(GAPS)])
 
 
-def thread(number, truth):
-    log = Log()
-    compiles(log, number * 300000)
-    tid = threading.get_native_id()
-    for at in range(0, len(log.rows), 5):
-        kind, way, i, begin, end = log.rows[at:at + 5]
-        truth.append([tid, kind, str(WAYS[way](i)) + ("(%s)" % WAYS[0](i) if kind in (UNIT, FIRST) else ""), begin, end])
+def name_of(kind, way, i):
+    return str(WAYS[way](i)) + ("(%s)" % WAYS[0](i) if kind in (UNIT, FIRST) else "")
 
 
-print("ready", flush=True)
-sys.stdin.readline()
-truth = []
-threads = [threading.Thread(target=thread, args=(number, truth)) for number in range(THREADS)]
-for of in threads:
-    of.start()
-for of in threads:
-    of.join()
-print(json.dumps(truth), flush=True)
+main(compiles, name_of)
