@@ -160,7 +160,7 @@ static const char *table_name(struct profile *profile, const struct record_heade
 /* The call before the return address `pc`. */
 static struct known_call known_call(const struct profile *profile, const struct record_header *header, uint64_t pc)
 {
-	struct known_call known = {.pc = pc, .since = profile->stack->now.stable, .named = true};
+	struct known_call known = {.since = profile->stack->now.stable, .named = true};
 	struct codemap *codemap = profile->options.codemap;
 	struct code_location location = {.module_name = "", .name = ""};
 	uint8_t code[MACHINE_CALL_BYTES] = {};
@@ -168,7 +168,8 @@ static struct known_call known_call(const struct profile *profile, const struct 
 	uint64_t target;
 
 	if (codemap__read(codemap, &header->task, header->time, pc - sizeof(code), code, sizeof(code)))
-		return known;
+		return known; /* of no address: it is read again */
+	known.pc = pc;
 	known.named = machine__transfer(code, sizeof(code), pc - sizeof(code), &target) == MACHINE_CALL;
 	if (!known.named || codemap__locate(codemap, &header->task, target, header->time, &location))
 		return known;
