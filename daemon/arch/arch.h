@@ -39,10 +39,13 @@ bool machine__plt_slot(const uint8_t *code, size_t size, uint64_t vaddr, uint64_
  * `code`. */
 bool machine__is_immediate(const uint8_t *code, uint32_t at);
 
-/* Recognises an instruction that makes the address of a function, followed by stores of that address into an object:
- * *ret_function, and the offsets of the stores in the object, in the order of the code. Returns how many; 0: it makes
- * no address, or does not store it. Reads MACHINE_STORES_BYTES. */
-uint32_t machine__stores(const uint8_t *code, uint64_t vaddr, uint64_t *ret_function, uint64_t ret_offsets[MACHINE_STORES]);
+/* An instruction that loads the address of a function, or stores it: its length, and *ret. 0: it is none. Reads
+ * MACHINE_ADDRESS_BYTES. */
+uint32_t machine__address(const uint8_t *code, uint64_t vaddr, uint64_t *ret);
+
+/* The stores of that address into an object that follow, or that the instruction is: their offsets in the object, in the order of the
+ * code. Returns how many. The address may go through other registers. Reads MACHINE_STORES_BYTES. */
+uint32_t machine__stores(const uint8_t *code, uint64_t ret_offsets[MACHINE_STORES]);
 
 /* Does a process begin here? At the entry of a dynamic linker, the stack pointer becomes the argument of the first
  * call, before anything was pushed; no function that is called does that (glibc's RTLD_START; musl's START). Other

@@ -38,7 +38,6 @@ bool machine__is_immediate(const uint8_t *code, uint32_t at)
 
 /* --- what is stored into an object --- */
 
-#define LEA_BYTES 7u
 #define STORE_BYTES 8u /* REX, opcode, ModRM, SIB, 4 of the distance */
 
 /* The distance of an operand in memory, whose ModRM is at `code`; *ret_size: of ModRM, SIB, distance. 0: it has
@@ -55,10 +54,15 @@ static uint64_t distance_at(const uint8_t *code, uint32_t *ret_size)
 	return code[0] >> 6 == 2 ? machine__far(code + i, 0) : 0;
 }
 
-/* The register of ModRM.reg, with REX.R as its fourth bit. */
-static uint8_t register_of(const uint8_t *code)
+/* Registers as a set: bit n is that of number n. The one of ModRM.reg, with REX.R as its fourth bit; of ModRM.rm, with REX.B. */
+static uint32_t reg_of(uint8_t rex, uint8_t modrm)
 {
-	return (uint8_t)((code[2] >> 3 & 7) | (code[0] & 4) << 1);
+	return 1u << ((modrm >> 3 & 7) | (rex & 4) << 1);
+}
+
+static uint32_t rm_of(uint8_t rex, uint8_t modrm)
+{
+	return 1u << ((modrm & 7) | (rex & 1) << 3);
 }
 
 /* 48 or 4c, 8d, ModRM (mod 0, r/m 5). */
@@ -67,33 +71,76 @@ static bool is_lea(const uint8_t *code)
 	return (code[0] & 0xfb) == 0x48 && code[1] == 0x8d && (code[2] & 0xc7) == 5;
 }
 
-/* `mov %reg, offset(base)` of 8 bytes; the offset, or 0. */
-static uint64_t stored_at(const uint8_t *code, uint8_t reg)
+uint32_t machine__address(const uint8_t *code, uint64_t vaddr, uint64_t *ret)
+{
+	uint32_t size, rex = code[0] == 0x41;
+
+	if ((code[0] & 0xfe) == 0x48 && code[1] == 0xc7 && !(code[2] & 0x38)) { /* movq $x, offset(base) */
+		distance_at(code + 2, &size);
+		*ret = machine__far(code + 2 + size, 0);
+		return 2 + size + 4;
+	}
+	if (is_lea(code)) {
+		*ret = machine__far(code + 3, vaddr + 7);
+		return 7;
+	}
+	if ((code[rex] & 0xf8) != 0xb8)
+		return 0;
+	*ret = (uint32_t)machine__far(code + rex + 1, 0); /* mov $x, %reg: its upper half becomes 0 */
+	return rex + 5;
+}
+
+/* Which register has it then? 0: it goes to memory. */
+static uint32_t address_to(const uint8_t *code)
+{
+	if (is_lea(code))
+		return reg_of(code[0], code[2]);
+	return code[1] == 0xc7 ? 0 : rm_of(code[0] == 0x41, code[code[0] == 0x41]);
+}
+
+/* The registers that may have the address behind the instruction at `code`: `mov` and `cmov` of 8 bytes between registers hand it on
+ * (partial ? f : NULL), another lea overwrites it. */
+static uint32_t handed_on(const uint8_t *code, uint32_t have)
+{
+	uint32_t reg, rm, op = code[1], modrm = code[2];
+
+	if (is_lea(code))
+		return have & ~reg_of(code[0], code[2]);
+	if ((code[0] & 0xf8) != 0x48)
+		return have;
+	if (op == 0x0f && (modrm & 0xf0) == 0x40) /* cmovcc %rm, %reg */
+		modrm = code[3];
+	else if (op != 0x89 && op != 0x8b) /* mov %reg, %rm; mov %rm, %reg */
+		return have;
+	if (modrm >> 6 != 3)
+		return have;
+	reg = reg_of(code[0], (uint8_t)modrm);
+	rm = rm_of(code[0], (uint8_t)modrm);
+	if (op == 0x89)
+		return have & reg ? have | rm : have;
+	return have & rm ? have | reg : have;
+}
+
+/* `mov %reg, offset(base)` of 8 bytes, of one of the registers; the offset, or 0. */
+static uint64_t stored_at(const uint8_t *code, uint32_t have)
 {
 	uint32_t size;
 
-	return (code[0] & 0xf8) == 0x48 && code[1] == 0x89 && register_of(code) == reg ? distance_at(code + 2, &size) : 0;
+	return (code[0] & 0xf8) == 0x48 && code[1] == 0x89 && have & reg_of(code[0], code[2]) ? distance_at(code + 2, &size) : 0;
 }
 
-/* Scans MACHINE_STORES bytes behind the lea for stores of its register, until another lea writes that register. */
-uint32_t machine__stores(const uint8_t *code, uint64_t vaddr, uint64_t *ret_function, uint64_t ret_offsets[MACHINE_STORES])
+uint32_t machine__stores(const uint8_t *code, uint64_t ret_offsets[MACHINE_STORES])
 {
-	uint32_t i, n = 0, size;
+	uint64_t ignored;
+	uint32_t i = machine__address(code, 0, &ignored), n = 0, size, have = address_to(code);
 
-	if ((code[0] & 0xfe) == 0x48 && code[1] == 0xc7 && !(code[2] & 0x38)) { /* programs at a fixed address: movq $function, offset(base) */
+	if (!have) {
 		ret_offsets[0] = distance_at(code + 2, &size);
-		*ret_function = machine__far(code + 2 + size, 0);
 		return 1;
 	}
-	if (!is_lea(code))
-		return 0;
-	*ret_function = machine__far(code + 3, vaddr + LEA_BYTES);
-	for (i = LEA_BYTES; i + STORE_BYTES <= MACHINE_STORES_BYTES; i++) {
-		if (code[i + 1] != 0x89 && code[i + 1] != 0x8d) /* most: neither of both */
-			continue;
-		if (is_lea(code + i) && register_of(code + i) == register_of(code))
-			break;
-		ret_offsets[n] = stored_at(code + i, register_of(code));
+	for (; have && i + STORE_BYTES <= MACHINE_STORES_BYTES; i++) {
+		have = handed_on(code + i, have);
+		ret_offsets[n] = stored_at(code + i, have);
 		n += ret_offsets[n] != 0;
 	}
 	return n;

@@ -45,6 +45,7 @@
 #define MACHINE_CALL_BYTES 5u      /* of a call that names its target */
 #define MACHINE_TRANSFER_BYTES 6u  /* of the longest one */
 #define MACHINE_START_BYTES 12u
+#define MACHINE_ADDRESS_BYTES 12u  /* REX, opcode, ModRM, SIB, distance, immediate operand */
 #define MACHINE_STORES 48u         /* bytes behind `lea`: compilers put other stores between the two */
 #define MACHINE_STORES_BYTES (7u + MACHINE_STORES)
 #define MACHINE_SIGRETURN_BYTES 9u /* of glibc's and musl's; a thread is seen at its first byte, at the call, or behind it */
@@ -132,10 +133,12 @@ static inline uint32_t machine__addresses(const uint8_t *code)
 	return machine__match(code, 0xff, 0x8d) & machine__match(code + 1, 0xc7, 5);
 }
 
-/* machine__stores() */
-static inline uint32_t machine__storers(const uint8_t *code)
+/* machine__address() */
+static inline uint32_t machine__address_loads(const uint8_t *code)
 {
-	return machine__match(code, 0xfa, 0x48) & (machine__match(code + 1, 0xff, 0x8d) | machine__match(code + 1, 0xff, 0xc7));
+	const uint32_t mov = machine__match(code, 0xf8, 0xb8), rex = machine__match(code, 0xff, 0x41) & machine__match(code + 1, 0xf8, 0xb8);
+
+	return mov | rex | (machine__match(code, 0xfa, 0x48) & (machine__match(code + 1, 0xff, 0x8d) | machine__match(code + 1, 0xff, 0xc7)));
 }
 
 /* Between functions: int3, zeros. */

@@ -8,8 +8,8 @@
  *   shared   other code calls or jumps there, too: a helper. Example: _PyObject_VectorcallTstate, to which one method
  *            of Debian's 3.11 jumps. Its frame says nothing about who was called
  *   pointed  a pointer leads there, in data (a type's dealloc) or loaded by an instruction: anyone may call it. The
- *            same holds for a body to which an unnamed function jumps that a pointer leads to (partial_vectorcall,
- *            stored in each partial object)
+ *            same holds for a body to which an unnamed function jumps that a pointer leads to (one that is stored in
+ *            objects, if instances.c did not find it)
  *
  * The body of a forwarding function (functools.partial), if no one else leads to it, gets that function's name.
  * Otherwise what it calls on the way, to build a tuple of arguments, would look as if Python code had called it.

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define KIND "callables"
-#define VERSION 9u /* raise it when the format changes, or what is found */
+#define VERSION 10u /* raise it when the format changes, or what is found */
 #define KEPT_MAX (32u << 20)
 
 /* --- as bytes: head, rows, candidates, names with their NULs --- */

@@ -78,7 +78,7 @@ enum class_forwards class__forwards(const char *callee)
 {
 	static const char *const shown[] = {
 		"functools.partial.__call__", "functools._lru_cache_wrapper.__call__", "map.__next__", "filter.__next__",
-		"itertools.starmap.__next__", "operator.methodcaller.__call__", "_ctypes.*.__call__",
+		"itertools.starmap.__next__", "operator.methodcaller.__call__", "types.GenericAlias.__call__", "_ctypes.*.__call__",
 	};
 	/* They only unwrap and call: the user wants to see what they called. */
 	static const char *const silent[] = {

@@ -2,8 +2,8 @@
 /* Functions that each object has a pointer to. A type with tp_vectorcall_offset (PEP 590) says that calling an
  * object runs the function stored in the object at that offset: ufuncs, partial, NumPy's dispatchers. No table has
  * that function, but the code that makes such an object stores it at the type's offset. It is found there, where its
- * address is loaded and soon after stored: in the type's tp_new, or in a function that refers to the type, as other
- * types have other members at that offset.
+ * address is loaded and soon after stored: in the type's tp_new, what that calls, or a function that refers to the
+ * type, as other types have other members at that offset.
  *
  *    lea   ufunc_vectorcall, reg     a function's address is loaded ...
  *    mov   reg, 0x18(obj)            ... and stored at the offset that type "ufunc" has  ->  "numpy.ufunc.__call__"
@@ -58,6 +58,19 @@ static bool refers(const struct data *data, const struct code_piece *piece, uint
 	return false;
 }
 
+/* Does the type's tp_new call this function, or jump to it? One that sets members makes no object itself (setup_ga() of
+ * types.GenericAlias). */
+static bool is_called_by(const struct search *search, const struct code_frames *frames, uint64_t maker, uint64_t function)
+{
+	uint64_t called[JUMPS_FROM];
+	uint32_t n = maker ? jumps__from(search->data, frames, maker, true, called) : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (called[i] == function)
+			return true;
+	return false;
+}
+
 /* The type whose objects the code at `vaddr` makes, and that have a function at `offset`. */
 static const struct search_instance *type_at(const struct search *search, const struct code_frames *frames, uint64_t vaddr, uint64_t offset)
 {
@@ -66,23 +79,26 @@ static const struct search_instance *type_at(const struct search *search, const 
 	for (uint32_t i = 0; piece && i < search->n_instances; i++) {
 		const struct search_instance *instance = &search->instances[i];
 
-		if (instance->offset == offset && (piece->start == instance->maker || (instance->at && refers(search->data, piece, instance->at))))
+		if (instance->offset != offset)
+			continue;
+		if (piece->start == instance->maker || (instance->at && refers(search->data, piece, instance->at)) ||
+		    is_called_by(search, frames, instance->maker, piece->start))
 			return instance;
 	}
 	return NULL;
 }
 
-/* The offset at which `code` stores a function, if it is one that a type has, else 0; *ret_function: at `vaddr` its
- * code is. */
-static uint64_t stores(const struct search *search, const uint8_t *code, uint64_t vaddr, uint64_t *ret_function)
+/* The type whose objects get the function that the instruction at `code` loads the address of. */
+static const struct search_instance *type_of(const struct search *search, const struct code_frames *frames, const uint8_t *code, uint64_t vaddr)
 {
+	const struct search_instance *type = NULL;
 	uint64_t offsets[MACHINE_STORES];
-	uint32_t i, n = machine__stores(code, vaddr, ret_function, offsets);
+	uint32_t i, n = machine__stores(code, offsets);
 
-	for (i = 0; i < n; i++)
+	for (i = 0; !type && i < n; i++)
 		if (is_offset(search, offsets[i]))
-			return offsets[i];
-	return 0;
+			type = type_at(search, frames, vaddr, offsets[i]);
+	return type;
 }
 
 /* What a Python function has is how it is entered (_PyFunction_Vectorcall, where that name is not exported): no
@@ -94,19 +110,21 @@ static int add(struct search *search, uint64_t function, const char *type)
 	return search__add(search, function, type, "__call__", CALLABLE_INSTANCE);
 }
 
-/* The code at `vaddr` may store a function. */
+/* The code at `vaddr` may load a function's address. One that is exported has a name, and others call it
+ * (_PyFunction_Vectorcall). */
 static int take(struct search *search, const struct code_frames *frames, const uint8_t *code, uint64_t vaddr)
 {
 	const struct search_instance *type;
 	const struct code_piece *piece;
-	uint64_t function, offset = stores(search, code, vaddr, &function);
+	uint64_t function;
 
-	/* One that is exported has a name, and others call it (_PyFunction_Vectorcall). */
-	if (!offset || !data__is_code(search->data, function) || data__is_exported(search->data, function))
+	if (!machine__address(code, vaddr, &function) || !data__is_code(search->data, function))
 		return 0;
-	type = type_at(search, frames, vaddr, offset);
 	piece = code_frames__find(frames, function);
-	return type && piece && piece->start == function ? add(search, function, type->type) : 0;
+	if (!piece || piece->start != function || data__is_exported(search->data, function))
+		return 0;
+	type = type_of(search, frames, code, vaddr);
+	return type ? add(search, function, type->type) : 0;
 }
 
 struct scan {
@@ -114,7 +132,7 @@ struct scan {
 	const struct code_frames *frames;
 };
 
-/* machine__storers() gives a bit for each of the next MACHINE_SCAN bytes that could begin such a load; most have
+/* machine__address_loads() gives a bit for each of the next MACHINE_SCAN bytes that could begin such a load; most have
  * none. */
 static int find_stores(void *ctx, uint64_t vaddr, const uint8_t *code, uint32_t size)
 {
@@ -123,7 +141,7 @@ static int find_stores(void *ctx, uint64_t vaddr, const uint8_t *code, uint32_t 
 	int err = 0;
 
 	for (i = 0; !err && i < DATA_CODE_AT_ONCE && i + MACHINE_STORES_BYTES <= size; i += MACHINE_SCAN)
-		for (may = machine__storers(code + i); !err && may; may &= may - 1) {
+		for (may = machine__address_loads(code + i); !err && may; may &= may - 1) {
 			j = i + (uint32_t)__builtin_ctz(may);
 			if (j + MACHINE_STORES_BYTES > size)
 				break;
