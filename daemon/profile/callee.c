@@ -65,8 +65,8 @@ static const char *by_name(const struct callable *callable, const struct site *s
 	return several ? callable__last_part(found) : found;
 }
 
-/* The name of the nearest candidates (by number of jumps), or NULL if they have several names. `slots`: of slots
- * alone, else of all others; `called`: candidates that a slot calls count, too. */
+/* The name of the nearest candidates (by number of jumps), or NULL if they have several names, or call what they were given. `slots`: of
+ * slots alone, else of all others; `called`: candidates that a slot calls count, too. */
 static const char *only(const struct callables *callables, const struct callable *callable, bool slots, bool called)
 {
 	const struct candidate *found = NULL;
@@ -76,7 +76,6 @@ static const char *only(const struct callables *callables, const struct callable
 		const struct candidate *candidate = &callables->candidates[callable->first + i];
 
 		if (slots != (candidate->kind == CALLABLE_SLOT) || (!called && candidate->deep == CANDIDATE_CALLED) ||
-		    class__forwards(candidate->name) != FORWARDS_NOT ||
 		    (found && candidate->deep > found->deep))
 			continue;
 		if (found && candidate->deep == found->deep && strcmp(candidate->name, found->name)) {
@@ -87,7 +86,7 @@ static const char *only(const struct callables *callables, const struct callable
 			several = false;
 		found = candidate;
 	}
-	return found && !several ? found->name : NULL;
+	return found && !several && class__forwards(found->name) == FORWARDS_NOT ? found->name : NULL;
 }
 
 /* "type.__call__" of an object that is callable because of its type (a ufunc); NULL: this is no such function. A
@@ -196,13 +195,21 @@ static bool is_named_by_caller(const struct profile *profile, const struct recor
 	return known->named && (known->dispatches != stack->callables[frame]->of || stack->callables[frame]->dispatched);
 }
 
+/* Is the function of native frame number `frame` here as a helper that other code called? */
+static bool is_helper(const struct profile *profile, const struct record_header *header, uint32_t frame)
+{
+	const struct callable *callable = profile->stack->callables[frame];
+
+	return callable->shared && (callable->pointed || is_named_by_caller(profile, header, frame));
+}
+
 /* The name for native frame number `frame`, whose function is a callable; of a ufunc its own name, if the site says
  * which one it is. */
 static const char *name_of(struct profile *profile, const struct record_header *header, struct site *site, uint32_t frame, bool direct,
 			   enum trust trust)
 {
 	const struct callable *callable = profile->stack->callables[frame];
-	bool shared = callable->shared && (callable->pointed || is_named_by_caller(profile, header, frame));
+	bool shared = is_helper(profile, header, frame);
 	const char *name = table_name(profile, header, site, callable, shared, direct, trust), *ufunc = NULL;
 
 	if (name && direct && !strcmp(name, UFUNC_CALL)) {
@@ -250,13 +257,14 @@ enum outermost {
 	OUTERMOST_INNER, /* something that another function called, whose name is not known (one of max, min) */
 };
 
-/* Was one of several called, of which it is not known which one? Not if anyone may call the function (_PyObject_VectorcallTstate), nor if
+/* Was one of several called, of which it is not known which one? Not if other code called the function (_PyObject_MakeTpCall), nor if
  * each of them calls what it was given (cfunction_call_varargs, to which 3.8's calls of objects jump): then that comes further in. */
-static bool is_one_of_several(const struct callable *callable)
+static bool is_one_of_several(const struct profile *profile, const struct record_header *header, uint32_t frame)
 {
+	const struct callable *callable = profile->stack->callables[frame];
 	const struct candidate *candidates = callable->of->candidates + callable->first;
 
-	if (callable->forwards || (callable->shared && callable->pointed) || callable->n <= 1)
+	if (callable->forwards || callable->n <= 1 || is_helper(profile, header, frame))
 		return false;
 	for (uint32_t i = 0; i < callable->n; i++)
 		if (!class__forwards(candidates[i].name))
@@ -290,7 +298,7 @@ static const char *choose(struct profile *profile, struct site *site, const stru
 		}
 		name = name_of(profile, header, site, stack->items[i - 1].index, direct, trust);
 		if (!name) {
-			nameless = nameless || is_one_of_several(callable);
+			nameless = nameless || is_one_of_several(profile, header, stack->items[i - 1].index);
 			continue;
 		}
 		if (outermost) {
@@ -417,6 +425,12 @@ static bool is_between(const struct stack *stack, uint32_t begin, uint32_t end)
 	return callable && callable->kind == CALLABLE_SWITCHER;
 }
 
+/* What a function called that was dropped was not called by the instruction. */
+static void drop_chosen(struct profile *profile, uint32_t n)
+{
+	memset(profile->stack->chosen, 0, n * sizeof(profile->stack->chosen[0]));
+}
+
 /* The result goes through these steps: native frames (choose), then for a leaf what the instruction says (by_instruction),
  * then a slot that no call is meant for is refused, then learning, then a guess. `leaf`: nothing runs further in, so
  * the call may be about to happen, or be over. What is learned comes from proofs only (`certain`). */
@@ -431,7 +445,7 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 
 	*ret_outermost = NULL;
 	if (is_between(profile->stack, begin, end)) {
-		memset(profile->stack->chosen, 0, (end - begin) * sizeof(profile->stack->chosen[0]));
+		drop_chosen(profile, end - begin);
 		return;
 	}
 	if (!site)
@@ -449,14 +463,18 @@ void callee__choose(struct profile *profile, const struct record_header *header,
 		outermost = name;
 	else if (kind == OPCODE_CALL && slot && !(outermost = choose(profile, site, header, begin, end, TRUST_EXPORTED, &slot)))
 		outermost = choose(profile, site, header, begin, end, TRUST_NAMES, &slot);
-	if (!name && kind == OPCODE_CALL && slot == OUTERMOST_INNER)
+	if (!name && kind == OPCODE_CALL && slot == OUTERMOST_INNER) {
 		outermost = NULL;
-	else if (!name && leaf && kind == OPCODE_OPERATOR && !outermost)
+		drop_chosen(profile, end - begin);
+	} else if (!name && leaf && kind == OPCODE_OPERATOR && !outermost) {
 		outermost = site->callee;
+	}
 	if (outermost && certain && (!slot || name || kind == OPCODE_OPERATOR))
 		learn(site, outermost);
 	/* On the way into the call, or back: only frames of the interpreter itself are there. */
 	if (leaf && !outermost && kind != OPCODE_OTHER)
 		outermost = guess(profile, header, site, end);
+	if (!outermost)
+		drop_chosen(profile, end - begin);
 	*ret_outermost = outermost;
 }

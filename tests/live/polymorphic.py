@@ -79,6 +79,7 @@ def count(seen, known, events, spent):
             seen.leaves[inner] += 1
             allowed = legal.get(inner)
             wrong = [name for name in between if allowed is None or not any(name == a or name.startswith(a + ".") for a in allowed)]
+            wrong += [name for name in between[-1:] if name != known["first"].get(inner, name)]
             if wrong:
                 false["%s -> %s -> %s" % (site.rsplit("_", 1)[0], "/".join(wrong), inner)] += 1
 

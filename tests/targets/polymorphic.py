@@ -3,7 +3,8 @@
 
     polymorphic.py SECONDS
 
-Prints one JSON object, {"between": {Python function: [C functions that may stand between it and the site that called it]}, "leaf": {site:
+Prints one JSON object, {"between": {Python function: [C functions that may stand between it and the site that called it]}, "first": {Python
+function: the one of these that the site itself called, if only that one}, "leaf": {site:
 [names that what it calls may have where no Python function is below it]}, "sure": {site: number of the C function that alone may have them}}, then runs. What Python functions are
 called burns its time in Python. At SIGUSR1 it prints the CPU seconds of each C function in sites that are sure."""
 import functools
@@ -77,6 +78,8 @@ builtin = [(sum, (numbers,)), (len, (numbers,)), (max, (numbers,)), (sorted, (nu
            (numbers.count, (3,)), (text.split, (",",)), (list, (numbers,)), (functools.partial(sum), (numbers,)), (int, ("9" * 400,))]
 python = [(leaf_plain, (three,)), (Object(), (three,)), (Object().method, (three,)), (Made, (three,)), (functools.partial(leaf_partial), (three,)),
           (by_key, (three,))]
+if sys.version_info >= (3, 9):
+    builtin.append((list[int], (numbers,)))
 try:
     import numpy
     block = numpy.arange(20000.0)
@@ -96,11 +99,12 @@ def make(form, number):
 
 LEGAL = {"leaf_plain": [], "__call__": ["Object"], "method": [], "__init__": ["Made"], "leaf_partial": ["functools.partial.__call__"],
          "leaf_key": ["functools.partial.__call__", "sorted", "list.sort"], "leaf_wrapped": ["numpy"]}
+FIRST = {"leaf_key": "functools.partial.__call__"}
 
 
 # What the site itself called: the outermost C function. As `builtin` and `python` have them.
-C_NAMES = [["sum"], ["len"], ["max"], ["sorted"], ["str.upper"], ["repr"], ["list.count"], ["str.split"], ["list"], ["functools.partial.__call__", "sum"], ["int"],
-           ["numpy.ufunc.__call__", "<ufunc 'sin'>"], ["numpy.ufunc.reduce"]]
+C_NAMES = [["sum"], ["len"], ["max"], ["sorted"], ["str.upper"], ["repr"], ["list.count"], ["str.split"], ["list"], ["functools.partial.__call__"], ["int"],
+           *[["types.GenericAlias.__call__"]] * (sys.version_info >= (3, 9)), ["numpy.ufunc.__call__", "<ufunc 'sin'>"], ["numpy.ufunc.reduce"]]
 PYTHON_NAMES = [[], ["Object", "Object.__call__"], [], ["Made", "Made.__init__"], ["functools.partial.__call__"], ["functools.partial.__call__"],
                 ["numpy.ufunc.__call__", "<ufunc 'leaf_wrapped (vectorized)'>"]]
 
@@ -135,7 +139,7 @@ def main():
                     number += 1
     # One write: another signal may come meanwhile, and print() does not bear that.
     signal.signal(signal.SIGUSR1, lambda *_: os.write(1, (json.dumps(c_spent) + "\n").encode()))
-    print(json.dumps({"between": LEGAL, "leaf": leaf, "sure": sure}), flush=True)
+    print(json.dumps({"between": LEGAL, "first": FIRST, "leaf": leaf, "sure": sure}), flush=True)
     end = time.time() + float(sys.argv[1])
     while time.time() < end:
         for site, one, other, one_is, other_is, (first, second) in todo:
