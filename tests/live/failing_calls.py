@@ -55,11 +55,11 @@ def content(folder, name):
 
 
 def judge_clients(served):
-    """The first may be refused, with a reason. A daemon that goes on serves the second one."""
-    (first, words), (second, more) = served
-    if first not in (0, 1) or first and not sentence(words):
-        return "a client: status %d, %s" % (first, words)
-    return "the next client: status %d, %s" % (second, more) if second else None
+    """The call that fails may be one for any of them: who it was for is refused, with a reason, and nobody else."""
+    refused = [words for status, words in served if status]
+    if any(status not in (0, 1) for status, _ in served) or not all(sentence(words) for words in refused):
+        return "a client: %s" % served
+    return "more than one client: %s" % refused if len(refused) > 1 else None
 
 
 def judge(case, run, folder, whole):
@@ -136,11 +136,13 @@ class Sweep:
         return run.returncode, run.stderr.decode(errors="replace")
 
     def clients(self, tool, pid):
-        """Two clients, one after the other; then the daemon is told to end. How the clients fared."""
+        """Two clients, one after the other, and a third if the second was refused; then the daemon is told to end. How the clients fared."""
         socket = os.path.join(self.folder, "socket")
         if not until(lambda: os.path.exists(socket) or tool.poll() is not None) or tool.poll() is not None:
             return None
         served = [self.client(pid), self.client(pid)]
+        if served[-1][0]:
+            served.append(self.client(pid))
         for daemon in self.children(tool.pid):
             os.kill(daemon, signal.SIGTERM)
         return served

@@ -3,9 +3,10 @@
 """Recorded for long, of a target where nothing comes twice (tests/targets/never_the_same.py): the memory of cprofd's processes and of its BPF maps stays
 as it was. 8.6 million samples are those of 24 hours at 99 Hz. Needs root.
 
-    soak.py [--samples N] [--rate HZ] [--show]
+    soak.py [--samples N] [--rate HZ] [--hours N] [--show]
 
-Memory is PSS of each process, without the maps' pages, and memlock of each map, every 5 s. After the first third of the samples, when
+--hours: that long, whatever the samples are, and the target rests most of the time: beside other work (`--hours 6 --rate 99`).
+Memory is PSS of each process, without the maps' pages, and memlock of each map, every 5 s. After the first third of the time, when
 tables have the sizes that they keep, a line through these may rise by at most 2 MB to the end."""
 import argparse
 import collections
@@ -84,14 +85,20 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--samples", type=float, default=8.6e6)
     parser.add_argument("--rate", default="19999")
+    parser.add_argument("--hours", type=float)
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(dir=os.path.join(ROOT, "build"), prefix="soak-")
-    target = subprocess.Popen([PYTHON, TARGET, JIT], stdin=subprocess.PIPE)
+    hours, pause = options.hours, "0.5" if options.hours else "0"
+    target = subprocess.Popen([PYTHON, TARGET, JIT, pause], stdin=subprocess.PIPE)
     recorder = subprocess.Popen([CPROFD, "attach", str(target.pid), "-s", "--continuous", folder, "-r", options.rate, "--rotate-age", "20s", "--keep", "100M", "-q"], env=dict(os.environ, CPROFD_SOCKET="none"))
     samples, seen, begin = Samples(folder), [], time.monotonic()
+
+    def more():
+        return time.monotonic() - begin < hours * 3600 if hours else samples.count() < options.samples
+
     try:
-        while recorder.poll() is None and target.poll() is None and samples.count() < options.samples:
+        while recorder.poll() is None and target.poll() is None and more():
             time.sleep(PAUSE)
             seen.append((time.monotonic() - begin, samples.count(), memory(recorder.pid)))
             if options.show:
@@ -104,8 +111,8 @@ def main():
         status = recorder.wait()
     taken = samples.count()
     check(not status, "cprofd ends well", status)
-    check_figures(taken >= options.samples, "samples", taken, "in %d files, %.0f s" % (len(samples.counts), time.monotonic() - begin))
-    later = [row for row in seen if row[1] >= taken / 3]
+    check_figures(hours or taken >= options.samples, "samples", taken, "in %d files, %.0f s" % (len(samples.counts), time.monotonic() - begin))
+    later = [row for row in seen if row[0] >= seen[-1][0] / 3]
     for name in sorted({name for row in later for name in row[2] if name}):
         values = [row[2][name] for row in later]
         rises = rise([(row[0], row[2][name]) for row in later])

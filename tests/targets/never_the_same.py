@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A target of tests/live/soak.py, until its input ends: functions, call chains and calls of new code that never come back, threads and children that
-begin and end, programs that are executed, and JIT objects that come and go (the program that argv[1] names)."""
+begin and end, programs that are executed, and JIT objects that come and go (the program that argv[1] names). argv[2]: s between one turn and the next."""
 import itertools
 import os
 import random
@@ -38,7 +38,7 @@ def work(n):
 
 
 for turn in itertools.count():
-    if select.select([sys.stdin], [], [], 0)[0]:
+    if select.select([sys.stdin], [], [], float(sys.argv[2]))[0]:
         break
     work(turn)
     brief = threading.Thread(target=work, args=(turn,))
