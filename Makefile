@@ -281,6 +281,7 @@ check-faults: all test-tools ## each system call and allocation of cprofd fails 
 
 check-soak: all test-tools ## samples of a whole day, in 10 to 30 minutes: memory stays as it is (root)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/soak.py
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/continuous.py self-limit
 
 check-fleet: all ## a real OpenTelemetry Collector takes what push sends; it is built below build/fleet (root, Go; 10 minutes of CPU, once). The image's steps
 	$(Q)tests/fleet/fleet.py

@@ -49,7 +49,8 @@ __u64 target_bits[TARGET_BITS / 64];
 /* What each tick reads: one structure, as clang puts variables in no order of their own. */
 struct {
 	__u64 woken;       /* when the engine was woken last, CLOCK_MONOTONIC ns */
-	__u32 tick_period; /* of the requested rate, ns; set by the broker. The clocks of threads tick faster (is_chosen) */
+	__u32 clock_period; /* of the requested rate, ns; set by the broker. The clocks of threads tick faster (is_chosen) */
+	__u32 tick_period;  /* between samples, ns: longer where the engine asked for a lower rate since (is_kept) */
 	int only_target;   /* the tgid of the target, if there can be only one and ids are the kernel's own; else 0 */
 	int any_target;    /* the same, while its client may read every process (TARGET_ANY): it need not be looked up; else 0 */
 	__u32 asleep;      /* threads in watched_asleep[] */
@@ -139,6 +140,7 @@ struct cpu_scratch {
 	__u64 clock_at;         /* the last tick of this CPU's own clock, CLOCK_MONOTONIC ns; 0: it has none */
 	__s64 owed;             /* periods of threads' ticks here, minus one requested period per sample, ns */
 	__u64 skipped;          /* the last tick was not taken */
+	__s64 until_kept;       /* at a lowered rate: time until the next sample, ns */
 	__u64 chance;           /* state of a xorshift generator, for is_chosen(): a call of the kernel's costs more; 0: not seeded */
 	__u64 leaves;           /* 1: this is no tick, the thread leaves its CPU (watched.h) */
 	__u64 searches;         /* ... and what watched_leaves() said */

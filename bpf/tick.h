@@ -61,7 +61,7 @@ static __always_inline void codes_round(struct py_walk *walk, const struct sampl
 #define OWED_PART 5 /* log2: the part of the debt that one tick corrects */
 static __always_inline int is_chosen(struct cpu_scratch *own, __u64 period)
 {
-	__s64 asked = each_tick.tick_period, drawn;
+	__s64 asked = each_tick.clock_period, drawn;
 	__u64 chance = own->chance;
 	int chosen;
 
@@ -77,6 +77,21 @@ static __always_inline int is_chosen(struct cpu_scratch *own, __u64 period)
 	own->skipped = !chosen;
 	own->owed += (__s64)period - (chosen ? asked : 0);
 	return chosen;
+}
+
+/* The rate of a session may be lowered while clocks tick as before: those of threads are inherited, which cannot be set anew. One tick
+ * is taken after half a period to one and a half, at random. */
+static __always_inline int is_kept(struct cpu_scratch *own)
+{
+	__u64 period = each_tick.tick_period;
+
+	if (period == each_tick.clock_period)
+		return 1;
+	own->until_kept -= each_tick.clock_period;
+	if (own->until_kept > 0)
+		return 0;
+	own->until_kept += period / 2 + (bpf_get_prandom_u32() * period >> 32);
+	return 1;
 }
 
 /* Is this tick a sample of the thread that it interrupted? A CPU's clock ticks on whatever runs there. Or the thread
@@ -96,12 +111,12 @@ static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_sc
 		own->clock_at = bpf_ktime_get_ns();
 		if (!task->pid || is_other(task_tgid(task)))
 			return 0;
-		return is_target(task_tgid(task)) || (task->flags & PF_EXITING && leaving_ids(task));
+		return (is_target(task_tgid(task)) || (task->flags & PF_EXITING && leaving_ids(task))) && is_kept(own);
 	}
 	if (own->clock_at && bpf_ktime_get_ns() - own->clock_at < CLOCK_LATE * period)
 		return 0;
 	own->clock_at = 0;
-	return is_chosen(own, period);
+	return is_chosen(own, period) && is_kept(own);
 }
 
 /* Writes the stack of the current thread as a record: at a tick, or (`off`) as the thread leaves its CPU, when ctx

@@ -31,6 +31,7 @@ enum broker_kind {
 	BROKER_PERF_MAP,      /* answer to OPEN_PERF_MAP. fds: the file, read-only; `number`: the process's own
 			       * pid, with an error, too */
 	BROKER_CLOCKS,        /* answer to SET_CLOCKS */
+	BROKER_RATE,          /* answer to SET_RATE */
 	BROKER_WATCHED,       /* answer to WATCH */
 	BROKER_ADOPTED,       /* answer to ADOPT */
 	/* engine -> broker */
@@ -44,6 +45,7 @@ enum broker_kind {
 			       * client may read it */
 	BROKER_OPEN_KALLSYMS, /* for a session with BROKER_KERNEL */
 	BROKER_SET_CLOCKS,    /* `number` 1: turn on the clocks of CPUs, in addition to those of threads; 0: off */
+	BROKER_SET_RATE,      /* sample `rate` times a second from now on, at most as often as ATTACH asked for */
 	BROKER_OPEN_PERF_MAP, /* /tmp/perf-PID.map of a process of this session, in its own root, if it is its user's */
 	BROKER_WATCH,         /* sample the thread `number` of `pid`, a target of this session, as it leaves its CPU, too */
 	BROKER_ADOPT,         /* make `pid` a target of a session with BROKER_HOST; it was opened before */
@@ -109,7 +111,7 @@ struct broker_message {
 	uint32_t uid, gid;     /* CLIENT: SO_PEERCRED */
 	uint32_t error;        /* enum broker_error */
 	int32_t error_errno;   /* the errno behind it, or 0 */
-	/* ATTACH */
+	/* ATTACH, SET_RATE */
 	uint32_t rate;         /* Hz, 1..20000 */
 	uint32_t flags;        /* BROKER_* */
 	uint64_t ring_bytes;   /* ATTACH: size of the ring buffer, a power of two of pages; 0: BROKER_RING_BYTES.

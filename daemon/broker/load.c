@@ -546,7 +546,13 @@ int sampler__add_target(struct sampler *sampler, pid_t pid, const struct target 
 
 void sampler__set_rate(struct sampler *sampler, uint32_t rate)
 {
-	sampler->skel->bss->each_tick.tick_period = 1000000000u / rate;
+	sampler->skel->bss->each_tick.clock_period = 1000000000u / rate;
+	sampler__lower_rate(sampler, rate);
+}
+
+void sampler__lower_rate(struct sampler *sampler, uint32_t rate)
+{
+	__atomic_store_n(&sampler->skel->bss->each_tick.tick_period, 1000000000u / rate, __ATOMIC_RELAXED);
 }
 
 void sampler__watch_waits(struct sampler *sampler)

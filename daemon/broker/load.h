@@ -79,6 +79,8 @@ int sampler__program(const struct sampler *sampler); /* for PERF_EVENT_IOC_SET_B
 /* Samples per second of a thread's CPU time; also the maximum rate of stacks at the begin of waits. Call it before
  * perf events are opened. */
 void sampler__set_rate(struct sampler *sampler, uint32_t rate);
+/* From now on fewer of the ticks are samples. At most what sampler__set_rate() set. */
+void sampler__lower_rate(struct sampler *sampler, uint32_t rate);
 /* With `wall`, before the first target: from now on context switches are watched. */
 void sampler__watch_waits(struct sampler *sampler);
 /* From now on waits are counted. Returns that time, CLOCK_MONOTONIC ns. */

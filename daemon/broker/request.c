@@ -207,6 +207,11 @@ static bool serve_session(struct engine *engine, struct session **slot, const st
 		if (session)
 			session__set_clocks(session, request->number, reply);
 		return true;
+	case BROKER_SET_RATE:
+		reply->message.kind = BROKER_RATE;
+		if (session)
+			session__set_rate(session, request->rate, reply);
+		return true;
 	case BROKER_WATCH:
 		reply->message.kind = BROKER_WATCHED;
 		if (session)

@@ -666,6 +666,15 @@ void session__set_clocks(struct session *session, bool on, struct reply *reply)
 		reply__fail_at(reply, &session->charge, err == -EDQUOT ? BROKER_ERROR_LIMIT : BROKER_ERROR_NO_PERF, err);
 }
 
+/* What the session's user pays for is the rate that it began with. */
+void session__set_rate(struct session *session, uint32_t rate, struct reply *reply)
+{
+	if (session->sampler && rate && rate <= session->rate)
+		sampler__lower_rate(session->sampler, rate);
+	else
+		reply__fail(reply, BROKER_ERROR_INTERNAL, EINVAL);
+}
+
 /* The sampler itself decides at each switch whether the client may see the thread. */
 void session__watch(struct session *session, const struct broker_message *request, struct reply *reply)
 {

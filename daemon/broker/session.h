@@ -98,6 +98,8 @@ void session__add_pool(struct session *session, const struct broker_message *req
 void session__resume(struct session *session, struct reply *reply);
 /* SET_CLOCKS. */
 void session__set_clocks(struct session *session, bool on, struct reply *reply);
+/* SET_RATE. */
+void session__set_rate(struct session *session, uint32_t rate, struct reply *reply);
 /* WATCH. */
 void session__watch(struct session *session, const struct broker_message *request, struct reply *reply);
 /* Called before it is freed: stops sampling, and the answer says since when. */

@@ -96,6 +96,7 @@ struct cli_options {
 	bool one_machine;        /* diff: of recordings of several machines it is refused */
 	const char *continuous;  /* attach, record: the directory; NULL: one file */
 	uint64_t rotate_size, rotate_age, keep; /* bytes, ns, bytes */
+	double self_limit;       /* of a CPU; 0: none */
 	/* agent: every Python of the machine, with --match that fits and no --exclude: "name=GLOB" ... */
 	bool host;
 	const char *matches[CLI_MATCHES_MAX], *unmatched[CLI_MATCHES_MAX];

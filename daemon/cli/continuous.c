@@ -285,16 +285,51 @@ static bool has_room(struct continuous *continuous)
 	return !fstatvfs(continuous->directory, &status) && (uint64_t)status.f_bavail * status.f_frsize >= ROOM_BYTES;
 }
 
-/* A daemon that was there before this program was updated. */
-static void judge_engine(struct continuous *continuous)
+static bool can(const struct continuous *continuous, const char *feature)
 {
 	const struct buf *hello = &continuous->live->hello;
 
+	return hello->len && memmem(hello->data, hello->len, feature, strlen(feature));
+}
+
+/* A daemon may have been there before this program was updated. */
+static void judge_engine(struct continuous *continuous)
+{
 	if (continuous->judged || !continuous->live->answered)
 		return;
 	continuous->judged = true;
-	if (!hello->len || !memmem(hello->data, hello->len, "\"rotate\"", strlen("\"rotate\"")))
+	if (!can(continuous, "\"rotate\""))
 		say__failure("restart it: `sudo systemctl restart cprofd`", "the daemon is of an older version, and begins no next file: %s.part grows", continuous->path);
+	if (continuous->limit.share <= 0 || can(continuous, "\"rate\""))
+		return;
+	say__failure("restart it: `sudo systemctl restart cprofd`", "the daemon is of an older version: the rate stays as it is");
+	continuous->limit.share = 0;
+}
+
+/* Of this process and of the engine. The broker does nothing meanwhile. */
+static void on_status(void *of, const json_t *status)
+{
+	struct continuous *continuous = of;
+	struct self_limit *limit = &continuous->limit;
+	json_int_t engine = json_integer_value(json_object_get(status, "cpu_ns"));
+
+	if (!status || !self_limit__measured(limit, clock__now(), (uint64_t)engine + clock__read(CLOCK_PROCESS_CPUTIME_ID)))
+		return;
+	if (limit->least) {
+		say__failure("record fewer processes, or leave out --native, --mode=wall or -s", "at the lowest rate, 1 Hz, it still takes %.2g %% of a CPU", 100 * limit->used);
+		return;
+	}
+	say__note("it took %.2g %% of a CPU (--self-limit %.3g%%): from here on %u sample%s a second", 100 * limit->used, 100 * limit->share, limit->rate,
+		  limit->rate == 1 ? "" : "s");
+	continuous->wanted = true;
+}
+
+static void measure(struct live *live)
+{
+	char request[64];
+
+	snprintf(request, sizeof(request), "{\"req\":\"status\",\"id\":%d}", LIVE_STATUS_ID);
+	connection__request(live->connection, request);
 }
 
 bool continuous__tick(struct continuous *continuous, uint64_t now_ms)
@@ -304,6 +339,8 @@ bool continuous__tick(struct continuous *continuous, uint64_t now_ms)
 	bool asked = live__awaits_part(live, now_ms);
 
 	judge_engine(continuous);
+	if (live->answered && self_limit__is_due(&continuous->limit, now_ms))
+		measure(live);
 	continuous->wanted |= live->writer && now_ms - continuous->opened >= options->rotate_age / 1000000;
 	if (now_ms - continuous->flushed < FLUSH_MS && !live->write_error && (asked || !continuous->wanted))
 		return false;
@@ -330,9 +367,9 @@ int continuous__judge(const struct cli_options *options)
 	const bool of_one_file = options->output || options->format || options->open || options->stream;
 
 	if (!options->continuous) {
-		if (!options->rotate_size && !options->rotate_age && !options->keep)
+		if (!options->rotate_size && !options->rotate_age && !options->keep && !options->self_limit)
 			return CLI_DONE;
-		say__failure("add --continuous DIR", "--rotate-size, --rotate-age and --keep are of a continuous recording");
+		say__failure("add --continuous DIR", "--rotate-size, --rotate-age, --keep and --self-limit are of a continuous recording");
 		return CLI_USAGE;
 	}
 	if (of_one_file)
@@ -352,7 +389,9 @@ int continuous__open(struct continuous *continuous, const struct cli_options *op
 	continuous->options = options;
 	continuous->pid = pid ?: getpid();
 	continuous->live = live;
+	continuous->limit = (struct self_limit){.share = options->self_limit, .asked = options->rate, .rate = options->rate};
 	live->part = on_part;
+	live->status = on_status;
 	live->of = continuous;
 	continuous->directory = folder__open(options->continuous);
 	err = continuous->directory < 0 ? continuous->directory : open_file(continuous);

@@ -12,6 +12,7 @@
 
 #include "cli/live.h"
 #include "cli/output.h"
+#include "cli/self_limit.h"
 
 struct continuous {
 	const struct cli_options *options;
@@ -24,6 +25,7 @@ struct continuous {
 	uint64_t whole;                  /* bytes of the open file that can be read */
 	uint64_t others;                 /* bytes of all other files, when they were counted last */
 	uint64_t named;                  /* ms since 1970, in the last name: the next one is greater, whatever the clock does */
+	struct self_limit limit;
 	bool judged;                     /* whether the engine can do that */
 	bool wanted;                     /* SIGUSR2 */
 	bool full;                       /* the disk: it was said */

@@ -21,8 +21,6 @@
 #include "cli/live.h"
 #include "events/loss_names.h"
 
-/* id of the request `attach`, which its answer repeats; `stop` has 2, `rules` USER_RULES_ID */
-#define ATTACH_ID 1
 #define ANSWER_MS 30000
 
 /* Every Python of the machine; the patterns of --match and --exclude, a line each. */
@@ -57,7 +55,7 @@ int live__attach(struct live *live, const struct cli_options *options, pid_t pid
 	live->pid = pid;
 	/* No value but the patterns needs JSON escapes: all are numbers, booleans or words of closed lists. "spool": false, as
 	 * the client keeps the events itself and never asks the engine for a snapshot. */
-	err = buf__printf(&request, "{\"req\":\"attach\",\"id\":%d,", ATTACH_ID);
+	err = buf__printf(&request, "{\"req\":\"attach\",\"id\":%d,", LIVE_ATTACH_ID);
 	err = err ?: options->host ? put_host(options, &request) : buf__printf(&request, "\"pid\":%d,", pid);
 	err = err ?: buf__printf(&request,
 				 "\"rate\":%u,\"duration_ms\":%llu,\"latency_ms\":%u,\"mode\":\"%s\",\"native\":\"%s\","
@@ -135,7 +133,7 @@ static void on_answer(struct live *live, const json_t *answer)
 		return;
 	}
 	/* An answer without an id refuses the whole connection, whatever was requested. */
-	if (live->answered || (id != ATTACH_ID && !(refused && (id == USER_RULES_ID || !json_object_get(answer, "id")))))
+	if (live->answered || (id != LIVE_ATTACH_ID && !(refused && (id == USER_RULES_ID || !json_object_get(answer, "id")))))
 		return;
 	live->answered = true;
 	live->session = (uint32_t)number(answer, "session");
@@ -256,7 +254,10 @@ static bool answered(struct live *live, const char *line, size_t len)
 	if (!line__is(line, len, "answer"))
 		return false;
 	json = json__load(line, len, 0, NULL);
-	on_answer(live, json);
+	if (live->status && number(json, "id") == LIVE_STATUS_ID)
+		live->status(live->of, json_object_get(json, "status"));
+	else
+		on_answer(live, json);
 	json_decref(json);
 	return true;
 }

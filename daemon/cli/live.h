@@ -4,11 +4,15 @@
  * each receive until `ended`. */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cli/connection.h"
 #include "events/events.h"
+
+/* ids of requests on the connection of a session: its answer repeats it */
+enum { LIVE_ATTACH_ID = 1, LIVE_STOP_ID, LIVE_ROTATE_ID, LIVE_STATUS_ID };
 
 /* Samples arrive in uneven batches, so the rate is computed over the last few ledgers, not two. */
 #define LIVE_LEDGERS 4u
@@ -19,6 +23,7 @@ struct live {
 	struct recording_writer *writer; /* NULL: none */
 	/* A part of the session is complete, up to `time`: what follows is a recording of its own. NULL: none was asked for */
 	void (*part)(void *of, uint64_t time);
+	void (*status)(void *of, const json_t *status); /* the answer to a request `status` with LIVE_STATUS_ID; NULL: none is sent */
 	void (*asked)(void *of);         /* somebody sent a request `trigger`; NULL: such requests are refused */
 	void (*lines)(void *of, const char *lines, size_t len); /* sees all that is kept; NULL: nobody does */
 	void *of;

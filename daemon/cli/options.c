@@ -333,6 +333,11 @@ static const char *set_min_share(struct cli_options *options, const char *value)
 	return share(value, &options->min_share) ? NULL : "is not a share of the time (as 0.5%)";
 }
 
+static const char *set_self_limit(struct cli_options *options, const char *value)
+{
+	return strchr(value, '%') && share(value, &options->self_limit) && options->self_limit > 0 ? NULL : "is not a share of a CPU (as 1% or 0.5%)";
+}
+
 static const char *set_depth(struct cli_options *options, const char *value)
 {
 	return count(value, &options->depth) ? NULL : "is not a number of levels (0: all)";
@@ -475,6 +480,8 @@ const struct option_row option_rows[] = {
 	{"rotate-age", 0, "TIME", NULL, COMMAND_AGENT, "... or when it is so old; default 10m. SIGUSR2 begins one at once", .set = set_rotate_age},
 	{"keep", 0, "SIZE", NULL, COMMAND_AGENT, "so much in all files of DIR; then the oldest go. Default 1G", .set = set_keep},
 	{"keep", 0, "SIZE", NULL, SAMPLING, "with --continuous: so much in all files of DIR, of whichever process; default 1G", .set = set_keep},
+	{"self-limit", 0, "PERCENT", NULL, COMMAND_AGENT, "a lower rate when its own CPU time passes this share of one CPU (as 1%); the next file begins there, and has that rate. It rises again when there is little to do for five minutes", .set = set_self_limit},
+	{"self-limit", 0, "PERCENT", NULL, SAMPLING, "with --continuous: a lower rate when its own CPU time passes this share of one CPU (as 1%); the next file begins there, and has that rate. It rises again when there is little to do for five minutes", .set = set_self_limit},
 	{"trigger", 0, "CONDITION", NULL, SAMPLING, "a recording only when something happens, of the time before it, too: 'unit>2s' (a compile takes longer than 2 s), 'unit=NAME>2s', 'phase=native_lowering>500ms', 'pass=NAME>100ms' (any without =NAME; * and ? as in --function), 'cpu>90% for 10s' (of one CPU, all threads together, in each second). As often as needed. SIGUSR2 and `cprofd trigger` write one at once", .set = set_trigger},
 	{"last", 0, "TIME", NULL, SAMPLING, "with --trigger: so much before it; default 30s, or a condition's time and 10 s. Alone: SIGUSR2 and `cprofd trigger` write", .set = set_last},
 	{"after", 0, "TIME", NULL, SAMPLING, "with --trigger: so much behind it; default: to the end of what fired, at most as long as --last", .set = set_after},

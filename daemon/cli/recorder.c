@@ -98,20 +98,23 @@ static void ask_to_stop(struct recorder *recorder)
 	if (!recorder->live.answered || recorder->stop_sent)
 		return; /* the session's id comes with the answer; asked again then */
 	recorder->stop_sent = true;
-	snprintf(request, sizeof(request), "{\"req\":\"stop\",\"id\":2,\"session\":%u}",
-		 recorder->live.session);
+	snprintf(request, sizeof(request), "{\"req\":\"stop\",\"id\":%d,\"session\":%u}",
+		 LIVE_STOP_ID, recorder->live.session);
 	connection__request(&recorder->connection, request);
 }
 
 /* Its answer is no matter: `part` comes, or the connection ends. */
 static void ask_to_rotate(struct recorder *recorder)
 {
-	char request[96];
+	const uint32_t rate = recorder->continuous.limit.rate;
+	char request[128], of_rate[32] = "";
 
 	recorder->live.part_asked = now_ms();
 	if (recorder->stopping)
 		return;
-	snprintf(request, sizeof(request), "{\"req\":\"rotate\",\"id\":3,\"session\":%u}", recorder->live.session);
+	if (recorder->continuous.limit.share > 0)
+		snprintf(of_rate, sizeof(of_rate), ",\"rate\":%u", rate);
+	snprintf(request, sizeof(request), "{\"req\":\"rotate\",\"id\":%d,\"session\":%u%s}", LIVE_ROTATE_ID, recorder->live.session, of_rate);
 	connection__request(&recorder->connection, request);
 }
 

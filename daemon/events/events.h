@@ -19,7 +19,7 @@
 /* A newer minor version only adds: events, members, elements at the end of rows. Readers skip what they do
  * not know, so a recording can be read by older and newer programs of one major version. */
 #define EVENTS_MAJOR 1
-#define EVENTS_MINOR 16
+#define EVENTS_MINOR 17
 /* Encoders never make a longer line, and decoders refuse it. */
 #define EVENTS_LINE_MAX (4u << 20)
 /* Rows of one line: bounds what a decoder allocates for it. */

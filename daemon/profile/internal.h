@@ -368,5 +368,6 @@ int announce__replay(const struct profile *profile, struct event_sink *sink);
 /* ledger.c */
 int ledger__emit(struct profile *profile, struct event_sink *sink, uint64_t time);
 void ledger__part(struct profile *profile); /* it counts from 0 on */
+void ledger__rate(struct profile *profile, uint32_t rate); /* of what follows */
 uint64_t ledger__loss(const struct profile *profile, enum loss loss);
 int64_t ledger__missed(const struct profile *profile, const struct thread *thread);

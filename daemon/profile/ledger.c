@@ -24,9 +24,21 @@ static const char *const names[LOSS_COUNT] = {CPROFD_LOSSES(LOSS_NAME)};
  * is chance. */
 int64_t ledger__missed(const struct profile *profile, const struct thread *thread)
 {
-	unsigned __int128 due = (unsigned __int128)thread->cpu_used * profile->options.rate;
+	uint64_t used = thread->cpu_used > thread->due_cpu ? thread->cpu_used - thread->due_cpu : 0;
+	unsigned __int128 due = (unsigned __int128)used * profile->options.rate;
 
-	return (int64_t)(due / 1000000000u) - (int64_t)thread->samples;
+	return (int64_t)(due / 1000000000u + thread->due) - (int64_t)thread->samples;
+}
+
+void ledger__rate(struct profile *profile, uint32_t rate)
+{
+	if (rate == profile->options.rate)
+		return;
+	for (struct thread *thread = profile->tasks.threads; thread; thread = thread->next) {
+		thread->due = (uint64_t)(ledger__missed(profile, thread) + (int64_t)thread->samples);
+		thread->due_cpu = thread->cpu_used;
+	}
+	profile->options.rate = profile->session.rate = rate;
 }
 
 /* Ticks are due for CPU time: rate * CPU seconds. Those that fired are in the sampler's counters; the rest never

@@ -255,6 +255,7 @@ int profile__part(struct profile *profile, const struct event_session *clocks)
 	if (err)
 		return err;
 	ledger__part(profile);
+	ledger__rate(profile, clocks->rate);
 	profile->session.monotonic = clocks->monotonic;
 	profile->session.boottime = clocks->boottime;
 	profile->session.realtime = clocks->realtime;

@@ -176,7 +176,7 @@ int profile__tick(struct profile *profile, uint64_t now);
 int profile__rotate(struct profile *profile, uint64_t now);
 /* What was emitted so far becomes a recording of its own, without `end`: each thread's account is closed at
  * clocks->monotonic (all records up to then came), then ledger, `part`, and session, epoch and tables of what follows.
- * Only the three clocks are read. */
+ * Of `clocks` the three clocks are read, and the rate of what follows. */
 int profile__part(struct profile *profile, const struct event_session *clocks);
 /* What a late joiner needs to go on from now: session, epoch, processes, threads
  * (their time line begins at their last emitted row), functions, frames, stacks,

@@ -70,6 +70,7 @@ struct thread {
 	/* CPU time (cpu.c) */
 	uint64_t cpu_seen;           /* newest sum_exec_runtime */
 	uint64_t cpu_used;           /* in the session: cpu_seen - baseline */
+	uint64_t due, due_cpu;       /* ticks that were due at earlier rates, for cpu_used up to due_cpu (ledger.c) */
 	uint64_t cpu_final;          /* from its exit's record, or 0 */
 	bool cpu_due;                /* cpu_final is not final: RECORD_FREED will have all */
 	uint64_t carry;              /* counted by the scheduler, not given to a sample yet */

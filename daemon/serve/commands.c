@@ -66,7 +66,7 @@ static json_t *describe(const struct engine *engine, const struct session *sessi
 	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:b, s:b, s:b}", "threads", (json_int_t)totals.threads,
 			 "processes", (json_int_t)totals.processes, "table_bytes", (json_int_t)totals.bytes, "held_bytes",
 			 (json_int_t)collector__held(session->collector), "losses", name_losses(totals.losses), "session", (json_int_t)session->id,
-			 "pid", (json_int_t)session->request.pid, "rate", (json_int_t)session->request.rate,
+			 "pid", (json_int_t)session->request.pid, "rate", (json_int_t)session->rate,
 			 "mode", session->request.wall ? "wall" : "cpu", "since", (json_int_t)session->begun,
 			 "samples", (json_int_t)totals.samples, "subscribers",
 			 (json_int_t)session__subscribers(engine, session), "subprocesses",
@@ -194,7 +194,12 @@ static void rotate(struct engine *engine, struct client *client, const struct re
 		command__refuse(engine, client, request, &refusal);
 		return;
 	}
-	drain__rotate_soon(session);
+	if (request->rate > session->request.rate) {
+		refusal__set(&refusal, "BAD_VALUE", "attach again", "session %u began with a rate of %u", session->id, session->request.rate);
+		command__refuse(engine, client, request, &refusal);
+		return;
+	}
+	drain__rotate_soon(session, request->rate ?: session->rate);
 	answer(engine, client, request, json_object());
 }
 

@@ -314,7 +314,7 @@ void drain__run(struct engine *engine, struct session *session, uint64_t up_to)
 	if (!err)
 		err = collector__flush(session->collector, up_to);
 	if (!err)
-		err = profile__sleep(session->profile, up_to == UINT64_MAX ? session->detached : up_to - 1000000000ull / session->request.rate);
+		err = profile__sleep(session->profile, up_to == UINT64_MAX ? session->detached : up_to - 1000000000ull / session->rate);
 	session->handed_on = up_to;
 	if (err && !session->error)
 		session->error = err;
@@ -470,13 +470,22 @@ void drain__finish_stacks(struct session *session)
 		poll_after(session, SCHEDULE_URGENT_NS);
 }
 
-void drain__rotate_soon(struct session *session)
+void drain__rotate_soon(struct session *session, uint32_t rate)
 {
+	session->part_rate = rate;
 	if (session->part_due)
 		return;
 	session->part_due = true;
 	session->part_until = engine__now() + PROFILE_FINISH_NS;
 	session->hand_on_due = 0;
+}
+
+static void set_rate(struct session *session, uint32_t rate)
+{
+	struct broker_message message = {.kind = BROKER_SET_RATE, .pid = session->request.pid, .rate = rate};
+
+	if (rate != session->rate && !session__ask(session, &message, NULL))
+		session->rate = rate;
 }
 
 /* All records up to then were handed on, and each of them becomes an event of the part that ends. */
@@ -491,8 +500,10 @@ static void rotate_if_due(struct session *session, uint64_t up_to, uint64_t now)
 	clocks.boottime -= clocks.monotonic - up_to;
 	clocks.realtime -= clocks.monotonic - up_to;
 	clocks.monotonic = up_to;
+	clocks.rate = session->part_rate;
 	drain__counts(session);
 	session->error = profile__part(session->profile, &clocks);
+	set_rate(session, session->part_rate);
 	session->publish_due = 0;
 }
 

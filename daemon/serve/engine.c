@@ -279,7 +279,7 @@ static int loop(struct engine *engine)
 
 void serve__hello(char *ret, size_t size)
 {
-	static const char *const features[] = {"host", "rotate", "snapshot-fd", "status", "stop-fd", "trigger", NULL};
+	static const char *const features[] = {"host", "rate", "rotate", "snapshot-fd", "status", "stop-fd", "trigger", NULL};
 	struct event hello = {.kind = EVENT_HELLO,
 			      .hello = {.major = EVENTS_MAJOR,
 					.minor = EVENTS_MINOR,

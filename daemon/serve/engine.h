@@ -398,6 +398,8 @@ struct session {
 	/* A request `rotate` waits for the next poll that makes events. Until part_until it waits for stacks that lack tables. */
 	bool part_due;
 	uint64_t part_until;
+	/* The rate now, at most request.rate, and that of the next part. */
+	uint32_t rate, part_rate;
 	/* A request `trigger` waits for the next poll. */
 	bool triggered;
 	/* When JIT code and mappings are looked for next, if no sample is urgent before. */
@@ -522,8 +524,8 @@ int drain__open(struct session *session, int ring_fd, int samples_fd);
 void drain__start(struct session *session);
 /* The sampler woke the engine: polls now, or as soon as SCHEDULE_POLL_NS have passed since the last poll. */
 void drain__poll_soon(struct engine *engine, struct session *session);
-/* With the next events the session is cut into recordings (profile__part()). */
-void drain__rotate_soon(struct session *session);
+/* With the next events the session is cut into recordings (profile__part()). `rate`: of what follows. */
+void drain__rotate_soon(struct session *session, uint32_t rate);
 /* Does what is due; *next falls to when there will be more. */
 void drain__tick(struct engine *engine, struct session *session, uint64_t now, uint64_t *next);
 /* Everything that is in the ring; hands on what is older than `up_to`. */

@@ -80,7 +80,7 @@ static const struct key keys[] = {
 	{"pid", UINT, AT(pid), BIT(ATTACH) | BIT(DUMP) | BIT(TRIGGER), BIT(DUMP), 1, INT32_MAX, NULL, PID_HINT},
 	{"host", BOOL, AT(host), BIT(ATTACH), 0, 0, 0, NULL, ""},
 	{"match", STRING, AT(match), BIT(ATTACH), 0, 0, MATCH_TEXT_MAX, NULL, "patterns, as in docs/agent.md"},
-	{"rate", UINT, AT(rate), BIT(ATTACH), 0, 1, 20000, NULL, "samples a second: 1 to 20000"},
+	{"rate", UINT, AT(rate), BIT(ATTACH) | BIT(ROTATE), 0, 1, 20000, NULL, "samples a second: 1 to 20000"},
 	{"duration_ms", UINT, AT(duration_ms), BIT(ATTACH), 0, 0, 1000ull * 86400 * 3660, NULL,
 	 "milliseconds; 0: until stopped"},
 	{"latency_ms", UINT, AT(latency_ms), BIT(ATTACH), 0, 100, 5000, NULL, "milliseconds: 100 to 5000"},
@@ -252,7 +252,7 @@ int request__parse(const char *line, size_t len, struct request *ret, struct ref
 	int err;
 
 	/* The defaults of docs/protocol.md. */
-	*ret = (struct request){.rate = 999, .latency_ms = REQUEST_LATENCY_MS, .native = REQUEST_NATIVE_OFF, .native_lines = true, .stream = true};
+	*ret = (struct request){.latency_ms = REQUEST_LATENCY_MS, .native = REQUEST_NATIVE_OFF, .native_lines = true, .stream = true};
 	*ret_refusal = (struct refusal){};
 	if (len > SERVE_REQUEST_MAX) {
 		refusal__set(ret_refusal, "TOO_LONG", "", "a request has at most %u bytes", SERVE_REQUEST_MAX);
@@ -281,6 +281,8 @@ int request__parse(const char *line, size_t len, struct request *ret, struct ref
 		else if (key->needed & 1u << ret->kind)
 			err = refuse(ret_refusal, "MISSING", key->name, "is missing", key->hint);
 	}
+	if (!ret->rate && ret->kind != REQUEST_ROTATE)
+		ret->rate = REQUEST_RATE;
 	err = err ?: judge_target(ret, ret_refusal);
 	if (!err && !ret->stream)
 		ret->spool = true;

@@ -24,6 +24,8 @@
 enum request_kind { REQUEST_KINDS(REQUEST_ENUM) REQUEST_KIND_COUNT };
 #undef REQUEST_ENUM
 
+/* Hz, when the client does not say. */
+#define REQUEST_RATE 999u
 /* How long samples may be held for a batch when the client does not say. */
 #define REQUEST_LATENCY_MS 200u
 
@@ -39,7 +41,7 @@ struct request {
 	int32_t pid;            /* 0: of `host` */
 	bool host;              /* every Python of the machine that `match` lets in */
 	char *match;            /* patterns (match.h); NULL: all; owned: request__clear() */
-	uint32_t rate;          /* Hz */
+	uint32_t rate;          /* Hz; rotate: from there on, 0: as before */
 	uint64_t duration_ms;   /* 0: until stopped */
 	/* Samples may be sent this much later, many at once, which costs less CPU. */
 	uint32_t latency_ms;

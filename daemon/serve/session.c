@@ -111,6 +111,7 @@ int session__new(struct engine *engine, struct client *client, const struct requ
 	session->id = ++engine->last_session;
 	session->token = message.token;
 	session->request = *request;
+	session->rate = request->rate;
 	session->request.match = session->request.file = session->request.text = NULL; /* the caller's */
 	session->owner = client;
 	session->timer.fd = session->ring_watch.fd = session->native_watch.fd = session->codemap_watch.fd = session->images = session->processes = -1;

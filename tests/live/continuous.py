@@ -3,7 +3,7 @@
 # run-live: beside
 """`--continuous`: the files of a directory are recordings, each by itself, and together what one recording would be.
 
-    continuous.py [--kills N] [NAME ...]
+    continuous.py [--kills N] [NAME ...]        (self-limit: only where it is named, 45 s)
 
 The oracle is the target's own rusage: the CPU time of all files is that within 1 %. Every thread's times follow each other from file to file without a
 hole; the ledgers add up to the rows. cprofd is killed at random moments: what is in the files is a run of the target from its begin, and each file can be
@@ -22,6 +22,7 @@ import tempfile
 import time
 
 from lib import CPROFD, ROOT
+from lib.client import Daemon, Refused
 from lib.command import PYTHON, UNTIL_TOLD
 from lib.recording import rows
 from lib.result import check, check_figures, finish, skip
@@ -137,6 +138,77 @@ def test_truth():
             done = subprocess.run([CPROFD, "diff", *files(folder)[1:3]], capture_output=True, text=True)
             # Of a second on a busy machine there may be too few samples.
             check(done.returncode == 0 or (done.returncode == 1 and "Nothing could be compared" in done.stdout), f"{mode}: diff of two", done)
+
+
+def events_until(client, enough):
+    """What comes until `enough` says so of one."""
+    events = []
+    while not events or not enough(events[-1]):
+        events.append(json.loads(client.line()))
+    return events
+
+
+def taken(events):
+    """How many samples, and the CPU time (s)."""
+    samples = [row for event in events if event["ev"] == "samples" for row in rows(event, "cpu", "cause")]
+    rest = sum(event["cpu"] for event in events if event["ev"] in ("thread_end", "process_end"))
+    return sum(not cause for _, _, cause in samples), (sum(cpu for _, cpu, _ in samples) + rest) / 1e9
+
+
+def test_rates():
+    """Each part has the rate that it says, whoever makes the ticks: clocks of threads, or, of a target that makes threads and processes, of CPUs."""
+    for storm in ((), ("storm",)):
+        with tempfile.TemporaryDirectory() as folder:
+            daemon = Daemon(folder)
+            target = subprocess.Popen([PYTHON, TARGET, "600", *storm], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+            target.stdout.readline()
+            try:
+                rates(" ".join(("rates", *storm)), daemon, target.pid)
+            finally:
+                os.killpg(target.pid, signal.SIGKILL)
+                target.communicate()
+                check(daemon.stop(), "rates: the daemon ends")
+
+
+def rates(what, daemon, pid):
+    client = daemon.connect()
+    session = client.request("attach", pid=pid, rate=1999, subprocesses=True)["session"]
+    for rate in (0, 2000, 20001):
+        try:
+            client.request("rotate", session=session, rate=rate)
+            check(False, f"{what}: {rate} is refused")
+        except Refused as refused:
+            check(refused.code == "BAD_VALUE", f"{what}: {rate} is refused", refused)
+    for rate in (199, 1000, 49, 1999):
+        client.request("rotate", session=session, rate=rate)
+        if not [line for line in client.events if b'"ev":"part"' in line]:
+            events_until(client, lambda event: event["ev"] == "part")
+        client.events = []
+        left = 1.2
+
+        def enough(event):
+            nonlocal left
+            left -= taken([event])[1]
+            return left < 0
+
+        events = events_until(client, enough)
+        told = [event["rate"] for event in events if event["ev"] == "session"]
+        check(told == [rate], f"{what}: {rate} is told", told)
+        samples, cpu = taken(events)
+        # What a sample got on account at the rate before is paid back: a period of each thread.
+        check_figures(abs(samples - rate * cpu) <= 3 + 4 * (rate * cpu) ** 0.5 + 0.06 * rate, f"{what}: {rate} Hz", f"{samples} samples of {rate * cpu:.0f}")
+    client.close()
+
+
+def test_self_limit():
+    """The limit is a tenth of what it takes: the second file, half a minute later, has a lower rate."""
+    with tempfile.TemporaryDirectory() as folder:
+        done, true = record(folder, "-r", "1999", "--self-limit", "0.1%", seconds=40)
+        sums = judge("self-limit", folder, true)
+        rates = [next(event["rate"] for event in read(path) if event["ev"] == "session") for path in files(folder)]
+        check(rates[0] == 1999 and len(rates) > 1 and rates[-1] < 1000, "self-limit: the rate falls", rates)
+        check("from here on %d sample" % rates[-1] in done.stderr, "self-limit: it is said", done.stderr)
+        check(sums.samples == sums.told, "self-limit: samples are those of the ledgers", sums.samples, sums.told)
 
 
 def test_storm():
@@ -329,7 +401,7 @@ def test_openmetrics():
     check(list(parser.text_string_to_metric_families(text)), "openmetrics: Prometheus' older format")
 
 
-TESTS = {"truth": test_truth, "storm": test_storm, "keep": test_size_and_keep, "clock": test_clock, "replaced": test_replaced, "full": test_full_disk, "openmetrics": test_openmetrics}
+TESTS = {"truth": test_truth, "rates": test_rates, "storm": test_storm, "keep": test_size_and_keep, "clock": test_clock, "replaced": test_replaced, "full": test_full_disk, "openmetrics": test_openmetrics}
 
 
 def main():
@@ -343,6 +415,8 @@ def main():
     for name, test in TESTS.items():
         if not arguments.names or name in arguments.names:
             test()
+    if "self-limit" in arguments.names:
+        test_self_limit()
     if not arguments.names or "kills" in arguments.names:
         test_kills(arguments.kills)
     return finish()

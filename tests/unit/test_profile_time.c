@@ -447,10 +447,33 @@ static void a_tick_ends_a_sleep_that_no_record_ends(void **state)
 	is_row(4, T0 + 11 * MS, 2 * MS, "main:11;work:22");
 }
 
+/* The ledger counts ticks that did not come at the rate of their part. */
+static void parts_have_their_rates(void **state)
+{
+	struct event_session clocks = {.monotonic = T0 + 50 * MS, .boottime = T0 + 50 * MS + BOOT, .rate = 100};
+
+	for (unsigned i = 1; i <= 40; i++)
+		sample(T0 + i * MS, i * MS);
+	assert_int_equal(profile__part(profile, &clocks), 0);
+	assert_int_equal(book->session.rate, 100);
+	assert_string_equal(book->losses, "code_uncaptured=80 ");
+	for (unsigned i = 10; i <= 30; i++) /* a tick each 10 ms */
+		sample(T0 + i * 10 * MS, (i - 6) * 10 * MS);
+	clocks.monotonic = T0 + 310 * MS;
+	clocks.rate = 1000;
+	assert_int_equal(profile__part(profile, &clocks), 0);
+	assert_int_equal(book->session.rate, 1000);
+	assert_string_equal(book->losses, "code_uncaptured=42 ");
+	sample(T0 + 410 * MS, 340 * MS);
+	end(T0 + 420 * MS);
+	/* Of 39 + 20 + 100 that were due 40 + 21 + 1 came. */
+	assert_string_equal(book->losses, "tick_missed=97 code_uncaptured=2 ");
+}
+
 /* Samples at both sides of a border, and a thread that sleeps over it. */
 static void parts_add_up(void **state)
 {
-	const struct event_session clocks = {.monotonic = T0 + 50 * MS, .boottime = T0 + 50 * MS + BOOT, .realtime = 77};
+	const struct event_session clocks = {.monotonic = T0 + 50 * MS, .boottime = T0 + 50 * MS + BOOT, .realtime = 77, .rate = 1000};
 	const struct profile_thread sleeper = {.tgid = 10, .tid = 13, .process_start = task.process_start, .thread_start = task.process_start, .name = "sleeper"};
 
 	assert_int_equal(profile__thread_listed(profile, &sleeper), 0);
@@ -493,6 +516,7 @@ int main(void)
 		TEST(sums_are_exact_over_epochs),
 		TEST(an_epoch_is_ended),
 		TEST(parts_add_up),
+		TEST(parts_have_their_rates),
 		TEST(a_tick_of_a_cpu_stands_for_a_period),
 		TEST(a_compile_sleeps_until_it_is_back),
 		TEST(a_long_sleep_is_seen_while_it_lasts),
