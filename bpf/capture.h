@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /* Copies a code object at its first sight: names, file, first line, variables, line table. Part of sampler.bpf.c,
- * after its maps and helpers. */
+ * before its maps: a CPU's scratch memory holds what it works in. */
 #pragma once
 
 /* The record of the current code object while it is built, and how far a long line table was sent. */
@@ -20,13 +20,6 @@ struct capture {
 	__u8 kinds[RECORD_VARIABLES_MAX]; /* 3.11+: co_localspluskinds */
 	__u8 data[CAPTURE_BYTES + 32768];
 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct capture);
-} captures SEC(".maps");
 
 /* Copies one Python string as a part. 0, or 1: it could not be read. */
 HOST_APART int put_string(struct capture *cap, const struct py_layout *l, __u16 kind, __u64 string, __u32 max)
@@ -123,7 +116,7 @@ static __always_inline __u32 put_names(struct variables_context *v, __u64 tuple)
 	}
 	n = size;
 	v->items = tuple + v->l->tuple_items;
-	bpf_loop(n < RECORD_VARIABLES_MAX ? n : RECORD_VARIABLES_MAX, put_variable, v, 0);
+	host_loop_rare(n < RECORD_VARIABLES_MAX ? n : RECORD_VARIABLES_MAX, put_variable, v);
 	return n;
 }
 

@@ -7,27 +7,17 @@
 
 #define FOLD_FROM 16384u /* bytes: 250 Python frames with 1,500 native ones */
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fold);
-} folds SEC(".maps");
-
 #define FOLD_MORE 4096u
 _Static_assert((FOLD_WORDS + FOLD_MORE) * 8 + RECORD_STACK_MAX + 160 >= SAMPLE_RECORD_MAX, "all but a copied stack");
 _Static_assert(sizeof(struct record_sample) + (FOLD_WORDS + FOLD_MORE) * 8 <= SAMPLE_RECORD_MAX, "the ring has it");
 
 /* Returns the new size. Words behind FOLD_WORDS (8,192 Python frames plus 16,384 native ones exceed it) are appended
  * unfolded. */
-static __always_inline __u32 fold_record(struct record_sample *record, __u8 *base, __u32 size)
+static __always_inline __u32 fold_record(struct fold *f, struct record_sample *record, __u8 *base, __u32 size)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), n = (size - (__u32)sizeof(*record)) / 8, more = 0, folded;
-	struct fold *f = bpf_map_lookup_elem(&folds, &cpu);
+	__u32 n = (size - (__u32)sizeof(*record)) / 8, more = 0, folded;
 	__u8 *words = base + sizeof(*record);
 
-	if (!f)
-		return size;
 	if (n > FOLD_WORDS) {
 		more = n - FOLD_WORDS;
 		n = FOLD_WORDS;

@@ -116,6 +116,7 @@ static __always_inline void count_loss(struct sampler_counts *c, __u32 loss)
 #include "native.h"
 #include "kernel_stack.h"
 #include "fold.h"
+#include "capture.h"
 
 /* Samples and counters: one ring per CPU (the broker sets how many), written in place and read through mmap. The
  * only writer is the tick, which does not nest on a CPU: no lock, no copy. The reader polls every 100 ms, or when it
@@ -164,6 +165,8 @@ struct cpu_scratch {
 	struct {
 		__u32 tgid, tid;
 	} ids[HINTS];           /* of these threads, if cprofd's differ from the kernel's */
+	struct capture capture;
+	struct fold fold;
 } __attribute__((aligned(4096)));
 #define KEY_NS (1ull << 24) /* 17 ms */
 
@@ -258,7 +261,6 @@ IDS_APART int emit_lost(struct task_struct *task)
 	return 0;
 }
 
-#include "capture.h"
 #include "values.h"
 #include "thread.h"
 #include "offcpu.h"

@@ -93,7 +93,7 @@ __attribute__((noinline, weak)) int stack_read(struct stack_out *out)
 	out->sp = sp;
 	out->size = 0;
 	out->_pad = 0;
-	bpf_loop(RECORD_STACK_MAX / STACK_PAGE, stack_piece, &c, 0);
+	host_loop_rare(RECORD_STACK_MAX / STACK_PAGE, stack_piece, &c);
 	return !out->size;
 }
 

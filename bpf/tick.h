@@ -108,10 +108,12 @@ static __always_inline int is_due(struct bpf_perf_event_data *ctx, struct cpu_sc
 	if (!wall && each_tick.asleep && *watched_sleepers(task))
 		watched_back(bpf_ktime_get_ns());
 	if (period & CLOCK_OF_CPU) {
+		__u32 tgid = task_tgid(task);
+
 		own->clock_at = bpf_ktime_get_ns();
-		if (!task->pid || is_other(task_tgid(task)))
+		if (!task->pid || is_other(tgid))
 			return 0;
-		return (is_target(task_tgid(task)) || (task->flags & PF_EXITING && leaving_ids(task))) && is_kept(own);
+		return (bpf_map_lookup_elem(&targets, &tgid) || (task->flags & PF_EXITING && leaving_ids(task))) && is_kept(own);
 	}
 	if (own->clock_at && bpf_ktime_get_ns() - own->clock_at < CLOCK_LATE * period)
 		return 0;
@@ -246,12 +248,11 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 		if (walk->n_todo) {
 			struct capture_context cc = {.walk = walk,
 						     .image = image,
-						     .cap = bpf_map_lookup_elem(&captures, &cpu),
+						     .cap = &own->capture,
 						     .counts = c,
 						     .tick = &record->header};
 
-			if (cc.cap)
-				bpf_loop(walk->n_todo, capture_code, &cc, 0);
+			host_loop_rare(walk->n_todo, capture_code, &cc);
 			if (walk->n_todo >= RECORD_CODES_PER_TICK)
 				count_loss(c, LOSS_CAPTURE_LIMIT);
 		}
@@ -292,7 +293,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	if (!off && !wall && own->leaves)
 		size = watched_part(record, (__u8 *)out, size, own->searches);
 	if (large)
-		size = fold_record(record, (__u8 *)out, size);
+		size = fold_record(&own->fold, record, (__u8 *)out, size);
 	record->header.size = size;
 	if (!off)
 		c->samples += 1 - own->leaves;
@@ -303,7 +304,7 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, const struct wa
 	if (!off)
 		wake(own, samples_ring, head + size, time, fresh);
 	if (!off && !wall && own->leaves)
-		watched_left(time);
+		watched_left(time, hint->tstate);
 	if (off || own->leaves)
 		emit_sleeps(fresh);
 	return 0;

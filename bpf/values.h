@@ -279,7 +279,7 @@ static __always_inline __u32 values_part(const struct locals_captures *captured_
 	if (!values_round(walk, image, out, captured_locals, to) && walk->n > VALUES_ROUND) {
 		struct values_context c = {.walk = walk, .image = image, .out = out, .captured_locals = captured_locals, .to = to};
 
-		bpf_loop((walk->n - 1) / VALUES_ROUND, values_rounds, &c, 0);
+		host_loop_rare((walk->n - 1) / VALUES_ROUND, values_rounds, &c);
 	}
 	n = to->part.part.size;
 	host_barrier(n);

@@ -258,14 +258,13 @@ HOST_APART int emit_sleeps(int fresh)
 }
 
 /* Its record was written. */
-HOST_APART int watched_left(__u64 now)
+HOST_APART int watched_left(__u64 now, __u64 tstate)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct watched *of = watched_of();
 
 	if (!of)
 		return 0;
-	of->tstate = wait_tstate(task);
+	of->tstate = tstate;
 	watched_sleeps(of, now, 0);
 	return 0;
 }

@@ -78,7 +78,7 @@ void load__print(bool verbose)
 }
 
 /* Maps with one element per CPU. */
-static const char *const per_cpu[] = {"scratch", "captures", "samples", "natives", "folds"};
+static const char *const per_cpu[] = {"scratch", "samples", "natives"};
 
 static uint64_t ring_bytes(const struct load_options *options)
 {

@@ -135,7 +135,7 @@ HOST_APART int fold(struct fold *f, const struct fold_words *from, __u32 n)
 	f->n = n;
 	f->at = f->head = f->distance = f->repeat = 0;
 	f->to = 1;
-	host_loop(FOLD_WORDS, fold_round, &c);
+	host_loop_rare(FOLD_WORDS, fold_round, &c);
 	if (f->at < n)
 		return 0;
 	f->repeat -= f->at - n; /* repetitions that were counted past the last word */

@@ -15,6 +15,7 @@
  *   to its block i; NULL: none. In BPF the file that includes a walker defines both before it: the maps are there.
  * host_loop(n, fn, ctx): calls fn(i, ctx) for i = 0..n-1 until it returns 1; returns the number of calls made, or
  *   -errno.
+ * host_loop_rare(n, fn, ctx): the same where it is rarely called: a round costs more in BPF, and loading the program less.
  */
 #pragma once
 
@@ -41,6 +42,9 @@ struct host_window {
 #define HOST_APART __attribute__((noinline, weak))
 /* bpf_loop allows 1 << 23 rounds at most. */
 #define host_loop(n, fn, ctx) bpf_loop((n), (fn), (ctx), 0)
+/* Of flags that it knows to be 0 the kernel inlines the call, and moves all that follows. */
+static volatile __u64 host_no_flags;
+#define host_loop_rare(n, fn, ctx) bpf_loop((n), (fn), (ctx), host_no_flags)
 typedef void *host_pool_t;
 #define host_read(dst, size, address) bpf_probe_read_user((dst), (size), (const void *)(address))
 #define host_copy(dst, size, src) bpf_probe_read_kernel((dst), (size), (src))
@@ -104,6 +108,8 @@ static inline const void *host_block(host_pool_t pool, uint32_t i)
 {
 	return i < pool->n ? (const char *)pool->blocks + (size_t)i * 4096 : NULL;
 }
+
+#define host_loop_rare host_loop
 
 static inline long host_loop(uint32_t n, long (*fn)(uint32_t, void *), void *ctx)
 {

@@ -703,7 +703,7 @@ HOST_APART int unwind_stub(struct unwind_state *s, int loss)
 		code[0] = code[0] << (-before & 63);
 	}
 	c.code = code;
-	host_loop(UNWIND_STUBS, unwind_stub_try, &c);
+	host_loop_rare(UNWIND_STUBS, unwind_stub_try, &c);
 	if (!c.rule)
 		return loss;
 	s->rule = c.rule;

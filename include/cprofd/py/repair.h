@@ -171,7 +171,7 @@ HOST_INLINE int py_repair_called(struct py_walk_context *c)
 
 	if (!walk->called || py_read64(walk, t->caller + c->image->layout.cframe_current_frame, &walk->leaf))
 		return 0;
-	host_loop(PY_REGISTERS, py_repair_call, c);
+	host_loop_rare(PY_REGISTERS, py_repair_call, c);
 	walk->caller = t->caller;
 	walk->linked = t->linked;
 	if (!walk->frame && walk->leaf && py_calls(walk, c->image, walk->leaf)) {
@@ -261,7 +261,7 @@ HOST_INLINE int py_repair_inlined(const struct py_walk_context *c)
 
 	if (py_read64(walk, walk->called + c->image->layout.frame_back, &walk->leaf))
 		return 0;
-	host_loop(PY_REGISTERS, py_repair_inlined_by, &of);
+	host_loop_rare(PY_REGISTERS, py_repair_inlined_by, &of);
 	walk->frame = of.resumed		     ? of.resumed
 		      : py_is_linked(walk, c->image) ? walk->called
 		      : of.placed		     ? of.placed
@@ -292,7 +292,7 @@ HOST_APART int py_repair_half(struct py_walk *walk, const struct image *image)
 	walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].frame;
 	/* Not of another frame: greenlet, while it switches, has the outermost one of a stack without its shim. */
 	if (py_is_generator(&image->layout, walk->leaf))
-		host_loop(PY_REGISTERS, py_repair_generator, &c);
+		host_loop_rare(PY_REGISTERS, py_repair_generator, &c);
 	return 0;
 }
 
@@ -318,9 +318,9 @@ HOST_APART int py_repair_link(struct py_walk *walk, const struct image *image)
 			return 1;
 		}
 		walk->leaf = walk->tstates[walk->first & (PY_TSTATES_MAX - 1)].cframe;
-		host_loop(PY_REGISTERS, py_repair_cframe, &c);
+		host_loop_rare(PY_REGISTERS, py_repair_cframe, &c);
 		if (!walk->frame)
-			host_loop(PY_REGISTERS, image->layout.frame_is_entry != PY_ABSENT ? py_repair_entry : py_repair_shim, &c);
+			host_loop_rare(PY_REGISTERS, image->layout.frame_is_entry != PY_ABSENT ? py_repair_entry : py_repair_shim, &c);
 		if (walk->frame && walk->called && py_calls(walk, image, walk->frame) != PY_CALLS)
 			walk->frame = 0;
 	}
