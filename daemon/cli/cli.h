@@ -109,6 +109,7 @@ struct cli_options {
 	/* Events go to stdout as they come, and no file is written. */
 	bool stream;
 	/* push; every_ms, retry_ms, spool_mb 0: the default */
+	const char *follow, *state; /* push: of a directory; where is noted what was delivered; NULL: not given */
 	const char *otlp, *pyroscope, *header_file, *tenant, *ca_file, *service;
 	const char *headers[CLI_HEADERS_MAX];
 	uint32_t n_headers, spool_mb;
@@ -215,7 +216,7 @@ struct option_row {
 };
 extern const struct option_row option_rows[]; /* ended by a NULL name */
 /* How many rows getopt's table in parse.c can take. */
-#define OPTIONS_MAX 128
+#define OPTIONS_MAX 160
 
 /* The one PID that a command works on: -p or the operand. CLI_DONE or CLI_USAGE. With required false and
  * nothing given, *ret is 0. */

@@ -138,7 +138,7 @@ const struct command commands[] = {
 	},
 	{
 		.name = "push",
-		.operands = "FILE... | PID|NAME... | --all",
+		.operands = "FILE... | PID|NAME... | --all | --follow DIR",
 		.summary = "send recordings, or running processes, to a store: OpenTelemetry, Pyroscope",
 		.text = "Sends profiles (OTLP over HTTP, v1development; or pprof to Pyroscope) with compile, phase and class of each sample. Of recordings all that is "
 			"in them, of running processes what each --every seconds brought, until Ctrl-C or their end. Several processes need a daemon, which "
@@ -149,7 +149,8 @@ const struct command commands[] = {
 			"Exit status 1: something was not delivered.",
 		.examples = "cprofd push --otlp http://localhost:4318 svd.cprof\ta recording\n"
 			    "cprofd push --otlp https://collector:4318 --ca-file ca.pem --all\tevery Python of yours, with a daemon\n"
-			    "sudo cprofd push --otlp http://localhost:4318 4242 --mode=wall\tone process; where it waits, too\n",
+			    "sudo cprofd push --otlp http://localhost:4318 4242 --mode=wall\tone process; where it waits, too\n"
+			    "cprofd push --otlp http://localhost:4318 --follow /var/lib/cprofd\twhat `cprofd agent` records, as its files are completed\n",
 		.bit = COMMAND_PUSH,
 		.run = push__run,
 	},

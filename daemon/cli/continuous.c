@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/continuous.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,19 +32,9 @@ struct file {
 	uint64_t bytes;
 };
 
-/* "cprofd-20260131T120000.000Z-4242.cprof", or ".cprof.part", and nothing else: what somebody has put aside, or named alike,
- * is none of ours. */
 static bool is_ours(const char *name)
 {
-	static const char form[] = "cprofd-00000000T000000.000Z-";
-	size_t i;
-
-	for (i = 0; form[i]; i++)
-		if (form[i] == '0' ? !isdigit((unsigned char)name[i]) : name[i] != form[i])
-			return false;
-	name += i;
-	i = strspn(name, "0123456789");
-	return i && (!strcmp(name + i, FOLDER_END) || !strcmp(name + i, PART));
+	return folder__names(name, FOLDER_END) || folder__names(name, PART);
 }
 
 /* Is somebody writing it? Who may not look takes it for one that is. */

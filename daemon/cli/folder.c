@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/folder.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +11,19 @@
 #include <unistd.h>
 
 #include "cli/user.h"
+
+bool folder__names(const char *name, const char *end)
+{
+	static const char form[] = "cprofd-00000000T000000.000Z-";
+	size_t i;
+
+	for (i = 0; form[i]; i++)
+		if (form[i] == '0' ? !isdigit((unsigned char)name[i]) : name[i] != form[i])
+			return false;
+	name += i;
+	i = strspn(name, "0123456789");
+	return i && !strcmp(name + i, end);
+}
 
 int folder__open(const char *path)
 {

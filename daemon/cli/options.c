@@ -417,6 +417,8 @@ const struct option_row option_rows[] = {
 	{"otlp", 0, "URL", NULL, COMMAND_PUSH, "where to: an OTLP receiver, as http://localhost:4318; /v1development/profiles is appended", TEXT(otlp, "is no URL")},
 	{"pyroscope", 0, "URL", NULL, COMMAND_PUSH, "where to: Pyroscope, or Alloy's pyroscope.receive_http, as http://localhost:4040; /push.v1.PusherService/Push is appended", TEXT(pyroscope, "is no URL")},
 	{"all", 0, NULL, NULL, COMMAND_PUSH, "every Python of yours, also those that start later; at most 16 at once, by a daemon", FLAG(all)},
+	{"follow", 0, "DIR", "@file", COMMAND_PUSH, "each recording of a directory as it is completed (--continuous, the agent), those that are there first, until Ctrl-C; what was delivered is not sent again", TEXT(follow, "is no directory")},
+	{"state", 0, "FILE", "@file", COMMAND_PUSH, "with --follow: where the names of those that were delivered are kept; default: a file of DIR", TEXT(state, "is no file name")},
 	{"every", 0, "SECS", NULL, COMMAND_PUSH, "a request has the samples of so long; default 10", .set = set_every},
 	{"header", 0, "NAME: VALUE", NULL, COMMAND_PUSH, "a header of each request; as often as needed. Others see it among the arguments: not for secrets", .set = set_header},
 	{"header-file", 0, "FILE", "@file", COMMAND_PUSH, "headers, a line each, as 'Authorization: Bearer TOKEN'", TEXT(header_file, "is no file name")},

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "cli/follow.h"
 #include "cli/input.h"
 #include "cli/live.h"
 #include "cli/progress.h"
@@ -182,6 +183,8 @@ static int finish(const struct push *push, int status)
 		say("%s events of sessions did not reach this command in time, or its recording has a gap", words__count(push->missed));
 	if (waiting && !hopeless)
 		say__failure("--retry SECS waits longer", "%u request%s not delivered: %s", waiting, waiting == 1 ? " was" : "s were", trouble ?: "interrupted");
+	if (push->options->follow && (waiting || hopeless || push->signalled))
+		return FOLLOW_AGAIN;
 	return counts.refused || counts.dropped || counts.rejected || waiting || hopeless || push->failed ? CLI_COULD_NOT : status;
 }
 
@@ -209,7 +212,7 @@ static bool hopeless(const struct push *push)
 
 static void drain(struct push *push)
 {
-	uint64_t until = clock__now() + (push->options->retry_ms ?: RETRY_MS) * 1000000ull, bytes;
+	uint64_t until = push->options->follow ? UINT64_MAX : clock__now() + (push->options->retry_ms ?: RETRY_MS) * 1000000ull, bytes;
 	unsigned before = push->signalled;
 	struct pollfd fd = {push->signals, POLLIN, 0};
 
@@ -524,29 +527,32 @@ static int judge(const struct cli_options *options, const char *url, bool *ret_f
 		say__failure("push them one after the other", "either recordings or processes");
 	else if (options->all && (options->n_operands || options->n_pids))
 		say__failure("leave one of them out", "--all is every Python, and '%s' is one", options->n_operands ? options->operands[0] : "-p");
-	else if (!options->all && !options->n_operands && !options->n_pids)
+	else if (options->follow && (options->n_operands || options->n_pids || options->all))
+		say__failure("leave one of them out", "--follow is of the recordings of a directory");
+	else if (options->state && !options->follow)
+		say__failure("add --follow DIR", "--state is of a directory that is followed");
+	else if (!options->follow && !options->all && !options->n_operands && !options->n_pids)
 		say__failure("as in `cprofd push --otlp URL svd.cprof`, or `cprofd push --otlp URL 4242`", "which recordings, or which processes?");
 	else
 		return CLI_DONE;
 	return CLI_USAGE;
 }
 
-int push__run(const struct cli_options *options)
+static const char *url_of(const struct cli_options *options)
 {
-	struct push push = {.options = options, .signals = -1, .begun = clock__now(), .url = options->otlp ?: options->pyroscope,
-			    .store = !options->otlp ? &push_pyroscope : options->json ? &push_otlp_json : &push_otlp};
-	bool files;
-	int status = judge(options, push.url, &files);
+	return options->otlp ?: options->pyroscope;
+}
 
-	if (status != CLI_DONE)
-		return status;
-	if (push__load()) {
-		say__failure("sudo apt-get install libcurl4", "push needs the library libcurl, which is not installed");
-		return CLI_COULD_NOT;
-	}
+/* options->operands: recordings; or else processes. */
+static int run(const struct cli_options *options, bool files)
+{
+	struct push push = {.options = options, .signals = -1, .begun = clock__now(), .url = url_of(options),
+			    .store = !options->otlp ? &push_pyroscope : options->json ? &push_otlp_json : &push_otlp};
+	int status;
+
 	push.resource.service = options->service;
 	/* The daemon's socket is this machine's; a recording may be another's. */
-	if (!files && !gethostname(push.host, sizeof(push.host) - 1))
+	if ((!files || options->follow) && !gethostname(push.host, sizeof(push.host) - 1))
 		push.resource.host = push.host;
 	status = make_sender(&push);
 	if (status == CLI_DONE) {
@@ -560,4 +566,23 @@ int push__run(const struct cli_options *options)
 	if (push.signals >= 0)
 		close(push.signals);
 	return status;
+}
+
+static int run_followed(const struct cli_options *options)
+{
+	return run(options, true);
+}
+
+int push__run(const struct cli_options *options)
+{
+	bool files;
+	int status = judge(options, url_of(options), &files);
+
+	if (status != CLI_DONE)
+		return status;
+	if (push__load()) {
+		say__failure("sudo apt-get install libcurl4", "push needs the library libcurl, which is not installed");
+		return CLI_COULD_NOT;
+	}
+	return options->follow ? follow__run(options, url_of(options), run_followed) : run(options, files);
 }

@@ -547,6 +547,48 @@ def test_a_clock_that_is_set(recordings):
         expect(client.returncode == 0 and not receiver.failed and not receiver.told.duplicates, "push", err, receiver.failed)
 
 
+def test_follow(recordings):
+    """What --continuous completes arrives once: the server is away for a while, push is killed in the middle and begins again, a file is none."""
+    with folder() as work:
+        of = os.path.join(work, "of")
+        bad = os.path.join(of, "cprofd-20200101T000000.000Z-1.cprof")
+        recorder = subprocess.Popen([CPROFD, "record", "-q", "--continuous", of, "--rotate-age", "1s", "--", PYTHON, "-c", THREADS % 5], stdout=subprocess.DEVNULL,
+                                    env=environment(CPROFD_SOCKET="none"))
+        done = lambda: sorted(name for name in os.listdir(of) if name.startswith("cprofd-202") and name.endswith(".cprof"))  # noqa: E731
+        expect(until(lambda: os.path.isdir(of) and len(done()) > 1), "it records")
+        for path in (bad, os.path.join(of, "other.cprof")):
+            with open(path, "w") as file:
+                file.write("no recording\n")
+        with Receiver([503] * 3 + ["ok", "slow", "ok", "slow"]) as receiver:
+            command = [CPROFD, "push", "--otlp", receiver.url, "--every", "0.2", "--follow", of]
+            client = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment())
+            expect(until(lambda: receiver.requests > 5, 60), "it begins")
+            client.kill()
+            expect(bad.encode() in client.communicate()[1], "a file that is none is told")
+            expect(recorder.wait() == 0, "the recorder")
+            client = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment())
+            state = lambda: [line for name in os.listdir(of) if name.startswith(".pushed") for line in open(os.path.join(of, name)).read().split()]  # noqa: E731
+            expect(until(lambda: state() == done(), 60), "all are delivered", state(), done(), client.poll())
+            client.terminate()
+            err = client.communicate(timeout=60)[1].decode()
+            expect(client.returncode == 0, "it ends", err)
+            whole, told = sum(json.loads(cprofd("report", os.path.join(of, name), "--json").out)["tables"][0]["total_ns"] for name in done() if name not in bad), receiver.told
+            expect(not receiver.failed and told.sums["cpu"] == whole, "the sum", told.sums, whole, receiver.failed)
+            requests, sums = receiver.requests, dict(told.sums)
+            client = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment())
+            expect(not until(lambda: receiver.requests > requests, 2), "nothing is sent again", receiver.requests, requests)
+            client.terminate()
+            expect(client.wait() == 0 and dict(told.sums) == sums, "it ends", client.communicate())
+        with open(os.path.join(work, "state"), "w") as file:
+            file.write("\n".join(done()[:-1]))
+        with Receiver([401] * 9) as receiver:
+            fails(1, "401", run=push(receiver, "--follow", of, "--state", os.path.join(work, "state")))
+        expect(open(os.path.join(work, "state")).read().split() == done()[:-1], "what was refused is not noted")
+    fails(1, "cannot be noted", "--state", run=push("http://localhost:1", "--follow", "/nonexistent"))
+    fails(2, "--follow is", run=push("http://localhost:1", "--follow", ".", "a.cprof"))
+    fails(2, "add --follow", run=push("http://localhost:1", "--state", "x", "a.cprof"))
+
+
 def test_all(recordings):
     """--all finds a Python that starts later, and only this user's: one that no other test has processes of."""
     uid = 65533
