@@ -148,6 +148,7 @@ install: all docs ## into $(PREFIX), below $(DESTDIR)
 	install -d $(DESTDIR)$(UNITS)
 	sed 's|@bindir@|$(PREFIX)/bin|' systemd/cprofd.service.in > $(DESTDIR)$(UNITS)/cprofd.service
 	sed 's|@bindir@|$(PREFIX)/bin|' systemd/cprofd-agent.service.in > $(DESTDIR)$(UNITS)/cprofd-agent.service
+	sed 's|@bindir@|$(PREFIX)/bin|' systemd/cprofd-push.service.in > $(DESTDIR)$(UNITS)/cprofd-push.service
 	install -m 644 systemd/cprofd.socket $(DESTDIR)$(UNITS)/cprofd.socket
 	install -D -m 644 systemd/cprofd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 uninstall: ## what install put there
@@ -156,7 +157,7 @@ uninstall: ## what install put there
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cprofd \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cprofd \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cprofd.fish \
-		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket $(DESTDIR)$(UNITS)/cprofd-agent.service \
+		$(DESTDIR)$(UNITS)/cprofd.service $(DESTDIR)$(UNITS)/cprofd.socket $(DESTDIR)$(UNITS)/cprofd-agent.service $(DESTDIR)$(UNITS)/cprofd-push.service \
 		$(DESTDIR)$(PREFIX)/lib/sysusers.d/cprofd.conf
 	rmdir $(DESTDIR)$(PREFIX)/libexec/cprofd $(DESTDIR)$(PREFIX)/share/doc/cprofd 2>/dev/null || true
 

@@ -9,13 +9,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/buf.h"
-#include "base/cleanup.h"
 #include "base/hash.h"
 #include "cli/folder.h"
 #include "cli/recorder.h"
@@ -154,17 +151,16 @@ static bool next_name(const struct follow *follow, char ret[NAME_MAX + 1], int *
 	return *ret;
 }
 
-/* True: a signal came within so long, or `fd` is ready. */
-static bool wait_for(struct follow *follow, int fd, int timeout_ms)
+/* Waits so long, or until a signal comes; that of a child is one, too. */
+static void wait_for(struct follow *follow, int timeout_ms)
 {
-	struct pollfd fds[] = {{follow->signals, POLLIN, 0}, {fd, POLLIN, 0}};
+	struct pollfd fd = {follow->signals, POLLIN, 0};
 	struct signalfd_siginfo info;
 
-	if (poll(fds, 2, timeout_ms) <= 0)
-		return false;
+	if (poll(&fd, 1, timeout_ms) <= 0)
+		return;
 	while (read(follow->signals, &info, sizeof(info)) == sizeof(info))
-		follow->stopped = true;
-	return follow->stopped || fds[1].revents;
+		follow->stopped |= info.ssi_signo != SIGCHLD;
 }
 
 /* --- one recording --- */
@@ -175,8 +171,8 @@ static int push_one(struct follow *follow, const char *name)
 	char path[PATH_MAX], *operands[] = {path, NULL};
 	struct cli_options options = *follow->options;
 	const pid_t parent = getpid();
+	pid_t pid, done = 0;
 	int status;
-	pid_t pid;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", follow->folder, name) >= sizeof(path))
 		return -ENAMETOOLONG;
@@ -193,16 +189,14 @@ static int push_one(struct follow *follow, const char *name)
 		fflush(NULL);
 		_exit(status);
 	}
-	{
-		_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-		while (!follow->stopped && !wait_for(follow, fd, -1))
-			;
-		if (follow->stopped)
-			kill(pid, SIGTERM);
+	while (!follow->stopped && !(done = waitpid(pid, &status, WNOHANG)))
+		wait_for(follow, -1);
+	if (!done) {
+		kill(pid, SIGTERM);
+		done = waitpid(pid, &status, 0);
 	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	if (done < 0)
+		return -errno;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -218,17 +212,17 @@ static int follow_all(struct follow *follow)
 				say__failure("", "%s cannot be read: %s", follow->folder, strerror(-err));
 				return CLI_COULD_NOT;
 			}
-			wait_for(follow, -1, LOOK_MS);
+			wait_for(follow, LOOK_MS);
 			continue;
 		}
 		err = push_one(follow, name);
+		if (follow->stopped && err)
+			return status; /* the next time */
 		if (err == FOLLOW_AGAIN || err < 0) {
 			if (err < 0)
 				say("%s cannot be sent: %s", name, strerror(-err));
 			return CLI_COULD_NOT;
 		}
-		if (follow->stopped && err)
-			return CLI_COULD_NOT;
 		/* What cannot be read now cannot be read later: the next one. */
 		if (err > 128)
 			say("%s is left out: reading it was ended by signal %d", name, err - 128);
@@ -258,7 +252,7 @@ int follow__run(const struct cli_options *options, const char *url, int (*push)(
 		buf__free(&follow.delivered);
 		return CLI_COULD_NOT;
 	}
-	follow.signals = recorder__signals((const int[]){0}, NULL);
+	follow.signals = recorder__signals((const int[]){SIGCHLD, 0}, NULL);
 	status = follow_all(&follow);
 	close(follow.signals);
 	buf__free(&follow.delivered);

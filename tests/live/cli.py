@@ -390,6 +390,7 @@ def test_install():
         expect(run.returncode == 0, "make install failed", run.stdout.decode())
         for path in ("bin/cprofd", "libexec/cprofd/cprofd-engine", "share/man/man1/cprofd.1", "share/doc/cprofd/rules.md", "share/doc/cprofd/report.md", "share/bash-completion/completions/cprofd",
                      "share/zsh/site-functions/_cprofd", "share/fish/vendor_completions.d/cprofd.fish", "lib/systemd/system/cprofd.socket", "lib/systemd/system/cprofd.service",
+                     "lib/systemd/system/cprofd-agent.service", "lib/systemd/system/cprofd-push.service",
                      "lib/sysusers.d/cprofd.conf"):
             path = os.path.join(work, "usr", path)
             expect(os.path.getsize(path) > 0, path + " is empty")

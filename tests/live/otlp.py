@@ -553,21 +553,25 @@ def test_follow(recordings):
         of = os.path.join(work, "of")
         bad = os.path.join(of, "cprofd-20200101T000000.000Z-1.cprof")
         recorder = subprocess.Popen([CPROFD, "record", "-q", "--continuous", of, "--rotate-age", "1s", "--", PYTHON, "-c", THREADS % 5], stdout=subprocess.DEVNULL,
-                                    env=environment(CPROFD_SOCKET="none"))
+                                    env=environment(CPROFD_SOCKET="none"), group=NOBODY, umask=0o027)
+        os.chmod(work, 0o755)
+        kept = os.path.join(work, "kept")
+        os.mkdir(kept)
+        os.chown(kept, NOBODY, NOBODY)
         done = lambda: sorted(name for name in os.listdir(of) if name.startswith("cprofd-202") and name.endswith(".cprof"))  # noqa: E731
         expect(until(lambda: os.path.isdir(of) and len(done()) > 1), "it records")
         for path in (bad, os.path.join(of, "other.cprof")):
             with open(path, "w") as file:
                 file.write("no recording\n")
         with Receiver([503] * 3 + ["ok", "slow", "ok", "slow"]) as receiver:
-            command = [CPROFD, "push", "--otlp", receiver.url, "--every", "0.2", "--follow", of]
+            command = as_nobody(CPROFD, "push", "--otlp", receiver.url, "--every", "0.2", "--follow", of, "--state", os.path.join(kept, "delivered"))
             client = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment())
             expect(until(lambda: receiver.requests > 5, 60), "it begins")
             client.kill()
             expect(bad.encode() in client.communicate()[1], "a file that is none is told")
             expect(recorder.wait() == 0, "the recorder")
             client = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment())
-            state = lambda: [line for name in os.listdir(of) if name.startswith(".pushed") for line in open(os.path.join(of, name)).read().split()]  # noqa: E731
+            state = lambda: open(os.path.join(kept, "delivered")).read().split()  # noqa: E731
             expect(until(lambda: state() == done(), 60), "all are delivered", state(), done(), client.poll())
             client.terminate()
             err = client.communicate(timeout=60)[1].decode()
