@@ -225,10 +225,14 @@ struct tracee {
 	bool native_sampled;                    /* it had samples since then */
 };
 
+/* What /proc tells of a process's start is exact to so much: USER_HZ. */
+#define PROC_START_NS 10000000u
 /* State ASKED, without descriptors. NULL: no memory, or the session has SERVE_PROCESSES_MAX of them. */
 struct tracee *tracee__new(struct session *session, int32_t pid);
 /* By pid, among the living. Linear: a session has few processes, and at most SERVE_PROCESSES_MAX. */
 struct tracee *tracee__find(struct session *session, int32_t pid);
+/* The same; if there is none, the ended one of which this is a record. Of that there is no memory. */
+struct tracee *tracee__of(struct session *session, const struct record_task *task);
 /* Of one that may have ended, or have executed another program, since it was forked. NULL: it was not forked in this
  * session. */
 const struct tracee *tracee__forked_as(const struct session *session, const struct record_task *task);

@@ -179,7 +179,7 @@ bool proc__alive(int32_t pid, uint64_t start)
 	at = strrchr(text, ')');
 	if (at[1] == ' ' && (at[2] == 'Z' || at[2] == 'X'))
 		return false;
-	return !start || now / 10000000 == start / 10000000;
+	return !start || now / PROC_START_NS == start / PROC_START_NS;
 }
 
 void proc__boot_id(char *ret, size_t size)

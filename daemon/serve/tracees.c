@@ -31,6 +31,17 @@ struct tracee *tracee__find(struct session *session, int32_t pid)
 	return NULL;
 }
 
+struct tracee *tracee__of(struct session *session, const struct record_task *task)
+{
+	struct tracee *alive = tracee__find(session, (int32_t)task->tgid);
+
+	for (struct tracee *p = alive ? NULL : session->tracees; p; p = p->next)
+		if (p->pid == (int32_t)task->tgid && p->start / PROC_START_NS == task->process_start / PROC_START_NS &&
+		    (!p->exec_known || p->exec == task->exec))
+			return p;
+	return alive;
+}
+
 const struct tracee *tracee__forked_as(const struct session *session, const struct record_task *task)
 {
 	for (const struct tracee *p = session->tracees; p; p = p->next)
@@ -536,7 +547,7 @@ void tracee__retry(struct engine *engine, struct session *session, uint64_t now,
 		next = p->next;
 		if (p->dead && !p->end_pending) {
 			/* Samples of before its end may still come. */
-			if (session->state != SESSION_RUNNING || session->handed_on > p->ended)
+			if ((session->state != SESSION_RUNNING && session->state != SESSION_DETACHING) || session->handed_on > p->ended)
 				tracee__free(engine, p);
 			continue;
 		}

@@ -190,8 +190,8 @@ static int sample_without_values(struct session *session, const struct sample *s
 	return made.values ? session_units__sample(session, &made) : units__sample(session->units->units, sample, NULL, NULL);
 }
 
-/* Values of a process that is not identified cannot be read: there is no layout. Without its memory the sample still
- * counts, without names. */
+/* Values of a process that is not identified cannot be read: there is no layout. Without its memory there are the copies that the sample
+ * has: of the last samples before a process ended nothing else is left. */
 int session_units__sample(struct session *session, const struct sample *sample)
 {
 	struct page_reader *memory = &session->units->memory;
@@ -204,12 +204,12 @@ int session_units__sample(struct session *session, const struct sample *sample)
 		profile__end_epoch(session->profile);
 	if (!sample->values)
 		return sample_without_values(session, sample);
-	tracee = tracee__find(session, (int32_t)sample->record->header.task.tgid);
+	tracee = tracee__of(session, &sample->record->header.task);
 	if (!tracee || !tracee->image.runtime)
 		return 0;
 	watch__thread(session, &sample->record->header, true);
 	refresh(memory, tracee, sample->record->header.time);
-	err = units__sample(session->units->units, sample, tracee->mem < 0 ? NULL : &memory->reader, &tracee->image.layout);
+	err = units__sample(session->units->units, sample, &memory->reader, &tracee->image.layout);
 	paths = units__paths(session->units->units, &n);
 	for (uint32_t i = 0; i < n; i++)
 		ring__put_path(session->ring, &paths[i]);

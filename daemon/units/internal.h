@@ -69,6 +69,7 @@ struct rule_code {
 	uint16_t made[FRAME_VALUES_WORDS];
 	/* of each source of name, signature: what @function and the like give (texts) */
 	uint32_t own[RULES_CHOICES_MAX * 2];
+	bool gave[RULES_CHOICES_MAX * 2]; /* each source of name, signature: it gave something once */
 };
 
 /* Which rule a Python function matched when its local variables were known (`has` in a rule). The function rows of the

@@ -105,8 +105,10 @@ static int read_path(struct units *units, struct values *values, const struct sa
 	size_t begin = out->len;
 	int err;
 
-	if (object)
-		return read_copy(values, object, out);
+	if (object) {
+		err = read_copy(values, object, out);
+		return err && err != -ENODATA ? -EAGAIN : err; /* something is there, of a type that cannot be read now */
+	}
 	err = values__text_and_path(values, word, source, out, &found);
 	if (err || !found.n)
 		return err;
@@ -149,10 +151,17 @@ static uint8_t path_bit(uint8_t path)
 	return path < CAPTURE_PATHS ? (uint8_t)(1u << (FRAME_VALUES_WORDS + path)) : 0;
 }
 
-static bool reads(int err, bool *unknown)
+/* Does source number `i` give something? What cannot be read, as the object or the process is gone, is not there if it never was;
+ * else it may be there, and what the rule names next would be a wrong name. */
+static bool reads(struct units *units, const struct rule_code *rule_code, uint32_t i, int err, bool *unknown)
 {
-	*unknown |= err == -EAGAIN;
-	return !err || err == -EAGAIN;
+	bool *gave = &units->rule_codes[rule_code - units->rule_codes].gave[i];
+
+	if (err == -ENODATA || (err && err != -EAGAIN && !*gave))
+		return false;
+	*gave = true;
+	*unknown |= err != 0;
+	return true;
 }
 
 /* Appends the first choice of `a | b + c | d` that gives a text; none, if what one before it gives is not known yet. `first`: the place
@@ -172,7 +181,7 @@ static bool read_choice(struct units *units, struct values *values, const struct
 
 		*asked |= word_bit(words[i]) | path_bit(rule_code->paths[first + i]);
 		if (source->kind == SOURCE_VALUE && words[i] < FRAME_VALUES_WORDS)
-			found = reads(read_source(units, values, sample, rule_code, first + i, frame, source, out), &unknown);
+			found = reads(units, rule_code, first + i, read_source(units, values, sample, rule_code, first + i, frame, source, out), &unknown);
 		else if (own[i])
 			found = !buf__puts(out, texts__get(&units->texts, own[i]));
 		if (found && !source->joined)
