@@ -235,9 +235,38 @@ static int class_find(struct values *values, const struct object_type *type, con
 	return err ? err : found;
 }
 
-/* What an attribute of a class means for an instance: nothing that can be read, an object, or an offset in the
- * instance. */
-enum class_kind { CLASS_NOTHING, CLASS_OBJECT, CLASS_MEMBER };
+/* What an attribute of a class means for an instance: nothing, an object, an offset in the instance; or it is computed, whatever the
+ * instance has (a data descriptor, __getattribute__): then there is nothing to read. */
+enum class_kind { CLASS_NOTHING, CLASS_OBJECT, CLASS_MEMBER, CLASS_COMPUTED };
+
+/* Of a descriptor that was written in Python: does it come before what the instance has? */
+static int sets(struct values *values, const struct object_type *type, uint8_t *ret_kind)
+{
+	static const char *const names[] = {"__set__", "__delete__"};
+	uint64_t ignored;
+	int err = -ENODATA;
+
+	for (uint32_t i = 0; err == -ENODATA && i < sizeof(names) / sizeof(*names); i++)
+		err = class_find(values, type, names[i], &ignored);
+	if (!err)
+		*ret_kind = CLASS_COMPUTED;
+	return err == -ENODATA ? 0 : err;
+}
+
+/* Has the class a way of its own to find attributes? That of `object`, `type` and other C types is a slot of theirs. */
+static int finds_itself(struct values *values, const struct object_type *of, uint8_t *ret_kind)
+{
+	struct object_type type;
+	uint64_t found;
+	int err = class_find(values, of, "__getattribute__", &found);
+
+	if (err == -ENODATA)
+		return 0;
+	err = err ?: object__type(values, found, &type);
+	if (!err && !is(&type, "wrapper_descriptor"))
+		*ret_kind = CLASS_COMPUTED;
+	return err;
+}
 
 /* Resolves descriptors: a slot's member_descriptor has the offset of the value in the instance (PyMemberDef); a
  * property computes its value, so there is nothing to read. */
@@ -249,9 +278,11 @@ static int through_descriptor(struct values *values, struct class_memo_row *ret)
 	struct object_type type;
 	int err = object__type(values, ret->at, &type);
 
-	if (err || type.flags & TYPE_HEAP)
+	if (err)
 		return err;
-	ret->kind = CLASS_NOTHING;
+	if (type.flags & TYPE_HEAP)
+		return sets(values, &type, &ret->kind);
+	ret->kind = CLASS_COMPUTED;
 	if (!strcmp(type.name, "property") || !strcmp(type.name, "getset_descriptor"))
 		return 0;
 	ret->kind = CLASS_OBJECT;
@@ -281,41 +312,49 @@ static bool is_same(const struct class_memo_row *row, const struct class_memo_ro
 	return row->version == key->version && row->type == key->type && row->name == key->name && row->process == key->process;
 }
 
-/* An attribute that the class or a base has. That there is none is cached as well (CLASS_NOTHING). */
-static int class_attribute(struct values *values, uint64_t object, const struct object_type *type, const char *name, uint64_t *ret)
+/* What the class or a base has. That there is nothing is cached as well. */
+static int look_up(struct values *values, const struct object_type *type, const char *name, struct class_memo_row *ret)
 {
-	struct class_memo_row found = {.process = values->process, .type = type->address, .name = name, .version = type->version};
-	struct class_memo_row *known = memo_of(values, &found);
-	int err = 0;
+	struct class_memo_row *known;
+	struct py_path *path = values->path;
+	int err;
 
-	if (known && is_same(known, &found)) {
-		found = *known;
-	} else {
-		struct py_path *path = values->path;
-
-		values->path = NULL; /* of the instance, not of its class */
-		found.kind = CLASS_OBJECT;
-		err = class_find(values, type, name, &found.at);
-		err = err ?: through_descriptor(values, &found);
-		values->path = path;
-		if (err == -ENODATA) {
-			found.kind = CLASS_NOTHING;
-			err = 0;
-		}
-		if (!err && known)
-			*known = found;
+	*ret = (struct class_memo_row){.process = values->process, .type = type->address, .name = name, .version = type->version};
+	known = memo_of(values, ret);
+	if (known && is_same(known, ret)) {
+		*ret = *known;
+		return 0;
 	}
-	if (err)
-		return err;
-	*ret = found.at;
+	values->path = NULL; /* of the instance, not of its class */
+	ret->kind = CLASS_OBJECT;
+	err = class_find(values, type, name, &ret->at);
+	err = err ?: through_descriptor(values, ret);
+	if (err == -ENODATA) {
+		ret->kind = CLASS_NOTHING;
+		err = 0;
+	}
+	if (!err && type->flags & TYPE_HEAP)
+		err = finds_itself(values, type, &ret->kind);
+	values->path = path;
+	if (!err && known)
+		*known = *ret;
+	return err;
+}
+
+/* An attribute that the class or a base has. */
+static int class_attribute(struct values *values, uint64_t object, const struct object_type *type, const struct class_memo_row *found, uint64_t *ret)
+{
+	int err;
+
+	*ret = found->at;
 	/* An instance may have an attribute of its own in place of its class's: that cannot be checked by loads. */
-	if (found.kind != CLASS_MEMBER || !type->version) {
+	if (found->kind != CLASS_MEMBER || !type->version) {
 		path__none(values);
-		return found.kind == CLASS_NOTHING ? -ENODATA : found.kind == CLASS_MEMBER ? object__word(values, object + found.at, ret) : 0;
+		return found->kind == CLASS_OBJECT ? 0 : found->kind == CLASS_MEMBER ? object__word(values, object + found->at, ret) : -ENODATA;
 	}
-	err = object__word(values, object + found.at, ret);
+	err = object__word(values, object + found->at, ret);
 	path__check(values, PY_PATH_FROM_B, values->layout->type_version, type->version, 32);
-	path__load(values, 0, (int64_t)found.at, 0);
+	path__load(values, 0, (int64_t)found->at, 0);
 	return err;
 }
 
@@ -338,10 +377,12 @@ static int code_attribute(struct values *values, uint64_t object, const char *na
 	return -ENODATA;
 }
 
-/* As Python's getattr(), but for what computes: instance first, then class. A bound method stands for its function. */
+/* As Python's getattr(), but for what computes: data descriptors of the class, the instance, the class. A bound method stands for its
+ * function. */
 static int attribute(struct values *values, uint64_t object, const char *name, uint64_t *ret)
 {
 	const struct py_layout *l = values->layout;
+	struct class_memo_row of_class;
 	struct object_type type;
 	uint32_t steps;
 	int err = object__type(values, object, &type);
@@ -369,12 +410,17 @@ static int attribute(struct values *values, uint64_t object, const char *name, u
 		return member(values, object, l->function_code, ret);
 	if (is(&type, "code"))
 		return code_attribute(values, object, name, ret);
+	err = look_up(values, &type, name, &of_class);
+	if (err)
+		return err;
+	if (of_class.kind >= CLASS_MEMBER)
+		return class_attribute(values, object, &type, &of_class, ret);
 	steps = path__length(values);
 	err = instance__find(values, object, &type, name, ret);
 	if (err != -ENODATA)
 		return err;
 	path__cut(values, steps);
-	return class_attribute(values, object, &type, name, ret);
+	return class_attribute(values, object, &type, &of_class, ret);
 }
 
 /* --- as text --- */

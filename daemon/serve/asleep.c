@@ -35,6 +35,22 @@ bool asleep__slept(int schedstat, const struct record_sample *sample)
 	       (sample->flags & SAMPLE_ASLEEP ? count : cpu) == sample->cpu_time;
 }
 
+/* A sleeping thread's CPU time is up to date, so it has not run since if that is the record's. */
+bool asleep__still(const struct record_sample *sample)
+{
+	_cleanup_close_ int stat = proc__open_task(&sample->header.task, "stat"), schedstat = proc__open_task(&sample->header.task, "schedstat");
+	char text[128];
+	const char *at;
+	ssize_t n;
+
+	if (stat < 0 || schedstat < 0)
+		return false;
+	n = pread(stat, text, sizeof(text) - 1, 0);
+	text[n < 0 ? 0 : n] = '\0';
+	at = strrchr(text, ')');
+	return at && (!strncmp(at, ") S", 3) || !strncmp(at, ") D", 3)) && asleep__slept(schedstat, sample);
+}
+
 /* Reads a code object as the sampler would have, and passes it to units and profile. `of`: header of a record of its
  * process; `key`: the key by which the frame names it; `code`: its address in the target. */
 static int read_code(struct session *session, struct host_reader *memory, const struct py_layout *l, const struct record_header *of,

@@ -345,6 +345,8 @@ void asleep__drop(struct tracee *tracee);
 struct dump_thread asleep__thread(const struct record_task *task, uint64_t own);
 /* Has the thread of this record not run since? `schedstat`: its file. */
 bool asleep__slept(int schedstat, const struct record_sample *sample);
+/* Has the thread of this record slept since? */
+bool asleep__still(const struct record_sample *sample);
 /* --- values.c: locals of a thread that sleeps --- */
 /* Appends the part, and those of objects, if a rule asks for locals of one of the frames, which are those of the last walk. */
 int values__put(struct session *session, struct python_walker *python, struct host_reader *memory, const struct image *image,

@@ -116,11 +116,13 @@ int session_units__open(struct session *session)
 	int err = own ? units__new(session->rules, &session->sink, &own->units) : -ENOMEM;
 
 	session->units = own;
-	if (err)
+	if (err) {
 		session_units__close(session);
-	else
-		own->memory.reader.read = read_memory;
-	return err;
+		return err;
+	}
+	own->memory.reader.read = read_memory;
+	units__asleep(own->units, asleep__still);
+	return 0;
 }
 
 void session_units__close(struct session *session)

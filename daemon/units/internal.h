@@ -182,6 +182,7 @@ struct units {
 	uint64_t period;
 	struct texts texts;
 
+	bool (*asleep)(const struct record_sample *sample); /* units__asleep() */
 	struct rule_code *rule_codes;
 	uint32_t n_rule_codes, rule_codes_capacity;
 	/* index of rule_codes by their key */

@@ -95,8 +95,7 @@ static int read_copy(const struct values *values, const struct part_object *obje
 }
 
 /* What attributes lead to: of the record's copy. Without one the way there is looked for, for the ticks that follow: then -EAGAIN, as
- * what is there now may be of another call. But a thread that sleeps is in the same call; so is one that left its CPU, mostly, and it
- * may have no other sample. */
+ * what is there now may be of another call. But a thread that sleeps since is in the same call, and it may have no other sample. */
 static int read_path(struct units *units, struct values *values, const struct sample *sample, const struct rule_code *rule_code,
 		     const struct frame_values *frame, uint32_t path, uint64_t word, const struct source *source, struct buf *out)
 {
@@ -115,7 +114,7 @@ static int read_path(struct units *units, struct values *values, const struct sa
 	found.key = py_path_key(rule_code->key, path, found.steps[0].value);
 	if (units->n_paths < UNITS_PATHS_MAX)
 		units->paths[units->n_paths++] = found;
-	if (sample->values->flags & VALUES_ASLEEP || sample->record->flags & SAMPLE_OFF_CPU)
+	if (sample->values->flags & VALUES_ASLEEP || (sample->record->flags & SAMPLE_OFF_CPU && units->asleep && units->asleep(sample->record)))
 		return 0;
 	out->len = begin;
 	return -EAGAIN;

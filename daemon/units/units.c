@@ -419,4 +419,9 @@ void units__free(struct units *units)
 	free(units);
 }
 
+void units__asleep(struct units *units, bool (*asleep)(const struct record_sample *sample))
+{
+	units->asleep = asleep;
+}
+
 struct event_sink *units__sink(struct units *units) { return &units->sink; }

@@ -36,6 +36,8 @@ struct units;
 int units__new(const struct rules *rules, struct event_sink *next, struct units **ret);
 void units__free(struct units *units);
 struct event_sink *units__sink(struct units *units);
+/* Who says whether a thread that left its CPU sleeps since; without it nobody does. */
+void units__asleep(struct units *units, bool (*asleep)(const struct record_sample *sample));
 
 /* A checked code record. `qualified`: its Python has qualified names (3.11+). True: the sampler should capture the locals in *ret. */
 bool units__code(struct units *units, const struct record_code *code, bool qualified, struct locals_capture *ret);
