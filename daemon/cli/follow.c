@@ -94,7 +94,9 @@ static int write_state(struct follow *follow)
 
 	if (!err && (size_t)snprintf(fresh, sizeof(fresh), "%s.new", follow->state) >= sizeof(fresh))
 		err = -ENAMETOOLONG;
-	file = err ? NULL : fopen(fresh, "we");
+	if (!err)
+		unlink(fresh);
+	file = err ? NULL : fopen(fresh, "wxe"); /* the directory may be one that others write in, too */
 	if (!err && !file)
 		err = -errno;
 	for (uint32_t i = 0; !err && i < LENGTH(follow->delivered, struct name); i++) {
@@ -143,7 +145,7 @@ static bool next_name(const struct follow *follow, char ret[NAME_MAX + 1], int *
 	*ret = '\0';
 	*ret_err = directory ? 0 : -errno;
 	while (directory && (entry = readdir(directory))) {
-		if (folder__names(entry->d_name, FOLDER_END) && (!*ret || strcmp(entry->d_name, ret) < 0) && !is_delivered(follow, entry->d_name))
+		if (folder__names(entry->d_name, FOLDER_END) && strlen(entry->d_name) < sizeof(struct name) && (!*ret || strcmp(entry->d_name, ret) < 0) && !is_delivered(follow, entry->d_name))
 			snprintf(ret, NAME_MAX + 1, "%s", entry->d_name);
 	}
 	if (directory)
@@ -176,6 +178,9 @@ static int push_one(struct follow *follow, const char *name)
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", follow->folder, name) >= sizeof(path))
 		return -ENAMETOOLONG;
+	/* It may be readable later, as what is damaged will never be. */
+	if (access(path, R_OK) && errno != ENOENT)
+		return -errno;
 	options.operands = operands;
 	options.n_operands = 1;
 	pid = fork();

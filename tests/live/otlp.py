@@ -588,6 +588,11 @@ def test_follow(recordings):
         with Receiver([401] * 9) as receiver:
             fails(1, "401", run=push(receiver, "--follow", of, "--state", os.path.join(work, "state")))
         expect(open(os.path.join(work, "state")).read().split() == done()[:-1], "what was refused is not noted")
+        with open(os.path.join(kept, "delivered"), "w") as file:
+            file.write("\n".join(done()[:-1]))
+        os.chmod(os.path.join(of, done()[-1]), 0)
+        run = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+        expect(run.returncode == 1 and "Permission denied" in run.stderr and done()[-1] not in state(), "what may not be read waits", run.stderr)
     fails(1, "cannot be noted", "--state", run=push("http://localhost:1", "--follow", "/nonexistent"))
     fails(2, "--follow is", run=push("http://localhost:1", "--follow", ".", "a.cprof"))
     fails(2, "add --follow", run=push("http://localhost:1", "--state", "x", "a.cprof"))
