@@ -30,20 +30,24 @@ def run(python, compiles, ahead):
 
 
 def judge(python, ahead, truth, told):
-    units, missing, twice, long = collections.defaultdict(list), [], [], []
+    units, missing, twice, long, unnamed = collections.defaultdict(list), [], [], [], []
     for unit in told.units[1:]:
         units[unit["thread"], unit["name"]].append(unit)
     for tid, name, begin, end in sorted(truth, key=lambda row: row[2]):
         found = units.pop((tid, name), [])
+        # The way through attributes is not known yet. It is read while the thread waits, for 50 ms; a busy machine may be later.
+        if not found and name in ("by_attribute_0", "by_self_0") and len(units[tid, ""]) == 1:
+            found = units.pop((tid, ""))
+            unnamed.append(name)
         if not found:
             missing.append(name)
         elif len(found) > 1:
             twice.append(name)
         elif found[0]["end"] - found[0]["begin"] > 1.6 * (end - begin):  # it goes on over the next one
             long.append("%s %.1f of %.1f ms" % (name, (found[0]["end"] - found[0]["begin"]) / 1e6, (end - begin) / 1e6))
-    others = [name for _, name in units]
+    others = [name for (_, name), of in units.items() if of]
     of = "%s, %s, %d compiles:" % (os.path.basename(os.path.realpath(python)), "begun before" if ahead else "begun after", len(truth))
-    check_figures(not missing, of + " not told", len(missing), *missing[:8])
+    check_figures(not missing, of + " not told", len(missing), "without a name %d" % len(unnamed), *missing[:8])
     check_figures(not twice and not others, of + " none twice, none by another name", len(twice), len(others), *(twice + others)[:8])
     check_figures(not long, of + " none with the next one", len(long), *long[:8])
 
