@@ -33,6 +33,18 @@
 /* A daemon without requests for so long (ms) loads a sampler for the next session. */
 #define SPARE_MS 500
 #define ENDING_MS 50 /* how often ending engines are polled */
+/* Clients whose engine has unread messages in its channel (it is told of many children), of all users and of one; how often these are
+ * tried, and how long. */
+#define PARKED_MAX 64u
+#define PARKED_OF_ONE 8u
+#define PARKED_MS 20u
+#define PARKED_LONGEST_MS 10000u
+
+struct parked {
+	int fd;
+	uid_t payer;
+	uint64_t until;
+};
 
 struct broker {
 	const struct broker_options *options;
@@ -40,6 +52,9 @@ struct broker {
 	struct engine_program program;
 	struct engine *ending; /* engines whose channels are closed, until they exit */
 	unsigned n_engines;    /* all of them */
+	struct parked parked[PARKED_MAX];
+	unsigned n_parked;
+	uint64_t parked_due; /* when they are tried next */
 	/* A sampler that is loaded in advance: the kernel's verifier takes longer than everything else of an attach. */
 	struct spare spare;
 	int signals;
@@ -137,7 +152,7 @@ static int engine_for(struct broker *broker, struct identity *client, struct eng
 }
 
 /* Finds or starts the client's engine and passes the socket on. Moves or frees `identity`. -EDQUOT: *ret_reached says which
- * limit. -EPIPE: the engine that there was has just ended. */
+ * limit. -EPIPE: the engine that there was has just ended. -EBUSY: it has to read first. */
 static int add_client(struct broker *broker, int fd, struct identity *identity, const struct peer *peer, struct limit_reached *ret_reached)
 {
 	/* Copied first: engine_for() moves the identity into a new engine. */
@@ -149,6 +164,8 @@ static int add_client(struct broker *broker, int fd, struct identity *identity, 
 		err = engine__give_client(engine, fd, peer, &who);
 		if (err == -EPIPE)
 			end_engine(broker, slot_of(broker, engine), false);
+		if (err == -EAGAIN)
+			err = -EBUSY; /* -EAGAIN is fork's */
 	}
 	identity__free(identity);
 	return err;
@@ -197,6 +214,48 @@ static void refuse_one(struct broker *broker)
 	broker->reserve = open_reserve();
 }
 
+/* A client of an engine that has to read first is served when it has. */
+static bool park(struct broker *broker, int fd, uid_t payer)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < broker->n_parked; i++)
+		n += broker->parked[i].payer == payer;
+	if (n >= PARKED_OF_ONE || broker->n_parked == PARKED_MAX)
+		return false;
+	broker->parked[broker->n_parked++] = (struct parked){.fd = fd, .payer = payer, .until = clock__now() + PARKED_LONGEST_MS * 1000000ull};
+	if (broker->n_parked == 1)
+		broker->parked_due = clock__now() + PARKED_MS * 1000000ull;
+	return true;
+}
+
+/* In the order in which they came. */
+static void serve_parked(struct broker *broker)
+{
+	const uint64_t now = clock__now();
+	struct limit_reached reached;
+	unsigned n = 0;
+	uid_t payer;
+	int err;
+
+	if (!broker->n_parked || now < broker->parked_due)
+		return;
+	broker->parked_due = now + PARKED_MS * 1000000ull;
+	for (unsigned i = 0; i < broker->n_parked; i++) {
+		const struct parked *parked = &broker->parked[i];
+
+		err = serve_client(broker, parked->fd, &reached, &payer);
+		if (err == -EBUSY && now < parked->until) {
+			broker->parked[n++] = *parked;
+			continue;
+		}
+		if (err)
+			refuse__client(parked->fd, broker->options->hello, err, &reached);
+		closer__close(parked->fd, payer);
+	}
+	broker->n_parked = n;
+}
+
 static void accept_client(struct broker *broker)
 {
 	int fd = accept_one(broker), err;
@@ -208,6 +267,8 @@ static void accept_client(struct broker *broker)
 	if (fd < 0)
 		return;
 	err = serve_client(broker, fd, &reached, &payer);
+	if (err == -EBUSY && park(broker, fd, payer))
+		return;
 	if (err)
 		refuse__client(fd, broker->options->hello, err, &reached);
 	closer__close(fd, payer);
@@ -240,7 +301,8 @@ static bool waits_for_spare(const struct broker *broker)
 /* How long poll() may wait, in ms; -1: for ever. */
 static int pause_of(const struct broker *broker, uint64_t until)
 {
-	const uint64_t now = clock__now(), longest = broker->ending ? ENDING_MS : waits_for_spare(broker) ? SPARE_MS : INT32_MAX;
+	const uint64_t now = clock__now();
+	const uint64_t longest = broker->n_parked ? PARKED_MS : broker->ending ? ENDING_MS : waits_for_spare(broker) ? SPARE_MS : INT32_MAX;
 	const uint64_t ms = until <= now ? 0 : (until - now) / 1000000 + 1;
 
 	if (until == UINT64_MAX && longest == INT32_MAX)
@@ -275,13 +337,14 @@ static int run(struct broker *broker)
 		if (ready < 0) /* nothing was polled */
 			continue;
 		/* Nothing happened for SPARE_MS: load a sampler for the daemon's next session. */
-		if (!ready && !broker->ending && first == UINT64_MAX && waits_for_spare(broker))
+		if (!ready && !broker->ending && !broker->n_parked && first == UINT64_MAX && waits_for_spare(broker))
 			load_spare(broker);
 		reap_engines(broker, 0);
 		if (polled[0].revents)
 			broker->stop = true;
 		/* Engines first: an engine that accept_client() adds is not in `polled`. */
 		serve_engines(broker, polled + 2);
+		serve_parked(broker);
 		if (polled[1].revents)
 			accept_client(broker);
 	}

@@ -90,6 +90,8 @@ enum broker_kind {
 	  "try it again later") \
 	X(HELPERS_HANG, "calls that were made for this user, to look into other processes, never came back from inside the kernel", \
 	  "end those processes, or the file system that does not answer; \"Nobody waits\" in docs/privileges.md") \
+	X(ENGINE_BUSY, "the engine did not take this client within 10 s: it has too much to do", \
+	  "connect again; a session with --subprocesses on a target that makes processes by the thousand keeps it busy") \
 	X(INTERNAL, "something failed inside cprofd", "run with -vv")
 #define BROKER_ENUM(id, sentence, hint) BROKER_ERROR_##id,
 enum broker_error { BROKER_ERRORS(BROKER_ENUM) BROKER_ERROR_COUNT };

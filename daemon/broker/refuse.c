@@ -22,6 +22,7 @@ static void words_of(int err, const struct limit_reached *reached, struct words 
 	enum broker_error error = err == -EDQUOT || err == -EUSERS ? BROKER_ERROR_LIMIT :
 				  err == -EMFILE || err == -ENFILE ? BROKER_ERROR_NO_DESCRIPTORS :
 				  err == -EAGAIN		   ? BROKER_ERROR_NO_TASKS :
+				  err == -EBUSY			   ? BROKER_ERROR_ENGINE_BUSY :
 				  err == -ENOMEM		   ? BROKER_ERROR_NO_MEMORY :
 								     BROKER_ERROR_INTERNAL;
 
