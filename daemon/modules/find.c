@@ -17,7 +17,7 @@ struct modules_process *modules__process(struct modules *modules, int32_t pid, u
 	struct modules_process *process, *best = NULL;
 
 	/* The newest come first. */
-	for (process = modules->processes; process; process = process->next) {
+	for (process = modules->of_pid[(uint32_t)pid % MODULES_BUCKETS]; process; process = process->next_of_pid) {
 		if (process->pid != pid)
 			continue;
 		if (!process->closed || time <= process->closed)

@@ -48,6 +48,16 @@ bool fork__is_eldest(const struct modules *modules, const struct modules_process
 	return true;
 }
 
+struct modules_process *fork__eldest(const struct modules *modules, const struct image_key *image)
+{
+	struct modules_process *eldest = NULL;
+
+	for (struct modules_process *p = modules->processes; p; p = p->next)
+		if (!p->closed && (!eldest || p->id < eldest->id) && !memcmp(&p->key, image, sizeof(*image)))
+			eldest = p;
+	return eldest;
+}
+
 /* By comparing bytes: lists are small (32 bytes a range), and equal ones are frequent after forks. */
 struct modules_process *fork__twin(struct modules *modules, struct modules_process *process,
 				   const void *list, size_t size)

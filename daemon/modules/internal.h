@@ -172,7 +172,7 @@ struct given {
 /* One image of one process: an exec closes it, and the next image is another struct. After its end it is kept for
  * KEPT_NS, since samples of before still come. */
 struct modules_process {
-	struct modules_process *next;
+	struct modules_process *next, *next_of_pid;
 	uint64_t id;
 	int32_t pid;
 	struct image_key key;
@@ -255,6 +255,8 @@ struct retired {
 
 #define POOLS_MAX 32u
 
+#define MODULES_BUCKETS 256u
+
 struct modules {
 	struct modules_host *host;
 	bool tables;
@@ -267,6 +269,8 @@ struct modules {
 	/* A walk waits for it: asked for next. */
 	struct file *hot;
 	struct modules_process *processes;
+	/* The same, by pid % MODULES_BUCKETS, the newest first: each frame asks. */
+	struct modules_process *of_pid[MODULES_BUCKETS];
 	uint32_t n_processes;
 	uint64_t last_process;
 	struct pool pools[POOLS_MAX];
@@ -376,6 +380,8 @@ struct modules_process *fork__twin(struct modules *modules, struct modules_proce
 /* Is it the oldest living process of its image? Its list is used for those of the image that have no entry of their
  * own. */
 bool fork__is_eldest(const struct modules *modules, const struct modules_process *process);
+/* That one; NULL: none lives. */
+struct modules_process *fork__eldest(const struct modules *modules, const struct image_key *image);
 
 /* --- lists.c --- */
 /* What was mapped at `time`, ascending; *ret_n of them (0: nothing, or no memory). The caller's to free. */

@@ -295,18 +295,16 @@ void lists__publish(struct modules *modules, struct modules_process *process, ui
 void lists__drop(struct modules *modules, struct modules_process *process, uint64_t now)
 {
 	struct native_key key = {.image = process->key, .tgid = (uint64_t)process->pid};
-	struct modules_process *p;
+	struct modules_process *next;
 
 	modules->host->set_process(modules->host, &key, NULL);
 	retire(modules, process, now);
-	/* The next oldest process of this image gives its list to those without an entry. */
-	for (p = modules->processes; p; p = p->next)
-		if (p->list && !memcmp(&p->key, &process->key, sizeof(p->key)) &&
-		    fork__is_eldest(modules, p))
-			break;
+	if (!fork__is_eldest(modules, process)) /* the entry of those that have none is not its */
+		return;
+	next = fork__eldest(modules, &process->key);
 	key.tgid = 0;
-	if (p)
-		notify(modules, p);
+	if (next && next->list)
+		notify(modules, next);
 	else
 		modules->host->set_process(modules->host, &key, NULL);
 }

@@ -275,6 +275,8 @@ struct modules_process *processes__add(struct modules *modules, int32_t pid,
 	process->salt = (modules->salts += 0x9e3779b97f4a7c15ull) | 1;
 	process->next = modules->processes;
 	modules->processes = process;
+	process->next_of_pid = modules->of_pid[(uint32_t)pid % MODULES_BUCKETS];
+	modules->of_pid[(uint32_t)pid % MODULES_BUCKETS] = process;
 	modules->n_processes++;
 	room__open(modules);
 	return process;
@@ -338,6 +340,9 @@ static void free_process(struct modules *modules, struct modules_process *proces
 	while (*at != process)
 		at = &(*at)->next;
 	*at = process->next;
+	for (at = &modules->of_pid[(uint32_t)process->pid % MODULES_BUCKETS]; *at != process; at = &(*at)->next_of_pid)
+		;
+	*at = process->next_of_pid;
 	modules->n_processes--;
 	close_files(process);
 	objects__free(modules, process, now);

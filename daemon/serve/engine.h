@@ -136,6 +136,7 @@ bool snapshot__step(struct engine *engine, struct client *client);
 void snapshot__drop(struct snapshot *snapshot);
 
 /* --- tracees.c: the processes of a session --- */
+#define TRACEE_BUCKETS 256u
 
 enum tracee_state {
 	TRACEE_FORKED,                 /* runs its parent's image: nothing to identify */
@@ -154,7 +155,7 @@ enum tracee_state {
 struct tracee {
 	struct watch watch;             /* pidfd; fd < 0: none yet */
 	struct session *session;
-	struct tracee *next;
+	struct tracee *next, *next_of_pid;
 	struct tracee *next_parent;     /* of tracee__announce_forked() */
 	enum tracee_state state;
 	/* It ended. tracee__find() does not find it any more, so that its pid can be used again. */
@@ -235,7 +236,7 @@ struct tracee *tracee__find(struct session *session, int32_t pid);
 struct tracee *tracee__of(struct session *session, const struct record_task *task);
 /* Of one that may have ended, or have executed another program, since it was forked. NULL: it was not forked in this
  * session. */
-const struct tracee *tracee__forked_as(const struct session *session, const struct record_task *task);
+const struct tracee *tracee__forked_as(struct session *session, const struct record_task *task);
 void tracee__free(struct engine *engine, struct tracee *tracee);
 /* Takes the fds of ATTACHED or PROCESS (pidfd, mem, maps). */
 void tracee__open(struct engine *engine, struct tracee *tracee, const struct broker_message *message,
@@ -466,6 +467,7 @@ struct session {
 	/* The spool had an error (a full disk), and the ledger has it. */
 	bool spool_failed;
 	struct tracee *tracees;
+	struct tracee *of_pid[TRACEE_BUCKETS]; /* the same, by pid % TRACEE_BUCKETS: each record asks */
 	unsigned n_tracees;
 	struct host *host;              /* NULL: of one process, and its children */
 	/* begun: time of its `session` event. deadline: when `duration_ms` ends it; 0: never. */

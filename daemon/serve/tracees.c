@@ -23,9 +23,14 @@
 #include "base/clock.h"
 #include "serve/engine.h"
 
+static struct tracee **bucket_of(struct session *session, int32_t pid)
+{
+	return &session->of_pid[(uint32_t)pid % TRACEE_BUCKETS];
+}
+
 struct tracee *tracee__find(struct session *session, int32_t pid)
 {
-	for (struct tracee *p = session->tracees; p; p = p->next)
+	for (struct tracee *p = *bucket_of(session, pid); p; p = p->next_of_pid)
 		if (p->pid == pid && !p->dead)
 			return p;
 	return NULL;
@@ -35,16 +40,16 @@ struct tracee *tracee__of(struct session *session, const struct record_task *tas
 {
 	struct tracee *alive = tracee__find(session, (int32_t)task->tgid);
 
-	for (struct tracee *p = alive ? NULL : session->tracees; p; p = p->next)
+	for (struct tracee *p = alive ? NULL : *bucket_of(session, (int32_t)task->tgid); p; p = p->next_of_pid)
 		if (p->pid == (int32_t)task->tgid && p->start / PROC_START_NS == task->process_start / PROC_START_NS &&
 		    (!p->exec_known || p->exec == task->exec))
 			return p;
 	return alive;
 }
 
-const struct tracee *tracee__forked_as(const struct session *session, const struct record_task *task)
+const struct tracee *tracee__forked_as(struct session *session, const struct record_task *task)
 {
-	for (const struct tracee *p = session->tracees; p; p = p->next)
+	for (const struct tracee *p = *bucket_of(session, (int32_t)task->tgid); p; p = p->next_of_pid)
 		if (p->pid == (int32_t)task->tgid && p->start == task->process_start && p->forked && p->native_exec == task->exec)
 			return p;
 	return NULL;
@@ -62,6 +67,8 @@ struct tracee *tracee__new(struct session *session, int32_t pid)
 	tracee->watch.fd = tracee->mem = tracee->maps = -1;
 	tracee->next = session->tracees;
 	session->tracees = tracee;
+	tracee->next_of_pid = *bucket_of(session, pid);
+	*bucket_of(session, pid) = tracee;
 	session->n_tracees++;
 	return tracee;
 }
@@ -95,13 +102,15 @@ static void drop_image(struct tracee *tracee)
 void tracee__free(struct engine *engine, struct tracee *tracee)
 {
 	struct session *session = tracee->session;
+	struct tracee **at;
 
-	for (struct tracee **at = &session->tracees; *at; at = &(*at)->next)
-		if (*at == tracee) {
-			*at = tracee->next;
-			session->n_tracees--;
-			break;
-		}
+	for (at = &session->tracees; *at != tracee; at = &(*at)->next)
+		;
+	*at = tracee->next;
+	for (at = bucket_of(session, tracee->pid); *at != tracee; at = &(*at)->next_of_pid)
+		;
+	*at = tracee->next_of_pid;
+	session->n_tracees--;
 	engine__unwatch(engine, &tracee->watch);
 	close_image(tracee);
 	free(tracee);
