@@ -92,6 +92,8 @@ int helper__begin(struct helper *helper, uid_t payer, helper_work *work, void *c
 		coroutine__forked();
 		if (!keep_alone(pair[1], keep, n))
 			work(context, 0);
+		else /* it has no descriptor for that, as the broker has none */
+			broker__send(pair[1], &(struct broker_message){.error_errno = EMFILE}, NULL, 0);
 		_exit(0);
 	}
 	close(pair[1]);
