@@ -208,7 +208,7 @@ test: deps-test ## everything that this machine can test, below 20 minutes (root
 # Unit tests under ASan and UBSan, and the order of the stages; without root.
 SANITIZE := B=build/san CFLAGS="-O1 -g" \
 	SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-.PHONY: check check-clang check-unit check-order check-stack check-live check-browser check-matrix check-compilers check-faults check-soak check-fleet tables-check test-tools
+.PHONY: check check-clang check-unit check-order check-stack check-live check-browser check-matrix check-compilers check-faults check-soak check-storms check-fleet tables-check test-tools
 check: check-order ## unit tests under sanitizers; no root, seconds
 	$(Q)$(MAKE) --no-print-directory $(SANITIZE) check-clang check-stack check-unit check-corpus
 check-unit: $(UNIT)
@@ -283,6 +283,9 @@ check-faults: all test-tools ## each system call and allocation of cprofd fails 
 check-soak: all test-tools ## samples of a whole day, in 10 to 30 minutes: memory stays as it is (root)
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/soak.py
 	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/continuous.py self-limit
+
+check-storms: all test-tools ## a daemon while targets fork, exec, and map without end, disks are full, clients stop: some 8 minutes (root)
+	$(Q)CPROFD=$(abspath $(B)/cprofd) tests/live/storms.py
 
 check-fleet: all ## a real OpenTelemetry Collector takes what push sends; it is built below build/fleet (root, Go; 10 minutes of CPU, once). The image's steps
 	$(Q)tests/fleet/fleet.py

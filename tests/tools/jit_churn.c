@@ -38,7 +38,7 @@ void __attribute__((noinline)) __jit_debug_register_code(void)
 	__asm__ volatile("" ::: "memory");
 }
 
-#define SLOTS_MAX 4096u
+#define SLOTS_MAX (1u << 18)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct jit_code_entry *slots[SLOTS_MAX];
