@@ -214,6 +214,14 @@ static void refuse_one(struct broker *broker)
 	broker->reserve = open_reserve();
 }
 
+/* Its engine has it, or it is told why not. */
+static void end_client(const struct broker *broker, int fd, uid_t payer, int err, const struct limit_reached *reached)
+{
+	if (err)
+		refuse__client(fd, broker->options->hello, err, reached);
+	closer__close(fd, payer);
+}
+
 /* A client of an engine that has to read first is served when it has. */
 static bool park(struct broker *broker, int fd, uid_t payer)
 {
@@ -249,9 +257,7 @@ static void serve_parked(struct broker *broker)
 			broker->parked[n++] = *parked;
 			continue;
 		}
-		if (err)
-			refuse__client(parked->fd, broker->options->hello, err, &reached);
-		closer__close(parked->fd, payer);
+		end_client(broker, parked->fd, payer, err, &reached);
 	}
 	broker->n_parked = n;
 }
@@ -269,9 +275,7 @@ static void accept_client(struct broker *broker)
 	err = serve_client(broker, fd, &reached, &payer);
 	if (err == -EBUSY && park(broker, fd, payer))
 		return;
-	if (err)
-		refuse__client(fd, broker->options->hello, err, &reached);
-	closer__close(fd, payer);
+	end_client(broker, fd, payer, err, &reached);
 	/* While it makes up its request. Where a used one waits, it is most likely this client's. */
 	if (!err && !broker->spare.sampler && !broker->spare.used)
 		load_spare(broker);

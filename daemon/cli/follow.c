@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "cli/folder.h"
+#include "cli/output.h"
 #include "cli/recorder.h"
 #include "cli/user.h"
 
@@ -88,15 +89,12 @@ static int read_state(struct follow *follow)
 static int write_state(struct follow *follow)
 {
 	int directory = open(follow->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = directory < 0 ? -errno : 0;
-	char fresh[PATH_MAX];
+	struct output output = OUTPUT_NONE;
 	size_t kept = 0;
 	FILE *file;
 
-	if (!err && (size_t)snprintf(fresh, sizeof(fresh), "%s.new", follow->state) >= sizeof(fresh))
-		err = -ENAMETOOLONG;
-	if (!err)
-		unlink(fresh);
-	file = err ? NULL : fopen(fresh, "wxe"); /* the directory may be one that others write in, too */
+	err = err ?: output__create(follow->state, false, &output);
+	file = err ? NULL : output__stream(&output);
 	if (!err && !file)
 		err = -errno;
 	for (uint32_t i = 0; !err && i < LENGTH(follow->delivered, struct name); i++) {
@@ -116,7 +114,9 @@ static int write_state(struct follow *follow)
 		err = -errno;
 	if (directory >= 0)
 		close(directory);
-	return err ?: rename(fresh, follow->state) ? -errno : 0;
+	err = err ?: output__commit(&output);
+	output__close(&output);
+	return err;
 }
 
 static int open_state(struct follow *follow, const char *url)

@@ -67,6 +67,14 @@ int live__attach(struct live *live, const struct cli_options *options, pid_t pid
 	return err ?: connection__request(live->connection, request.data);
 }
 
+int live__stop(struct live *live)
+{
+	char request[96];
+
+	snprintf(request, sizeof(request), "{\"req\":\"stop\",\"id\":%d,\"session\":%u}", LIVE_STOP_ID, live->session);
+	return connection__request(live->connection, request);
+}
+
 int live__await_answer(struct live *live, int (*take)(void *), void *of)
 {
 	uint64_t until = clock__now() + ANSWER_MS * 1000000ull;

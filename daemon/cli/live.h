@@ -73,6 +73,8 @@ struct live_for {
 /* Sends the user's rules and the request `attach`; the events that follow belong to it. `starting`: the process will
  * call exec soon. -errno. */
 int live__attach(struct live *live, const struct cli_options *options, pid_t pid, bool starting, struct live_for use);
+/* Sends the request `stop`; the answer to `attach` has come. */
+int live__stop(struct live *live);
 /* Waits for the answer to that; `take` reads what has arrived. CLI_*; a refusal was already printed. */
 int live__await_answer(struct live *live, int (*take)(void *), void *of);
 /* Handles one complete line. */

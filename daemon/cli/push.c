@@ -368,15 +368,12 @@ static void stream__end(struct push *push, uint32_t i)
 
 static void stop_all(struct push *push)
 {
-	char request[96];
-
 	push->stopped = push->stopped ?: clock__now();
 	for (uint32_t i = 0; i < push->n; i++) {
 		struct stream *stream = push->streams[i];
 
-		snprintf(request, sizeof(request), "{\"req\":\"stop\",\"id\":2,\"session\":%u}", stream->live.session);
 		if (!stream->stopping)
-			connection__request(&stream->connection, request);
+			live__stop(&stream->live);
 		stream->stopping = true;
 	}
 }

@@ -90,17 +90,13 @@ int recorder__signals(const int *more, sigset_t *ret_before)
  * the loop while stopping. */
 static void ask_to_stop(struct recorder *recorder)
 {
-	char request[96];
-
 	if (!recorder->stopping)
 		recorder->give_up = now_ms() + TIMEOUT_MS;
 	recorder->stopping = true;
 	if (!recorder->live.answered || recorder->stop_sent)
 		return; /* the session's id comes with the answer; asked again then */
 	recorder->stop_sent = true;
-	snprintf(request, sizeof(request), "{\"req\":\"stop\",\"id\":%d,\"session\":%u}",
-		 LIVE_STOP_ID, recorder->live.session);
-	connection__request(&recorder->connection, request);
+	live__stop(&recorder->live);
 }
 
 /* Its answer is no matter: `part` comes, or the connection ends. */

@@ -230,7 +230,7 @@ struct tracee {
 #define PROC_START_NS 10000000u
 /* State ASKED, without descriptors. NULL: no memory, or the session has SERVE_PROCESSES_MAX of them. */
 struct tracee *tracee__new(struct session *session, int32_t pid);
-/* By pid, among the living. Linear: a session has few processes, and at most SERVE_PROCESSES_MAX. */
+/* By pid, among the living. */
 struct tracee *tracee__find(struct session *session, int32_t pid);
 /* The same; if there is none, the ended one of which this is a record. Of that there is no memory. */
 struct tracee *tracee__of(struct session *session, const struct record_task *task);

@@ -15,16 +15,17 @@ def family(pid):
     return found
 
 
-def maps_of(pid):
-    """{map id: bytes} of the BPF maps that a process holds, as the kernel counts them."""
-    found = {}
+def fdinfo_of(pid):
+    """What the kernel says of each descriptor of a process: {key: value}."""
     with contextlib.suppress(OSError):
         for fd in os.listdir("/proc/%d/fdinfo" % pid):
             with contextlib.suppress(OSError), open("/proc/%d/fdinfo/%s" % (pid, fd)) as file:
-                keys = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-                if "map_id" in keys:
-                    found[keys["map_id"]] = int(keys["memlock"])
-    return found
+                yield dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def maps_of(pid):
+    """{map id: bytes} of the BPF maps that a process holds, as the kernel counts them."""
+    return {keys["map_id"]: int(keys["memlock"]) for keys in fdinfo_of(pid) if "map_id" in keys}
 
 
 def pss_of(pid):

@@ -32,7 +32,7 @@ import freeze
 from lib import CPROFD, ROOT, cgroup
 from lib.client import Client, Refused
 from lib.command import PYTHON, environment
-from lib.memory import family
+from lib.memory import family, fdinfo_of
 from lib.recording import rows
 from lib.result import check, check_figures, finish, skip
 from lib.stepped import stepped
@@ -154,15 +154,7 @@ class Calm:
 
 def held_of(pids):
     """BPF programs and maps: (kind, id)."""
-    found = set()
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            for fd in os.listdir("/proc/%d/fdinfo" % pid):
-                with contextlib.suppress(OSError), open("/proc/%d/fdinfo/%s" % (pid, fd)) as file:
-                    for line in file:
-                        if line.startswith(("map_id:", "prog_id:")):
-                            found.add((line[:line.index("_")], int(line.split()[1])))
-    return found
+    return {(kind, int(keys[kind + "_id"])) for pid in pids for keys in fdinfo_of(pid) for kind in ("map", "prog") if kind + "_id" in keys}
 
 
 def in_kernel(kind, number):
